@@ -1,0 +1,64 @@
+"""The exception tree: whose fault a failure is, and how the command line ends.
+
+Only two families exist, and they never mix. A `UsageError` is something that the person at the keyboard (or the
+organizer who wrote the problem) can put right. A `HarnessError` is ours: it is reported or retried, never ranked, and
+never blamed on the participant. What a *submission* does wrong is no exception at all but a value, an
+`harness.verdict.Outcome`.
+
+Standard library only: the runner's sandbox holds this file.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KernelmarkError(Exception):
+    """Base of everything that kernelmark raises on purpose; `str()` is one line fit for a terminal."""
+
+    exit_code: ClassVar[int]
+
+
+class UsageError(KernelmarkError):
+    """Bad input: `where` it stands, `what` is wrong and the `remedy`, shown as one line."""
+
+    exit_code = 2
+
+    def __init__(self, where: str, what: str, remedy: str = "") -> None:
+        self.where, self.what, self.remedy = where, what, remedy
+        line = f"{where}: {what}" + (f"; {remedy}" if remedy else "")
+        super().__init__(" ".join(line.split()))
+
+
+class ProblemError(UsageError):
+    """A problem directory that cannot be graded: bad `problem.toml`, or a `reference.py` that fails."""
+
+
+class SubmissionError(UsageError):
+    """A submission file that cannot be taken: missing, too large, not text, or of an unknown language."""
+
+
+class SettingsError(UsageError):
+    """A setting that is unknown or has a bad value."""
+
+
+class HarnessError(KernelmarkError):
+    """Our fault, or the machine's: `what` happened and the `remedy`, shown as one line."""
+
+    exit_code = 7
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        self.what, self.remedy = what, remedy
+        super().__init__(" ".join((f"{what}; {remedy}" if remedy else what).split()))
+
+
+class SandboxError(HarnessError):
+    """A sandbox could not be started, or failed before the submission was loaded into it."""
+
+
+class DeviceError(HarnessError):
+    """The accelerator or its driver failed in the judge's own process."""
+
+
+class LedgerError(HarnessError):
+    """The ledger cannot be read or appended to, or its chain is broken."""

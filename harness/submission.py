@@ -1,0 +1,88 @@
+"""A submission: one source file, who wrote it, and the hash that identifies it.
+
+The front door reads it, the judge hands its bytes to the runner. Trusted code over untrusted bytes: nothing here
+interprets the source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Literal, cast
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.errors import SubmissionError
+
+MAX_SOURCE_BYTES = 1 << 20
+Language = Literal["py", "cu", "cpp"]
+_LANGUAGES = ("py", "cu", "cpp")
+_AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def length_prefixed_sha256(*parts: bytes) -> str:
+    """SHA-256 over parts, each behind its length as 8 bytes, so that no two lists of parts share a hash by splicing."""
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+class Submission(BaseModel):
+    """One kernel as it was handed in. `sha256` covers language and source: the same file from two authors is one kernel."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    author: str
+    language: Language
+    source: bytes
+
+    @property
+    def sha256(self) -> str:
+        return length_prefixed_sha256(b"kernelmark submission", self.language.encode(), self.source)
+
+    @classmethod
+    def read(cls, path: Path, author: str) -> Submission:
+        """Read a `.py`, `.cu` or `.cpp` file.
+
+        Raises:
+            SubmissionError: it does not exist, is larger than 1 MiB, is not UTF-8 text, or the author's name cannot
+                stand in a path.
+        """
+        language = path.suffix.removeprefix(".")
+        if language not in _LANGUAGES:
+            raise SubmissionError(str(path), f"unknown language {path.suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
+        try:
+            with path.open("rb") as file:
+                source = file.read(MAX_SOURCE_BYTES + 1)
+        except OSError as error:
+            raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
+        if len(source) > MAX_SOURCE_BYTES:
+            raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
+        return cls.of(source, cast(Language, language), author=author, name=path.name)
+
+    @classmethod
+    def of(cls, source: bytes | str, language: Language, *, author: str, name: str = "") -> Submission:
+        """Make a submission from source that is already in memory.
+
+        Raises:
+            SubmissionError: as for `read`.
+        """
+        name = name or f"submission.{language}"
+        raw = source.encode() if isinstance(source, str) else source
+        if len(raw) > MAX_SOURCE_BYTES:
+            raise SubmissionError(name, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise SubmissionError(name, f"is not UTF-8 text (byte {error.start})", "hand in source, not a binary") from error
+        if "\0" in text:
+            raise SubmissionError(name, f"holds a NUL character (at {text.index(chr(0))})", "hand in source, not a binary")
+        if not _AUTHOR.fullmatch(author):
+            raise SubmissionError(
+                "--author", f"{author!r} cannot be an author", "use up to 64 letters, digits, '.', '_' and '-', no '.' first"
+            )
+        return cls(name=name, author=author, language=language, source=raw)

@@ -1,0 +1,312 @@
+"""The result of a grading: the verdict and everything that it rests on, as one immutable JSON document.
+
+The judge constructs it, the ledger stores it, the board reads it. Every invariant is checked at construction, so an
+accepted verdict without a timing cannot exist. Trusted. Times are integers in nanoseconds; absent values are absent,
+never NaN. Field names that begin with `claimed_` hold what the untrusted runner said.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+VERDICT_SCHEMA = 1
+
+Nanoseconds = Annotated[int, Field(ge=0)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+DeviceKind = Literal["cpu", "cuda"]
+SandboxName = Literal["docker", "bwrap", "process"]
+
+
+class Record(BaseModel):
+    """An immutable part of a verdict; unknown keys and non-finite numbers are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Outcome(StrEnum):
+    """What became of a submission. Our own failures are not outcomes but `HarnessError`s."""
+
+    ACCEPTED = "accepted"
+    WRONG_ANSWER = "wrong_answer"
+    COMPILE_ERROR = "compile_error"
+    RUNTIME_ERROR = "runtime_error"
+    TIMEOUT = "timeout"
+    MEMORY_LIMIT = "memory_limit"
+    REJECTED = "rejected"
+
+    @property
+    def exit_code(self) -> int:
+        """The command line's exit status for this outcome (2 and 7 belong to the two exception families)."""
+        return _EXIT_CODES[self]
+
+
+_EXIT_CODES = {
+    Outcome.ACCEPTED: 0,
+    Outcome.WRONG_ANSWER: 1,
+    Outcome.COMPILE_ERROR: 3,
+    Outcome.RUNTIME_ERROR: 4,
+    Outcome.MEMORY_LIMIT: 4,
+    Outcome.TIMEOUT: 5,
+    Outcome.REJECTED: 6,
+}
+
+
+class Stage(StrEnum):
+    """The stages of one grading, in their order."""
+
+    BUILD = "build"
+    TEST = "test"
+    TIME = "time"
+    SEAL = "seal"
+
+
+class ProblemId(Record):
+    """Which problem, exactly: the hash covers problem.toml and reference.py."""
+
+    slug: str
+    sha256: Sha256
+
+
+class SubmissionId(Record):
+    """Which submission, exactly: the hash covers language and source, not the author or the file's name."""
+
+    sha256: Sha256
+    name: str
+    author: str
+    language: Literal["py", "cu", "cpp"]
+    size_bytes: Annotated[int, Field(ge=0)]
+
+
+class Environment(Record):
+    """Where it ran. Two verdicts from different devices are never ranked in one table."""
+
+    device_kind: DeviceKind
+    device_name: str
+    device_uuid_sha256: Sha256 | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    power_limit_mw: int | None = None
+    sandbox: SandboxName
+    image_digest: str | None = None
+    interpreted: bool = Field(description="Triton ran in its interpreter: semantics were tested, speed was not")
+    python: str
+    torch: str
+    triton: str | None = None
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the submission could reach nothing but its sandbox."""
+        return self.sandbox != "process"
+
+
+class Budget(Record):
+    """One error metric of one output: what it is, what it may be, and why."""
+
+    error: float = Field(ge=0)
+    allowed: float = Field(ge=0)
+    reference_error: float = Field(ge=0, description="the honest reference's own error in the problem's dtype")
+    factor: float = Field(gt=0, description="allowed = max(factor × reference_error, floor)")
+    floor: float = Field(ge=0, description="a few ulps of the output's dtype")
+
+    @property
+    def met(self) -> bool:
+        return self.error <= self.allowed
+
+
+class BadElement(Record):
+    """One wrong element; values are text so that NaN, infinities and 64-bit integers survive JSON."""
+
+    index: tuple[int, ...]
+    got: str
+    expected: str
+    error: str
+
+
+class Mismatch(Record):
+    """Why an output is wrong, in a form that helps its author find the line."""
+
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    wrong: int = Field(ge=0, description="elements outside the budget, by the larger of the two metrics")
+    total: int = Field(gt=0)
+    nan_got: int = 0
+    nan_expected: int = 0
+    inf_got: int = 0
+    inf_expected: int = 0
+    worst_index: tuple[int, ...] | None = None
+    first: tuple[BadElement, ...] = ()
+    hints: tuple[str, ...] = ()
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.wrong / self.total
+
+
+class OutputCheck(Record):
+    """One output of one case against the truth. Integer outputs have no budgets: they must be equal."""
+
+    output: str
+    correct: bool
+    max_error: Budget | None = None
+    rms_error: Budget | None = None
+    mismatch: Mismatch | None = None
+
+    @model_validator(mode="after")
+    def _wrong_needs_a_mismatch(self) -> Self:
+        if self.correct == (self.mismatch is not None):
+            raise ValueError("an output is either correct or has a mismatch")
+        return self
+
+
+class CaseResult(Record):
+    """One test case. A hidden case tells its outcome and nothing of its inputs."""
+
+    name: str
+    hidden: bool = False
+    params: dict[str, int | str] = {}
+    outcome: Outcome
+    message: str = ""
+    outputs: tuple[OutputCheck, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.outcome is Outcome.ACCEPTED and not all(o.correct for o in self.outputs):
+            raise ValueError("an accepted case has no wrong output")
+        if self.outcome is not Outcome.ACCEPTED and not self.message:
+            raise ValueError("a failed case says why")
+        if self.hidden and (self.params or self.outputs):
+            raise ValueError("a hidden case shows neither parameters nor values")
+        return self
+
+
+class Interval(Record):
+    """A median with its confidence interval, in nanoseconds per call."""
+
+    median_ns: Nanoseconds
+    low_ns: Nanoseconds
+    high_ns: Nanoseconds
+    confidence: float = Field(gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low_ns <= self.median_ns <= self.high_ns:
+            raise ValueError("low ≤ median ≤ high")
+        return self
+
+
+class ClaimedLatency(Record):
+    """The event/sync protocol's distribution over single cold calls, as the runner reports it."""
+
+    claimed_p10_ns: Nanoseconds
+    claimed_median_ns: Nanoseconds
+    claimed_p90_ns: Nanoseconds
+    claimed_samples_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
+
+
+class SealedRound(Record):
+    """One batch of calls on inputs that did not exist for the runner before the judge's clock started."""
+
+    calls: int = Field(gt=0, description="calls that the judge drew to be run")
+    sets: int = Field(gt=0, description="input sets in the arena; those not drawn must stay untouched")
+    wall_ns: Nanoseconds = Field(description="the judge's clock over the whole batch, overhead included")
+    claimed_ns: Nanoseconds = Field(description="the runner's event time over the same launch")
+
+
+class Doubt(Record):
+    """A reason to trust a number less; recorded, never acted upon by deleting samples."""
+
+    code: str
+    text: str
+
+
+class BenchmarkResult(Record):
+    """One timed case: the claim, the sealed rounds, and whether the two agree."""
+
+    name: str
+    params: dict[str, int | str]
+    mode: Literal["graphs", "calls"] = Field(description="graphs: captured calls; calls: the submission's own code ran")
+    claimed_latency: ClaimedLatency
+    rounds: tuple[SealedRound, ...] = Field(min_length=1)
+    null_walls_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
+    overhead_ns: Nanoseconds = Field(description="median of the null rounds")
+    noise_ns: Nanoseconds = Field(description="spread (p90 - p10) of the null rounds")
+    sealed_ns: Nanoseconds = Field(description="median over rounds of (wall - overhead) / calls")
+    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
+    tolerance_ns: Nanoseconds = Field(description="how far the claim may lie below the sealed time, per call")
+    score: Interval
+    stop_reason: Literal["converged", "budget"]
+    minimum_bytes: int | None = None
+    minimum_flops: int | None = None
+    doubts: tuple[Doubt, ...] = ()
+
+    @model_validator(mode="after")
+    def _the_claim_agrees(self) -> Self:
+        if self.claimed_ns + self.tolerance_ns < self.sealed_ns:
+            raise ValueError("a claim below what the judge's clock allows is a rejection, not a result")
+        return self
+
+
+class Check(Record):
+    """A grading up to and including the test stage: right or wrong, no times."""
+
+    outcome: Outcome
+    stage: Stage = Field(description="the last stage that was entered")
+    message: str = Field(description="one line; empty only when accepted")
+    problem: ProblemId
+    submission: SubmissionId
+    environment: Environment
+    protocol: int
+    seeds: tuple[int, ...] = Field(default=(), description="one a case, in the order drawn; known to nobody before the case ended")
+    tests: tuple[CaseResult, ...] = ()
+    log: str = Field(default="", description="build log and the submission's own output, head and tail")
+    traceback: str = Field(default="", description="the participant's own lines only")
+
+    @model_validator(mode="after")
+    def _outcome_follows_from_the_tests(self) -> Self:
+        failed = [c for c in self.tests if c.outcome is not Outcome.ACCEPTED]
+        if self.outcome is Outcome.ACCEPTED and (failed or not self.tests):
+            raise ValueError("accepted needs at least one test, and every test accepted")
+        if self.outcome is not Outcome.ACCEPTED and not self.message:
+            raise ValueError("a submission that is not accepted is told why")
+        return self
+
+
+class Verdict(Check):
+    """A whole grading. Only an accepted one has a score, and an accepted one always has one."""
+
+    schema_version: Literal[1] = VERDICT_SCHEMA
+    run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+    created_at: datetime
+    duration_ns: Nanoseconds
+    benchmarks: tuple[BenchmarkResult, ...] = ()
+    score: Interval | None = None
+    doubts: tuple[Doubt, ...] = ()
+
+    @model_validator(mode="after")
+    def _accepted_means_timed(self) -> Self:
+        accepted = self.outcome is Outcome.ACCEPTED
+        if accepted and not self.benchmarks:
+            raise ValueError("an accepted verdict has at least one timed case")
+        if accepted != (self.score is not None):
+            raise ValueError("a score belongs to accepted verdicts, and to every one of them")
+        if self.created_at.tzinfo is None:
+            raise ValueError("created_at carries its time zone")
+        return self
+
+    def to_json(self) -> str:
+        """The document on one line, without absent values."""
+        return self.model_dump_json(exclude_none=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        return cls.model_validate_json(text)
+
+
+def json_schema() -> dict[str, Any]:
+    """The verdict's JSON Schema, for readers in other languages."""
+    return Verdict.model_json_schema()
