@@ -13,8 +13,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-VERDICT_SCHEMA = 1
-
 Nanoseconds = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 DeviceKind = Literal["cpu", "cuda"]
@@ -213,6 +211,7 @@ class SealedRound(Record):
 
     calls: int = Field(gt=0, description="calls that the judge drew to be run")
     sets: int = Field(gt=0, description="input sets in the arena; those not drawn must stay untouched")
+    seed: int = Field(ge=0, description="of the secret inputs; drawn for this round, in the judge")
     wall_ns: Nanoseconds = Field(description="the judge's clock over the whole batch, overhead included")
     claimed_ns: Nanoseconds = Field(description="the runner's event time over the same launch")
 
@@ -261,7 +260,7 @@ class Check(Record):
     submission: SubmissionId
     environment: Environment
     protocol: int
-    seeds: tuple[int, ...] = Field(default=(), description="one a case, in the order drawn; known to nobody before the case ended")
+    seeds: tuple[int, ...] = Field(default=(), description="of the test cases' inputs, in order")
     tests: tuple[CaseResult, ...] = ()
     log: str = Field(default="", description="build log and the submission's own output, head and tail")
     traceback: str = Field(default="", description="the participant's own lines only")
@@ -279,7 +278,7 @@ class Check(Record):
 class Verdict(Check):
     """A whole grading. Only an accepted one has a score, and an accepted one always has one."""
 
-    schema_version: Literal[1] = VERDICT_SCHEMA
+    schema_version: Literal[1] = 1
     run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
     created_at: datetime
     duration_ns: Nanoseconds

@@ -1,0 +1,100 @@
+"""How long a big ledger takes: `python -m benchmarks.ledger_scale` ranks 100,000 synthetic verdicts.
+
+Prints its figures and writes them to `benchmarks/results/ledger_scale.json`; exits with 1 when ranking misses its bar.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import random
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from time import perf_counter
+
+from harness.verdict import Outcome, Verdict
+from leaderboard.entry import Entry, encode
+from leaderboard.ledger import JsonlLedger
+from leaderboard.ranking import rank
+from tests.verdicts import EPOCH, accepted, failed, interval
+
+LINES = 100_000
+AUTHORS = 2_000
+BAR_S = 5.0
+RESULT = Path(__file__).parent / "results" / "ledger_scale.json"
+
+
+def verdicts(lines: int) -> Iterator[Verdict]:
+    """Four in five accepted, on three devices, one in ten on a machine with no sandbox."""
+    draw = random.Random(1)
+    models = [accepted(device_name=name, sandbox="docker") for name in ("NVIDIA H200", "NVIDIA B200", "NVIDIA L4")] * 3
+    models += [accepted(sandbox="process"), failed(), failed(Outcome.COMPILE_ERROR)]
+    for index in range(lines):
+        model = draw.choice(models)
+        author = f"author-{draw.randrange(AUTHORS)}"
+        changes = {
+            "run": f"{index:016x}",
+            "created_at": EPOCH + timedelta(seconds=index),
+            "submission": model.submission.model_copy(update={"author": author}),
+        }
+        if model.score is not None:
+            changes["score"] = interval(int(draw.lognormvariate(11, 0.2)))
+        yield model.model_copy(update=changes)
+
+
+def write(path: Path, lines: int) -> None:
+    """The lines that `append` would write, without an fsync for each."""
+    last: Entry | None = None
+    with path.open("wb") as file:
+        for verdict in verdicts(lines):
+            last, line = encode(last, verdict.to_json().encode())
+            file.write(line)
+        file.flush()
+        os.fsync(file.fileno())  # or the one append that is measured would pay for all of it
+
+
+def seconds(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return round(perf_counter() - start, 4)
+
+
+def measure(directory: Path) -> dict[str, object]:
+    ledger = JsonlLedger(directory / "softmax.jsonl")
+    write(ledger.path, LINES)
+    size_bytes = ledger.path.stat().st_size
+    tables = rank(ledger.read())
+    return {
+        "lines": LINES,
+        "bytes": size_bytes,
+        "bytes_per_line": size_bytes // LINES,
+        "tables": len(tables),
+        "rows": sum(len(table.rows) for table in tables),
+        "rank_s": [seconds(lambda: rank(ledger.read())) for _ in range(3)],
+        "verify_s": seconds(ledger.verify),
+        "get_s": seconds(lambda: ledger.get(f"{LINES // 2:016x}")),
+        "append_s": seconds(lambda: ledger.append(accepted(run="f" * 16))),
+        "bar_rank_s": BAR_S,
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+    }
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as directory:
+        result = measure(Path(directory))
+    text = json.dumps(result, indent=2)
+    print(text)
+    RESULT.parent.mkdir(exist_ok=True)
+    RESULT.write_text(text + "\n")
+    slowest = max(result["rank_s"]) if isinstance(result["rank_s"], list) else BAR_S
+    return 0 if slowest < BAR_S else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

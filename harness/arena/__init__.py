@@ -1,0 +1,64 @@
+"""Memory that is handed over as a file descriptor: one protocol for CPU and CUDA, used on both sides of the trust line.
+
+An `Arena` is one physical allocation in the judge. A `Window` is a range of addresses reserved in the runner, into
+which one arena after another is mapped, so that calls prepared against its addresses meet new memory without knowing.
+Input arenas can only be mapped read-only; the MMU enforces it.
+
+No pydantic here: the runner's sandbox holds this package. torch is imported by `memfd` and `vmm` only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+DTYPES = (
+    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int64", "int32", "int16", "int8", "uint8", "bool",
+)  # fmt: skip
+
+
+class Arena(Protocol):
+    """The judge's side: memory it has filled, or will read."""
+
+    nbytes: int
+    bytes: torch.Tensor  # [nbytes] uint8 on the device
+
+    def descriptor(self) -> int:
+        """A file descriptor for the allocation; it belongs to the arena and is closed with it."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Window(Protocol):
+    """The runner's side: reserved addresses. `map` replaces what was mapped there before."""
+
+    address: int
+
+    def map(self, descriptor: int) -> None: ...
+    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor: ...
+    def close(self) -> None: ...
+
+
+def make_arena(device: Literal["cpu", "cuda"], nbytes: int, *, read_only: bool) -> Arena:
+    """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it."""
+    if device == "cpu":
+        from harness.arena.memfd import MemfdArena
+
+        return MemfdArena(nbytes, read_only=read_only)
+    from harness.arena.vmm import VmmArena
+
+    return VmmArena(nbytes)
+
+
+def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool) -> Window:
+    """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped."""
+    if device == "cpu":
+        from harness.arena.memfd import MemfdWindow
+
+        return MemfdWindow(nbytes, writable=writable)
+    from harness.arena.vmm import VmmWindow
+
+    return VmmWindow(nbytes, writable=writable)

@@ -1,0 +1,89 @@
+"""CPU arenas: a memfd whose size is sealed, and whose input pages can never be mapped writable by anybody else.
+
+`F_SEAL_FUTURE_WRITE` (Linux 5.1, fcntl(2)) lets the judge go on writing through the mapping that it made before the
+seal, and refuses every later writable mapping, `write(2)` and `mprotect(2)`, so a store to an input faults in the
+runner. Used by the judge (trusted) and the runner (not).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import mmap
+import os
+
+import torch
+
+_F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module of Python 3.11
+_MAP_NORESERVE = 0x4000
+_MAP_FIXED = 0x10
+_PAGE = mmap.PAGESIZE
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+_libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+
+
+def _pages(nbytes: int) -> int:
+    return max(1, -(-nbytes // _PAGE)) * _PAGE
+
+
+def _mmap(address: int | None, nbytes: int, protection: int, flags: int, descriptor: int) -> int:
+    found = _libc.mmap(address, nbytes, protection, flags, descriptor, 0)
+    if found in (None, ctypes.c_void_p(-1).value):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return int(found)
+
+
+class MemfdArena:
+    """One sealed memfd, mapped read-write here."""
+
+    def __init__(self, nbytes: int, *, read_only: bool) -> None:
+        self.nbytes = _pages(nbytes)
+        self._descriptor = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self._descriptor, self.nbytes)
+        self._map = mmap.mmap(self._descriptor, self.nbytes)
+        self.bytes = torch.frombuffer(self._map, dtype=torch.uint8)
+        seals = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | (_F_SEAL_FUTURE_WRITE if read_only else 0)
+        fcntl.fcntl(self._descriptor, fcntl.F_ADD_SEALS, seals | fcntl.F_SEAL_SEAL)
+
+    def descriptor(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        # The mapping goes with the last tensor that views it; the pages of a batch must not wait for that.
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+            del self.bytes, self._map
+
+
+class MemfdWindow:
+    """A reserved range; every `map` lays another memfd over it with MAP_FIXED."""
+
+    def __init__(self, nbytes: int, *, writable: bool) -> None:
+        self.nbytes = _pages(nbytes)
+        self._protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        self.address = _mmap(
+            None, self.nbytes, 0,  # PROT_NONE
+            mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, -1,
+        )  # fmt: skip
+
+    def map(self, descriptor: int) -> None:
+        _mmap(self.address, self.nbytes, self._protection, mmap.MAP_SHARED | _MAP_FIXED, descriptor)
+
+    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+        kind = getattr(torch, dtype)
+        count = 1
+        for extent in shape:
+            count *= extent
+        nbytes = count * torch.empty(0, dtype=kind).element_size()
+        buffer = (ctypes.c_char * nbytes).from_address(self.address + offset)
+        return torch.frombuffer(buffer, dtype=kind, count=count).view(shape)
+
+    def close(self) -> None:
+        if self.address:
+            _libc.munmap(self.address, self.nbytes)
+            self.address = 0

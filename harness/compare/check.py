@@ -1,0 +1,102 @@
+"""The judgement on one output: both metrics, the places of NaN and infinity, or equality for integers.
+
+The judge calls `check_output`. Trusted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.compare.budget import budget, maximum_floor, rms_floor
+from harness.compare.field import BLOCK_ELEMENTS, Field
+from harness.compare.mismatch import Evidence, explain, locate_floats, locate_integers
+from harness.errors import HarnessError
+from harness.problem.spec import Tolerance
+from harness.verdict import OutputCheck
+
+
+def check_output(
+    name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None = None
+) -> OutputCheck:
+    """Decide whether one output is right, and say why where it is not.
+
+    `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (what the output held before the
+    call) have the output's dtype; `truth` is float64, or an integer dtype or bool for such outputs. All have one shape
+    and lie on one device, CPU or CUDA; nothing but a few elements leaves it.
+
+    A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row), which
+    one wrong tile breaks, and ‖got − truth‖ / ‖truth‖, which arithmetic in a lower precision breaks. NaN and infinities
+    must stand exactly where they are expected. Other outputs must be equal.
+
+    Raises:
+        HarnessError: the tensors do not fit together, which is the judge's own mistake.
+    """
+    _require_one_layout(name, got, truth, honest, poison)
+    if not got.is_floating_point():
+        return _check_integers(name, got, truth, poison)
+    return _check_floats(name, got, truth, honest, tolerance, poison)
+
+
+def _check_integers(name: str, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:
+    flat, expected = got.reshape(-1), truth.reshape(-1)
+    spans = range(0, flat.numel(), BLOCK_ELEMENTS)
+    counts = [(flat[at : at + BLOCK_ELEMENTS] != expected[at : at + BLOCK_ELEMENTS]).sum() for at in spans]
+    if not int(torch.stack(counts).sum()):
+        return OutputCheck(output=name, correct=True)
+    evidence = Evidence(name, got, truth, poison)
+    return OutputCheck(output=name, correct=False, mismatch=explain(evidence, locate_integers(evidence)))
+
+
+@dataclass(frozen=True)
+class _Metrics:
+    maximum: float
+    rms: float
+    misplaced: int
+
+
+def _measure(field: Field, values: Tensor) -> _Metrics:
+    maxima, squares, misplaced = [], [], []
+    for block in field.blocks():
+        deviation = field.deviation(values, block)
+        maxima.append(deviation.error.amax())
+        squares.append(deviation.square_sum)
+        misplaced.append(deviation.misplaced.sum())
+    rms = float(torch.stack(squares).sum().sqrt()) / field.norm
+    return _Metrics(float(torch.stack(maxima).amax()), rms, int(torch.stack(misplaced).sum()))
+
+
+def _check_floats(
+    name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None
+) -> OutputCheck:
+    floor = maximum_floor(got.dtype, tolerance)
+    field = Field(truth, got.dtype, floor)
+    own, reference = _measure(field, got.reshape(-1)), _measure(field, honest.reshape(-1))
+    maximum = budget(own.maximum, reference.maximum, tolerance, floor)
+    rms = budget(own.rms, reference.rms, tolerance, rms_floor(got.dtype, tolerance))
+    if own.misplaced == 0 and maximum.met and rms.met:
+        return OutputCheck(output=name, correct=True, max_error=maximum, rms_error=rms)
+    only_rms = own.misplaced == 0 and maximum.met
+    threshold = min(reference.maximum, maximum.allowed) if only_rms else maximum.allowed
+    evidence = Evidence(name, got, truth, poison, field, rms.error, only_rms)
+    mismatch = explain(evidence, locate_floats(evidence, field, threshold))
+    return OutputCheck(output=name, correct=False, max_error=maximum, rms_error=rms, mismatch=mismatch)
+
+
+def _require_one_layout(name: str, got: Tensor, truth: Tensor, honest: Tensor, poison: Tensor | None) -> None:
+    others = {"truth": truth, "honest": honest} | ({} if poison is None else {"poison": poison})
+    for role, tensor in others.items():
+        if tensor.shape != got.shape or tensor.device != got.device:
+            raise HarnessError(f"output {name}: {role} is {_layout(tensor)}, the output {_layout(got)}")
+    if got.numel() == 0:
+        raise HarnessError(f"output {name} has no elements: nothing was tested")
+    same_dtype = honest.dtype == got.dtype and (poison is None or poison.dtype == got.dtype)
+    exact = truth.dtype == torch.float64 if got.is_floating_point() else not truth.is_floating_point()
+    if not (same_dtype and exact):
+        raise HarnessError(f"output {name}: {got.dtype} cannot be held against {truth.dtype} and {honest.dtype}")
+
+
+def _layout(tensor: Tensor) -> str:
+    return f"{list(tensor.shape)} on {tensor.device}"

@@ -1,0 +1,147 @@
+"""The truth of one output, laid out for comparison: what is expected where, on which scale, in bounded blocks.
+
+`check.py` and `mismatch.py` walk it. Trusted. Works on the device where the tensors lie; a block holds at most
+`BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 512 MiB whatever the output's size.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+BLOCK_ELEMENTS = 1 << 22
+
+# An element is judged on the scale of its row, since a sum that happens to cancel has no small relative error. The
+# scale of a row of one or two elements would cancel with them (the output of a matrix-vector product has rows of one),
+# so short rows are joined along the leading axes until chance moves their RMS by no more than a quarter.
+ROW_ELEMENTS = 32
+
+# Formats whose subnormal results may be flushed to zero by the hardware's fast modes. float16's are never flushed on
+# the devices at hand, and its smallest normal (6e-5) is no negligible number.
+FLUSHED = (torch.float32, torch.bfloat16)
+NO_INFINITY = (torch.float8_e4m3fn,)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A contiguous range of the flattened output: whole rows, or a part of one row."""
+
+    start: int
+    stop: int
+    row: int
+    width: int
+
+    def of(self, flat: Tensor) -> Tensor:
+        """The block's elements as [rows, width]."""
+        return flat[self.start : self.stop].view(-1, self.width)
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far the values of one block lie from the expected ones, as [rows, width].
+
+    `error` is normalised, and 0 where the two are not both finite; `misplaced` marks a NaN or an infinity on one side
+    alone; `square_sum` is of the absolute differences.
+    """
+
+    error: Tensor
+    misplaced: Tensor
+    square_sum: Tensor
+
+
+class Field:
+    """One floating-point output's truth, float64 of any shape, for an output of `dtype`."""
+
+    def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float) -> None:
+        info = torch.finfo(dtype)
+        self.dtype = dtype
+        self._flat = truth.reshape(-1)
+        self._width = _row_width(truth.shape)
+        self._largest = info.max
+        # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
+        self._surely_finite = info.max * (1 - min(floor, 0.5))
+        self._surely_infinite = info.max * (1 + min(floor, 0.5))
+        self._unit = self._choose_unit()
+        self._smallest = max(info.tiny / self._unit, sys.float_info.min)
+        self._row_rms, self.norm = self._measure()
+
+    def blocks(self) -> Iterator[Block]:
+        """The whole output in index order."""
+        total, width = self._flat.numel(), self._width
+        step = BLOCK_ELEMENTS // width * width
+        if step:
+            for start in range(0, total, step):
+                yield Block(start, min(start + step, total), start // width, width)
+            return
+        for row_start in range(0, total, width):
+            for start in range(row_start, row_start + width, BLOCK_ELEMENTS):
+                stop = min(start + BLOCK_ELEMENTS, row_start + width)
+                yield Block(start, stop, row_start // width, stop - start)
+
+    def expected(self, block: Block) -> Tensor:
+        """What the output should hold, float64 [rows, width]."""
+        return self.representable(block.of(self._flat))
+
+    def representable(self, truth: Tensor) -> Tensor:
+        """A copy of truth values, with those infinite (or saturated) that the output's dtype surely cannot hold."""
+        if self.dtype in NO_INFINITY:
+            return truth.clamp(-self._largest, self._largest)
+        return torch.where(truth.abs() > self._surely_infinite, truth.sign() * math.inf, truth)
+
+    def deviation(self, values: Tensor, block: Block) -> Deviation:
+        """Compare `values`, the flattened output in its own dtype, with the truth over one block."""
+        truth = self.expected(block)
+        value = block.of(values).double()
+        both = value.isfinite() & truth.isfinite()
+        overflowed = value.isinf() & (value.sign() == truth.sign()) & (truth.abs() >= self._surely_finite)
+        misplaced = ~(both | overflowed | (value.isnan() & truth.isnan()))
+        if self._unit != 1.0:
+            truth, value = truth / self._unit, value / self._unit
+        difference = (value - truth).abs_().masked_fill_(~both, 0.0)
+        square_sum = difference.square().sum()
+        magnitude = truth.abs_()
+        if self.dtype in FLUSHED:
+            difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
+        rows = self._row_rms[block.row : block.row + value.shape[0], None]
+        scale = torch.maximum(magnitude, rows).clamp_min_(self._smallest)
+        error = difference.div_(scale).masked_fill_(~both, 0.0)
+        return Deviation(error, misplaced, square_sum)
+
+    def _choose_unit(self) -> float:
+        # Squares of float64 numbers overflow beyond 1e154; every other format is far from it.
+        if self.dtype is not torch.float64:
+            return 1.0
+        peaks = [self._finite(block).abs_().amax() for block in self.blocks()]
+        peak = float(torch.stack(peaks).amax())
+        return 1.0 if peak == 0 or 1e-140 < peak < 1e140 else peak
+
+    def _finite(self, block: Block) -> Tensor:
+        truth = self.expected(block)
+        return torch.where(truth.isfinite(), truth, 0.0)
+
+    def _measure(self) -> tuple[Tensor, float]:
+        """RMS of every row's finite elements, float64 [rows], and the norm of all (at least the smallest normal)."""
+        rows = self._flat.numel() // self._width
+        squares = torch.zeros(rows, dtype=torch.float64, device=self._flat.device)
+        counts = torch.zeros_like(squares)
+        for block in self.blocks():
+            truth = self._finite(block).div_(self._unit)
+            span = slice(block.row, block.row + truth.shape[0])
+            squares[span] += truth.square_().sum(-1)
+            counts[span] += self.expected(block).isfinite().sum(-1)
+        norm = math.sqrt(float(squares.sum()))
+        return squares.div_(counts.clamp_min_(1.0)).sqrt_(), max(norm, self._smallest)
+
+
+def _row_width(shape: torch.Size) -> int:
+    width = 1
+    for size in reversed(shape):
+        if width >= ROW_ELEMENTS:
+            break
+        width *= size
+    return width

@@ -1,0 +1,150 @@
+"""Short sentences that say what a wrong output looks like: a tile, a transposition, a factor, a lower precision.
+
+`mismatch.py` calls `hints`. Trusted. A hint is a guess for the participant and decides nothing, so value patterns are
+sought in a sample of the elements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+SAMPLE_ELEMENTS = 1 << 16
+TILES = (128, 64, 32, 16)
+
+# A pattern explains an output when what remains is at most this share of the error.
+EXPLAINED = 0.05
+
+# The relative RMS error that rounding inputs or output to a format causes, and the format's eps. float16 and TF32 have
+# the same 10 bits; measured over vector_add, gelu, softmax and matmul: 2.1e-4 to 5e-4, 1.7e-3 to 4e-3, 2.7e-2 to 6e-2.
+PRECISIONS = (
+    ("float32", 2**-23, 1e-8, 1e-6),
+    ("TF32 or float16", 2**-10, 8e-5, 8e-4),
+    ("bfloat16", 2**-7, 1e-3, 7e-3),
+    ("float8", 2**-3, 1.5e-2, 1e-1),
+)
+
+
+@dataclass(frozen=True)
+class Clues:
+    """Counts over a wrong output, its RMS error (absent for integers), and whether nothing else is too large."""
+
+    wrong: int
+    unwritten: int
+    nan_for_finite: int
+    nonzero: int
+    nan_got: int
+    nan_expected: int
+    inf_got: int
+    inf_expected: int
+    rms_error: float | None
+    only_rms: bool
+
+
+def hints(got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str, ...]:
+    """Everything that is worth saying; `wrong` is the mask of the flattened output."""
+    found: list[str] = []
+    total = got.numel()
+    if clues.unwritten == total:
+        return ("output never written",)
+    # A bool holds its poison by chance in every second element.
+    if got.dtype != torch.bool and (clues.unwritten == clues.wrong or clues.unwritten >= clues.wrong / 10):
+        found.append(f"output never written in {clues.unwritten:,} of {total:,} elements")
+    elif clues.nonzero == 0:
+        return ("output is all zeros",)
+    if clues.nan_for_finite:
+        found.append(f"NaN where the truth is finite, in {clues.nan_for_finite:,} element" + "s" * (clues.nan_for_finite > 1))
+    sample = _Sample(got, truth)
+    if clues.unwritten < clues.wrong and sample.usable:
+        found += sample.transposed()
+        found += sample.factor() or _precision(got.dtype, sample, clues)
+    if not clues.only_rms and clues.wrong < total:
+        found += _places(wrong.view(got.shape))
+    return tuple(found)
+
+
+class _Sample:
+    """Pairs of got and truth at scattered places, float64, NaN and infinities left out."""
+
+    def __init__(self, got: Tensor, truth: Tensor) -> None:
+        self._got, self._truth = got.reshape(-1), truth.reshape(-1)
+        total = got.numel()
+        steps = torch.arange(min(total, SAMPLE_ELEMENTS), device=got.device)
+        # Knuth's multiplicative hash scatters the places; a plain stride would fall into step with the columns.
+        places = steps if total <= SAMPLE_ELEMENTS else steps * 2654435761 % total
+        value, expected = self._got[places].double(), self._truth[places].double()
+        both = value.isfinite() & expected.isfinite()
+        self._shape = got.shape
+        self._places, self._value, self._expected = places[both], value[both], expected[both]
+        self._error = self._value - self._expected
+        self._error_norm = float(self._error.norm())
+        self.usable = int(both.sum()) >= 4 and self._error_norm > 0
+
+    def transposed(self) -> list[str]:
+        """Whether the values stand where the transposed matrix would put them, in either direction of the mistake."""
+        if len(self._shape) < 2 or 1 in self._shape[-2:]:
+            return []
+        rows, columns = self._shape[-2:]
+        batch = self._places // (rows * columns) * (rows * columns)
+        place = self._places % (rows * columns)
+        for height, width in ((rows, columns), (columns, rows)):
+            source = batch + place % height * width + place // height
+            rest = (self._value - self._truth[source].double()).nan_to_num(0.0, 0.0, 0.0)
+            if float(rest.norm()) <= EXPLAINED * self._error_norm:
+                return ["looks transposed"]
+        return []
+
+    def factor(self) -> list[str]:
+        """Whether one constant times the truth explains the output."""
+        square = float(self._expected.square().sum())
+        constant = float((self._value * self._expected).sum()) / square if square else 0.0
+        rest = float((self._value - constant * self._expected).norm())
+        varied = bool((self._expected != self._expected[0]).any())
+        # Closer to 1 than that it is a rounding error with a bias, and has another name.
+        plain = constant != 0 and abs(constant - 1) >= 1e-3
+        if not (plain and varied and rest <= EXPLAINED * self._error_norm):
+            return []
+        return [f"constant factor {constant:#.4g}: got ≈ {constant:#.4g} × expected"]
+
+    def spread_evenly(self) -> bool:
+        """Whether the error is everywhere, as rounding is, and not in one place."""
+        typical = self._error_norm / math.sqrt(len(self._error))
+        return float(self._error.abs().median()) > 0.02 * typical
+
+
+def _precision(dtype: torch.dtype, sample: _Sample, clues: Clues) -> list[str]:
+    if clues.rms_error is None or clues.nan_for_finite or not sample.spread_evenly():
+        return []
+    error = clues.rms_error
+    for name, eps, low, high in PRECISIONS:
+        if eps > torch.finfo(dtype).eps and low <= error <= high:
+            return [f"looks like lower precision ({name}): an RMS error of {error:.1e} in every part of the output"]
+    if clues.only_rms:
+        return [f"systematic loss of precision: an RMS error of {error:.1e}, and no element that stands out"]
+    return []
+
+
+def _places(wrong: Tensor) -> Iterator[str]:
+    """Where along each axis the wrong elements lie."""
+    for axis, size in enumerate(wrong.shape):
+        others = tuple(other for other in range(wrong.ndim) if other != axis)
+        touched = wrong.any(dim=others) if others else wrong
+        count, first = int(touched.sum()), int(touched.byte().argmax())
+        if first == 0:
+            continue
+        name = _axis_name(axis, wrong.ndim)
+        if bool(touched[-1]) and first >= size / 2 and count >= 0.9 * (size - first):
+            yield f"only the last tile is wrong: {name}s {first} to {size - 1} (axis {axis})"
+        tile = next((tile for tile in TILES if first % tile == 0), None)
+        if tile is not None:
+            yield f"wrong elements begin at {name} {first} = {first // tile} × {tile}"
+
+
+def _axis_name(axis: int, axes: int) -> str:
+    if axes == 1:
+        return "element"
+    return {axes - 1: "column", axes - 2: "row"}.get(axis, f"axis-{axis} slice")

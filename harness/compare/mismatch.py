@@ -1,0 +1,176 @@
+"""Turns a wrong output into a record: how many elements, which first, which worst, and what it looks like.
+
+`check.py` calls it, only after an output was found wrong. Trusted. A mask of one byte an element is the largest thing
+it makes; of the values, only the few that are shown leave the device.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.compare.field import BLOCK_ELEMENTS, Field
+from harness.compare.hints import Clues, hints
+from harness.verdict import BadElement, Mismatch
+
+SHOWN_ELEMENTS = 8
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A wrong output with what it was held against; integers have no `field` and no RMS error.
+
+    `only_rms`: every element is within the maximum, only the relative RMS error of them all is too large.
+    """
+
+    name: str
+    got: Tensor
+    truth: Tensor
+    poison: Tensor | None
+    field: Field | None = None
+    rms_error: float | None = None
+    only_rms: bool = False
+
+    def expected(self, truth: Tensor) -> Tensor:
+        """Some of the truth's values as the output should hold them."""
+        return truth if self.field is None else self.field.representable(truth)
+
+
+@dataclass(frozen=True)
+class Located:
+    """Where an output is wrong: a bool mask of the flattened output, and the flat index of its worst element."""
+
+    wrong: Tensor
+    worst: int
+
+
+def locate_floats(evidence: Evidence, field: Field, threshold: float) -> Located:
+    """Mark the elements whose normalised error exceeds `threshold`, or the worst one where none does."""
+    flat = evidence.got.reshape(-1)
+    wrong = torch.empty(flat.shape, dtype=torch.bool, device=flat.device)
+    starts, peaks, places = [], [], []
+    for block in field.blocks():
+        deviation = field.deviation(flat, block)
+        block.of(wrong).copy_((deviation.error > threshold) | deviation.misplaced)
+        peak, place = deviation.error.masked_fill_(deviation.misplaced, math.inf).view(-1).max(0)
+        starts.append(block.start)
+        peaks.append(peak)
+        places.append(place)
+    worst = _largest(starts, peaks, places)
+    # A systematic loss of precision may leave no element that stands out.
+    wrong[worst] = True
+    return Located(wrong, worst)
+
+
+def locate_integers(evidence: Evidence) -> Located:
+    """Mark the elements that differ."""
+    got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
+    wrong = got != truth
+    starts, peaks, places = [], [], []
+    for start in range(0, got.numel(), BLOCK_ELEMENTS):
+        span = slice(start, start + BLOCK_ELEMENTS)
+        # One is added since neighbouring 64-bit integers may be equal as float64.
+        distance = (got[span].double() - truth[span].double()).abs_().add_(1.0)
+        peak, place = distance.masked_fill_(~wrong[span], 0.0).max(0)
+        starts.append(start)
+        peaks.append(peak)
+        places.append(place)
+    return Located(wrong, _largest(starts, peaks, places))
+
+
+def explain(evidence: Evidence, located: Located) -> Mismatch:
+    """The record of a wrong output: counts, the first and the worst elements, and hints."""
+    clues = _examine(evidence, located)
+    return Mismatch(
+        output=evidence.name,
+        shape=tuple(evidence.got.shape),
+        dtype=str(evidence.got.dtype).removeprefix("torch."),
+        wrong=clues.wrong,
+        total=evidence.got.numel(),
+        nan_got=clues.nan_got,
+        nan_expected=clues.nan_expected,
+        inf_got=clues.inf_got,
+        inf_expected=clues.inf_expected,
+        worst_index=_index(located.worst, evidence.got.shape),
+        first=_first(evidence, located.wrong),
+        hints=hints(evidence.got, evidence.truth, located.wrong, clues),
+    )
+
+
+def _examine(evidence: Evidence, located: Located) -> Clues:
+    """Count over the whole output, in blocks."""
+    got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
+    held = None if evidence.poison is None else _bits(evidence.poison)
+    tallies = []
+    for start in range(0, got.numel(), BLOCK_ELEMENTS):
+        span = slice(start, start + BLOCK_ELEMENTS)
+        value, expected, wrong = got[span].double(), evidence.expected(truth[span]).double(), located.wrong[span]
+        unwritten = wrong & (_bits(got[span]) == held[span]) if held is not None else torch.zeros_like(wrong)
+        surprise = value.isnan() & expected.isfinite() & ~unwritten
+        masks = (wrong, unwritten, surprise, value != 0)
+        places = (value.isnan(), expected.isnan(), value.isinf(), expected.isinf())
+        tallies.append(torch.stack([mask.sum() for mask in (*masks, *places)]))
+    wrong_count, unwritten_count, surprises, nonzero, *counts = torch.stack(tallies).sum(0).tolist()
+    return Clues(
+        wrong=wrong_count,
+        unwritten=unwritten_count,
+        nan_for_finite=surprises,
+        nonzero=nonzero,
+        nan_got=counts[0],
+        nan_expected=counts[1],
+        inf_got=counts[2],
+        inf_expected=counts[3],
+        rms_error=evidence.rms_error,
+        only_rms=evidence.only_rms,
+    )
+
+
+def _first(evidence: Evidence, wrong: Tensor) -> tuple[BadElement, ...]:
+    """The first wrong elements in index order."""
+    places: list[int] = []
+    for start in range(0, wrong.numel(), BLOCK_ELEMENTS):
+        found = wrong[start : start + BLOCK_ELEMENTS].nonzero().view(-1)[: SHOWN_ELEMENTS - len(places)]
+        places += (found + start).tolist()
+        if len(places) == SHOWN_ELEMENTS:
+            break
+    chosen = torch.tensor(places, device=wrong.device)
+    got = evidence.got.reshape(-1)[chosen]
+    values = (got.double() if got.is_floating_point() else got).tolist()
+    truths = evidence.expected(evidence.truth.reshape(-1)[chosen]).tolist()
+    shape = evidence.got.shape
+    return tuple(
+        BadElement(index=_index(place, shape), got=_text(value), expected=_text(truth), error=_distance(value, truth))
+        for place, value, truth in zip(places, values, truths, strict=True)
+    )
+
+
+def _largest(starts: list[int], peaks: list[Tensor], places: list[Tensor]) -> int:
+    block = int(torch.stack(peaks).argmax())
+    return starts[block] + int(places[block])
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    """The flattened tensor's bit patterns: poison may be a NaN, which equals nothing."""
+    integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
+    return tensor.reshape(-1).view(integer)
+
+
+def _index(place: int, shape: torch.Size) -> tuple[int, ...]:
+    index: list[int] = []
+    for size in reversed(shape):
+        place, position = divmod(place, size)
+        index.insert(0, position)
+    return tuple(index)
+
+
+def _text(value: float | int | bool) -> str:
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+def _distance(value: float | int, truth: float | int) -> str:
+    if isinstance(value, float) or isinstance(truth, float):
+        return f"{abs(value - truth):.3g}"
+    return str(abs(int(value) - int(truth)))

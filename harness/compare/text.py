@@ -1,0 +1,70 @@
+"""One line for an output's check, and a small table for a mismatch: what a terminal shows.
+
+The command line calls it. Trusted. Needs no torch, since it also prints verdicts that were stored.
+"""
+
+from __future__ import annotations
+
+from harness.verdict import Budget, Mismatch, OutputCheck
+
+_EPS = {"float64": 2**-52, "float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7, "float8_e4m3fn": 2**-3}
+
+
+def describe(check: OutputCheck, dtype: str | None = None) -> str:
+    """Say on one line how far an output is from the truth and how far it may be, by the tighter of its two metrics.
+
+    `dtype` is the output's; a check that passed does not know it, and without it the line says less.
+    """
+    dtype = dtype or (check.mismatch.dtype if check.mismatch else None)
+    mismatch = check.mismatch
+    if check.max_error is None or check.rms_error is None:
+        return f"{check.output}: " + (f"{_wrong(mismatch)}, and all must be equal" if mismatch else "equal")
+    tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)
+    if mismatch and tighter.met:
+        return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"
+    metric = "RMS error" if tighter is check.rms_error else "error"
+    allowed = f"allowed {tighter.allowed:.1e} ({_reason(tighter, dtype)})"
+    line = f"{check.output}: your {metric} {tighter.error:.1e}, {allowed}"
+    return f"{line}, {_wrong(mismatch)}" if mismatch else line
+
+
+def render(mismatch: Mismatch) -> str:
+    """Lay a mismatch out over several lines: counts, the first wrong elements as a table, hints."""
+    shape = " × ".join(map(str, mismatch.shape))
+    lines = [f"{mismatch.output} [{shape}] {mismatch.dtype}: {_wrong(mismatch)}"]
+    for what, got, expected in (
+        ("NaN", mismatch.nan_got, mismatch.nan_expected),
+        ("infinite", mismatch.inf_got, mismatch.inf_expected),
+    ):
+        if got or expected:
+            lines.append(f"  {what}: {got:,} got, {expected:,} expected")
+    if mismatch.worst_index is not None:
+        lines.append(f"  worst at {_place(mismatch.worst_index)}")
+    if mismatch.first:
+        lines += _table(mismatch)
+    return "\n".join(lines + [f"  hint: {hint}" for hint in mismatch.hints])
+
+
+def _table(mismatch: Mismatch) -> list[str]:
+    rows = [("index", "got", "expected", "error")]
+    rows += [(_place(bad.index), bad.got, bad.expected, bad.error) for bad in mismatch.first]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    return ["  " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+
+
+def _wrong(mismatch: Mismatch) -> str:
+    return f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %)"
+
+
+def _place(index: tuple[int, ...]) -> str:
+    return "[" + ", ".join(map(str, index)) + "]"
+
+
+def _reason(budget: Budget, dtype: str | None) -> str:
+    if budget.allowed < max(budget.floor, budget.factor * budget.reference_error):
+        return "never more than half of the value"
+    if budget.allowed > budget.floor:
+        return f"{budget.factor:g} × the reference's own" + (f" in {dtype}" if dtype else "")
+    if dtype not in _EPS:
+        return "a few ulps of the output's dtype"
+    return f"{budget.floor / _EPS[dtype]:g} ulps of {dtype}"

@@ -1,0 +1,169 @@
+"""One pair of arenas filled with secret inputs for a number of calls, and the judgement on what came back. Trusted.
+
+The inputs follow from a seed that stays in the judge, so they are made twice: once into the arena that the runner sees,
+and once, after the runner has answered, into private memory. What is compared rests on the private copy alone. On the
+CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its descriptor writable, so the
+two copies are compared there as well.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from harness.arena import make_arena
+from harness.judge.layout import Layout, Slot
+from harness.judge.truth import Expected, Truth
+from harness.problem.fill import fill
+from harness.verdict import DeviceKind
+
+_CHUNK_BYTES = 1 << 28  # of private input memory at a time; the float64 truth takes a few times as much
+
+
+@dataclass(frozen=True)
+class Trespass:
+    """Bytes that the submission had no business writing."""
+
+    set: int
+    text: str
+
+
+class Batch:
+    """Arenas for `sets` calls of a case. Use: `snapshot` after the runner's answer, then `close_arenas`, then judge."""
+
+    def __init__(self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> None:
+        self._layout, self._device, self.sets = layout, device, sets
+        self.seed = secrets.randbits(63)
+        self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
+        self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
+        self._snapshot = torch.empty(sets * layout.output_stride, dtype=torch.uint8, device=device)
+        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=device)
+        self._poison = pattern.repeat(layout.output_stride // 16)
+        self._outputs.bytes[: self._snapshot.numel()].view(sets, -1).copy_(self._poison)
+        for k, tensors in enumerate(self._generate(1)):
+            for slot, tensor in zip(layout.slots, tensors, strict=True):
+                if tensor is not None:
+                    self._shared(slot, k).copy_(tensor[0])
+        self._synchronize()
+        self._snapshot.zero_()  # touched now, so that the copy inside the timed round meets no page fault
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        return self._inputs.descriptor(), self._outputs.descriptor()
+
+    def snapshot(self) -> None:
+        """Copy all outputs into private memory; after this nothing that the runner does can change them."""
+        self._snapshot.copy_(self._outputs.bytes[: self._snapshot.numel()])
+        self._synchronize()
+
+    def trespass(self, called: Sequence[int]) -> Trespass | None:
+        """Look for writes outside the outputs, into outputs of calls that were not drawn, and into inputs."""
+        sets = self._snapshot.view(self.sets, -1)
+        for low, high, place in self._layout.red_zones():
+            bad = sets[:, low:high] != self._poison[low:high]
+            if bool(bad.any()):
+                k, offset = (int(i) for i in bad.nonzero()[0])
+                where = f"{offset} bytes {place}" if place.startswith("past") else place
+                return Trespass(k, f"wrote {int(bad[k].sum())} bytes outside its outputs, the first {where}")
+        idle = sorted(set(range(self.sets)) - set(called))
+        for slot in self._layout.outputs if idle else ():
+            if slot.tensor.role == "output":
+                low, high = slot.offset, slot.offset + slot.nbytes
+                if bool((sets[idle, low:high] != self._poison[low:high]).any()):
+                    return Trespass(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
+        return None
+
+    def inputs_changed(self) -> str | None:
+        """The first input tensor whose shared memory no longer holds what the judge put there, or None."""
+        for k, tensors in enumerate(self._generate(1)):
+            for slot, tensor in zip(self._layout.slots, tensors, strict=True):
+                if not slot.writable and tensor is not None:
+                    same = torch.equal(self._shared(slot, k).view(torch.uint8), tensor[0].view(torch.uint8))
+                    if not same:
+                        return slot.tensor.name
+        return None
+
+    def judge(self, truth: Truth, called: Sequence[int]) -> Iterator[tuple[int, Expected, dict[str, torch.Tensor]]]:
+        """Yield (first set, what is expected, what was got) for runs of sets that were called.
+
+        Every tensor is stacked: `[c, *shape]` for c calls.
+        """
+        wanted = set(called)
+        per_set = max(1, self._layout.input_stride + self._layout.output_stride)
+        chunk = max(1, min(self.sets, _CHUNK_BYTES // per_set))
+        first = 0
+        for tensors in self._generate(chunk):
+            here = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
+            if here:
+                rows = [k - first for k in here]
+                given = {
+                    s.tensor.name: t if len(rows) == len(t) else t[rows]
+                    for s, t in zip(self._layout.slots, tensors, strict=True)
+                    if t is not None
+                }
+                got = {s.tensor.name: self._got(s, here) for s in self._layout.outputs}
+                yield here[0], truth(given, len(here)), got
+            first += chunk
+
+    def poison(self, slot_name: str, count: int) -> torch.Tensor:
+        """What an output held before the call, stacked `[count, *shape]`."""
+        [slot] = [s for s in self._layout.outputs if s.tensor.name == slot_name]
+        raw = self._poison[slot.offset : slot.offset + slot.nbytes]
+        return self._as_tensor(raw, slot).expand(count, *slot.tensor.shape)
+
+    def close_arenas(self) -> None:
+        """Give the shared memory back; the snapshot stays."""
+        self._inputs.close()
+        self._outputs.close()
+
+    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Make the initial tensors from the seed again, `chunk` sets at a time: `[c, *shape]`, None for outputs.
+
+        Set by set and tensor by tensor, whatever the chunk, so that the same seed always gives the same bytes.
+        """
+        generator = torch.Generator(self._device).manual_seed(self.seed)
+        for first in range(0, self.sets, chunk):
+            count = min(chunk, self.sets - first)
+            made: list[torch.Tensor | None] = [
+                None
+                if slot.tensor.role == "output"
+                else torch.empty(count, *slot.tensor.shape, dtype=_dtype(slot), device=self._device)
+                for slot in self._layout.slots
+            ]
+            for k in range(count):
+                for slot, stacked in zip(self._layout.slots, made, strict=True):
+                    if stacked is not None:
+                        fill(stacked[k], slot.tensor.fill, generator)
+            yield made
+
+    def _shared(self, slot: Slot, k: int) -> torch.Tensor:
+        arena, stride = (
+            (self._outputs, self._layout.output_stride) if slot.writable else (self._inputs, self._layout.input_stride)
+        )
+        start = k * stride + slot.offset
+        return self._as_tensor(arena.bytes[start : start + slot.nbytes], slot)
+
+    def _got(self, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
+        regions = self._snapshot.view(self.sets, -1)
+        low, high = slot.offset, slot.offset + slot.nbytes
+        if len(sets) == sets[-1] - sets[0] + 1:
+            raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
+        else:
+            raw = regions[list(sets), low:high]
+        return raw.view(_dtype(slot)).view(len(sets), *slot.tensor.shape)
+
+    def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
+        return raw.view(_dtype(slot)).view(slot.tensor.shape)
+
+    def _synchronize(self) -> None:
+        if self._device == "cuda":
+            torch.cuda.synchronize()
+
+
+def _dtype(slot: Slot) -> torch.dtype:
+    found = getattr(torch, slot.tensor.dtype)
+    assert isinstance(found, torch.dtype)
+    return found

@@ -1,0 +1,112 @@
+"""The test stage: one call of every test case on fresh secret inputs, and what is wrong with the outputs. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from harness import wire
+from harness.compare import check_output, describe
+from harness.judge.batch import Batch
+from harness.judge.layout import Layout
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.truth import Expected, Tensors, Truth
+from harness.problem import Problem, ResolvedCase
+from harness.problem.reference import Reference
+from harness.verdict import CaseResult, DeviceKind, Mismatch, Outcome, OutputCheck
+
+
+class Correctness:
+    """Runs test cases in one session; a case's batch lives only as long as the case."""
+
+    def __init__(self, problem: Problem, reference: Reference, device: DeviceKind) -> None:
+        self._problem, self._reference, self._device = problem, reference, device
+        self.seeds: list[int] = []
+
+    def run(self, session: Session, case: ResolvedCase, label: str) -> CaseResult:
+        """Grade one case.
+
+        Raises:
+            SubmissionFault: the runner cannot go on after what happened.
+        """
+        layout = Layout(case)
+        batch = Batch(layout, self._device, sets=1)
+        self.seeds.append(batch.seed)
+        try:
+            doing = f"running test {label}"
+            bind = layout.bind(case, self._problem.parameters, 1, inputs_writable=False)
+            seconds = self._problem.limits.call_s
+            session.ask(bind, wire.Done, descriptors=list(batch.descriptors), seconds=seconds, doing=doing)
+            session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing=doing)
+            batch.snapshot()
+            if trespass := batch.trespass([0]):
+                return result(case, label, Outcome.RUNTIME_ERROR, trespass.text)
+            if changed := batch.inputs_changed():
+                return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
+            checks = tuple(check_batch(batch, Truth(self._reference, case), [0], self._problem))
+            wrong = [c for c in checks if not c.correct]
+            if wrong:
+                return result(case, label, Outcome.WRONG_ANSWER, describe(wrong[0]), checks)
+            return result(case, label, Outcome.ACCEPTED, "", checks)
+        except SubmissionFault as fault:
+            if not fault.survives:
+                raise
+            return result(case, label, fault.outcome, fault.message)
+        finally:
+            batch.close_arenas()
+
+    def who_wrote_to_an_input(self, session: Session, case: ResolvedCase) -> str | None:
+        """Repeat a case whose call ended in a memory fault, with writable inputs: the name of one that it changed."""
+        layout = Layout(case)
+        batch = Batch(layout, self._device, sets=1, sealed=False)
+        try:
+            bind = layout.bind(case, self._problem.parameters, 1, inputs_writable=True)
+            seconds = self._problem.limits.call_s
+            session.ask(bind, wire.Done, descriptors=list(batch.descriptors), seconds=seconds, doing="repeating")
+            session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing="repeating")
+        except SubmissionFault:
+            pass  # it fails for another reason as well; what it wrote before that still tells
+        try:
+            return batch.inputs_changed()
+        finally:
+            batch.close_arenas()
+
+
+def result(
+    case: ResolvedCase, label: str, outcome: Outcome, message: str, outputs: Sequence[OutputCheck] = ()
+) -> CaseResult:
+    """The record of a case; of a hidden one only its outcome and the kind of failure."""
+    if case.hidden:
+        hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
+        return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
+    return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
+
+
+def check_batch(batch: Batch, truth: Truth, called: Sequence[int], problem: Problem) -> Iterator[OutputCheck]:
+    """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls."""
+    for first, expected, got in batch.judge(truth, called):
+        count = len(next(iter(got.values())))
+        if truth.reference.compares:
+            yield from _own_compare(truth, expected, got, count)
+            continue
+        for name, values in got.items():
+            poison = batch.poison(name, count)
+            if count == 1:  # shown to the participant: without the axis of the stack
+                yield check_output(
+                    name, values[0], expected.truth[name][0], expected.honest[name][0], problem.tolerance, poison[0]
+                )
+            else:
+                label = f"{name} (calls from {first})"
+                yield check_output(
+                    label, values, expected.truth[name], expected.honest[name], problem.tolerance, poison
+                )
+
+
+def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:
+    """Ask the problem's own `compare` about each call."""
+    name, values = next(iter(got.items()))
+    for k in range(count):
+        one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
+        why = truth.reference.compare(*one)
+        shape, dtype = tuple(values[k].shape), str(values.dtype).removeprefix("torch.")
+        mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
+        yield OutputCheck(output=name, correct=why is None, mismatch=None if why is None else mismatch)

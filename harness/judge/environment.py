@@ -1,0 +1,73 @@
+"""What the judge records of the machine: the device, its driver and limits, and the runner's own versions. Trusted.
+
+The versions come from the runner's first two frames, sent before the submission was in its sandbox.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+from harness.judge.session import Session
+from harness.sandbox import Provider
+from harness.verdict import DeviceKind, Environment
+
+
+def environment(session: Session, provider: Provider, device: DeviceKind, *, interpreted: bool) -> Environment:
+    """Describe where a grading ran."""
+    facts = _gpu() if device == "cuda" else {"device_name": _cpu_name()}
+    return Environment.model_validate(
+        {
+            **facts,
+            "device_kind": device,
+            "sandbox": provider.name,
+            "image_digest": provider.image_digest(),
+            "interpreted": interpreted,
+            "python": session.hello.python,
+            "torch": session.ready.torch,
+            "triton": session.ready.triton or None,
+        }
+    )
+
+
+def architecture(device: DeviceKind) -> str:
+    """The compiler's name of the device's architecture; without a GPU, that of the boards that we publish."""
+    if device == "cpu":
+        return "sm_90"
+    major, minor = torch.cuda.get_device_capability()
+    return f"sm_{major}{minor}"
+
+
+def _cpu_name() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return "unknown CPU"
+
+
+def _gpu() -> dict[str, object]:
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    facts: dict[str, object] = {
+        "device_name": properties.name,
+        "device_uuid_sha256": hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
+        "cuda": torch.version.cuda,
+    }
+    try:
+        metadata.version("nvidia-ml-py")
+    except metadata.PackageNotFoundError:
+        return facts
+    import pynvml
+
+    pynvml.nvmlInit()
+    try:
+        handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{properties.uuid}")
+        facts["driver"] = str(pynvml.nvmlSystemGetDriverVersion())
+        facts["power_limit_mw"] = int(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    except pynvml.NVMLError:
+        pass  # a virtual GPU may tell less; what is absent is absent
+    finally:
+        pynvml.nvmlShutdown()
+    return facts

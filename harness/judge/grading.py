@@ -1,0 +1,202 @@
+"""One grading from build to verdict: runs the stages in order and keeps what each of them found. Trusted."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from harness import stats, wire
+from harness.errors import HarnessError, ProblemError, SubmissionError
+from harness.judge import Progress
+from harness.judge.correctness import Correctness, result
+from harness.judge.environment import architecture, environment
+from harness.judge.sealing import CONFIDENCE, Sealing
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.timing import claimed_latency, plan_for
+from harness.judge.truth import Truth
+from harness.problem import Problem, ResolvedCase
+from harness.problem.reference import Reference
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.verdict import (
+    BenchmarkResult,
+    CaseResult,
+    Check,
+    DeviceKind,
+    Interval,
+    Outcome,
+    ProblemId,
+    Stage,
+    SubmissionId,
+    Verdict,
+)  # fmt: skip
+
+
+class Grading:
+    """What is known so far of one grading; `check` and `grade` each run it once."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        submission: Submission,
+        provider: Provider,
+        device: DeviceKind,
+        on_progress: Callable[[Progress], None],
+    ) -> None:
+        self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
+        self._on_progress = on_progress
+        self._started_ns = time.perf_counter_ns()
+        self._tests = self._cases("tests")
+        self._benchmarks = self._cases("benchmarks")
+        if submission.language == "cpp" and device == "cuda":
+            raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
+        self._reference = Reference.load(problem)
+        self._correctness = Correctness(problem, self._reference, device)
+        self._stage = Stage.BUILD
+        self._interpreted = False
+        self._build_log = self._traceback = ""
+        self._results: list[CaseResult] = []
+        self._timed: list[BenchmarkResult] = []
+
+    def check(self, session: Session) -> Check:
+        """Build and test."""
+        outcome, message = self._run(session, timed=False)
+        return Check.model_validate(self._record(session, outcome, message))
+
+    def grade(self, session: Session) -> Verdict:
+        """Build, test, time and seal."""
+        outcome, message = self._run(session, timed=True)
+        return Verdict.model_validate(
+            {
+                **self._record(session, outcome, message),
+                "run": secrets.token_hex(8),
+                "created_at": datetime.now(UTC),
+                "duration_ns": time.perf_counter_ns() - self._started_ns,
+                "benchmarks": tuple(self._timed),
+                "score": self._score() if outcome is Outcome.ACCEPTED else None,
+            }
+        )
+
+    def _cases(self, kind: str) -> list[ResolvedCase]:
+        found = [self._problem.resolve(c) for c in getattr(self._problem, kind) if self._device in c.devices]
+        if not found:
+            where = str(self._problem.directory / "problem.toml")
+            raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
+        return found
+
+    def _run(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
+        """Run the stages until one of them decides; returns the outcome and its one line."""
+        session.handshake()
+        try:
+            self._build(session)
+            self._test(session)
+            wrong = [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
+            if wrong:
+                where = "hidden test" if wrong[0].hidden else "test"
+                return wrong[0].outcome, f"{where} {wrong[0].name}: {wrong[0].message}"
+            if timed:
+                self._time(session)
+        except SubmissionFault as fault:
+            self._traceback = fault.traceback
+            return fault.outcome, fault.message
+        return Outcome.ACCEPTED, ""
+
+    def _enter(self, stage: Stage, done: int, total: int, label: str) -> None:
+        self._stage = stage
+        self._on_progress(Progress(stage, done, total, label))
+
+    def _build(self, session: Session) -> None:
+        self._enter(Stage.BUILD, 0, 1, self._submission.name)
+        built = self._hand_over(session)
+        self._build_log, self._interpreted = built.log, built.interpreted
+        if self._submission.language == "cu" and self._device == "cpu":
+            what = f"compiles for {architecture('cpu')}, but there is no GPU here to run it on"
+            raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
+
+    def _test(self, session: Session) -> None:
+        hidden = 0
+        for i, case in enumerate(self._tests):
+            hidden += case.hidden
+            label = f"hidden {hidden}" if case.hidden else case.name
+            self._enter(Stage.TEST, i, len(self._tests), label)
+            try:
+                self._results.append(self._correctness.run(session, case, label))
+            except SubmissionFault as fault:
+                # The runner is gone, so the later cases cannot run; the record says how far it came.
+                message = fault.message
+                if fault.memory_fault and (name := self._written_input(case)):
+                    message = f"wrote to its input `{name}`, which is read-only: {message}"
+                self._results.append(result(case, label, fault.outcome, message))
+                rest = len(self._tests) - i - 1
+                missed = f" ({rest} later tests were not run)" if rest else ""
+                where = f"hidden test {label}: {self._results[-1].message}" if case.hidden else message
+                trace = "" if case.hidden else fault.traceback
+                raise SubmissionFault(fault.outcome, where + missed, trace) from None
+
+    def _written_input(self, case: ResolvedCase) -> str | None:
+        """After a memory fault: repeat the case in a sandbox of its own, to tell a forbidden write from a wild one."""
+        try:
+            with Session(self._provider, self._device, self._problem.limits) as session:
+                session.handshake()
+                self._hand_over(session)
+                return self._correctness.who_wrote_to_an_input(session, case)
+        except (SubmissionFault, HarnessError):
+            return None  # the diagnosis is a kindness; the outcome stands without it
+
+    def _hand_over(self, session: Session) -> wire.Built:
+        """Give the source to a runner and have it built."""
+        own = self._submission
+        compiled = {case.symbol for case in self._tests + self._benchmarks}
+        symbols = (self._problem.entry,) if own.language == "py" else tuple(sorted(compiled))
+        command = wire.Build(language=own.language, symbols=symbols, architecture=architecture(self._device))
+        return session.hand_over(command, own.source, self._problem.limits.build_s)
+
+    def _time(self, session: Session) -> None:
+        plan = plan_for(self._device)
+        total = len(self._benchmarks)
+        for i, case in enumerate(self._benchmarks):
+            self._enter(Stage.TIME, i, total, case.name)
+            latency = claimed_latency(session, self._problem, case, self._device, plan)
+            self._enter(Stage.SEAL, i, total, case.name)
+            truth = Truth(self._reference, case)
+            self._timed.append(Sealing(session, self._problem, truth, case, self._device, plan).run(latency))
+
+    def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
+        own = self._submission
+        printed = session.output.text()
+        log = "\n".join(part for part in (self._build_log, printed) if part)
+        return {
+            "outcome": outcome,
+            "stage": self._stage,
+            "message": message,
+            "problem": ProblemId(slug=self._problem.slug, sha256=self._problem.sha256),
+            "submission": SubmissionId(
+                sha256=own.sha256, name=own.name, author=own.author, language=own.language, size_bytes=len(own.source)
+            ),
+            "environment": environment(session, self._provider, self._device, interpreted=self._interpreted),
+            "protocol": wire.PROTOCOL,
+            "seeds": tuple(self._correctness.seeds),
+            "tests": tuple(self._results),
+            "log": log,
+            "traceback": self._traceback,
+        }
+
+    def _score(self) -> Interval:
+        """The geometric mean over the benchmark cases, so that no case counts more for being slow."""
+        estimates = [
+            stats.Estimate(
+                max(b.score.median_ns, 1), max(b.score.low_ns, 1), max(b.score.high_ns, 1), b.score.confidence
+            )
+            for b in self._timed
+        ]
+        combined = stats.combine(estimates)
+        return Interval(
+            median_ns=round(combined.median),
+            low_ns=math.floor(combined.low),
+            high_ns=math.ceil(combined.high),
+            confidence=combined.confidence or CONFIDENCE,
+        )

@@ -1,0 +1,70 @@
+"""What a submission prints: drained while it runs, so that nothing blocks; head and tail kept, the rest counted.
+
+The pipe's write end goes to the runner as a descriptor, so this works the same across every kind of sandbox.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from harness import wire
+
+_KEPT_BYTES = 8 << 10  # at each end
+
+
+class Output:
+    """A non-blocking pipe with a limit. Selectable: `fileno` is the read end."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(self._write, True)  # the runner's prints wait; our reads do not
+        self._head, self._tail, self._total = b"", b"", 0
+        self.ended = False
+
+    def fileno(self) -> int:
+        return self._read
+
+    @contextlib.contextmanager
+    def write_end(self) -> Iterator[int]:
+        """The end that the runner gets; ours is closed afterwards."""
+        yield self._write
+        os.close(self._write)
+        self._write = -1
+
+    def drain(self) -> None:
+        """Read what is there, at most a few pipe-fulls, so that an endless flood cannot hold the judge."""
+        for _ in range(16):
+            try:
+                chunk = os.read(self._read, 1 << 16)
+            except BlockingIOError:
+                return
+            if not chunk:
+                self.ended = True  # every holder of the write end has closed it
+                return
+            self._total += len(chunk)
+            self._head += chunk[: _KEPT_BYTES - len(self._head)]
+            self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
+
+    @property
+    def over_limit(self) -> bool:
+        return self._total > self._limit_bytes
+
+    def text(self) -> str:
+        """What was printed, made safe to store and show."""
+        if self._total <= _KEPT_BYTES:
+            kept = self._head
+        elif self._total <= 2 * _KEPT_BYTES:
+            kept = self._head + self._tail[-(self._total - _KEPT_BYTES) :]
+        else:
+            dropped = self._total - 2 * _KEPT_BYTES
+            kept = self._head + f"\n[... {dropped:,} bytes ...]\n".encode() + self._tail
+        return wire.printable(kept.decode("utf-8", "replace"))
+
+    def close(self) -> None:
+        for end in (self._read, self._write):
+            if end >= 0:
+                os.close(end)
+        self._read = self._write = -1

@@ -1,0 +1,185 @@
+"""The sealed rounds: the score. The clock is the judge's, the inputs are secret until it runs. Trusted.
+
+One round: the judge fills fresh arenas that the runner has no mapping of, draws which calls run and in which order, and
+has the runner assemble them. Then the clock starts, the descriptors go out, the runner maps them, launches,
+synchronizes and answers; the judge copies all outputs into private memory and stops the clock. Null rounds do the same
+with no call drawn. `sealed = (wall - overhead) / calls` cannot be forged: the inputs did not exist for the runner
+before the clock started, and it stopped only when all outputs were back, and right.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+
+from harness import stats, wire
+from harness.compare import describe
+from harness.judge.batch import Batch
+from harness.judge.correctness import check_batch
+from harness.judge.layout import Layout
+from harness.judge.session import R, Session, SubmissionFault
+from harness.judge.timing import BATCH_NS, Plan, sets_for
+from harness.judge.truth import Truth
+from harness.problem import Problem, ResolvedCase
+from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Doubt, Interval, Outcome, SealedRound
+
+CONFIDENCE = 0.95
+_NARROW = 0.005  # of the median: half the interval's width at which no more rounds are needed
+_GAP_NS = 60_000  # a launch and a wake-up of either process, which null rounds do not always repeat exactly
+_RELATIVE = 0.02
+
+
+@dataclass
+class _Walls:
+    rounds: list[SealedRound] = field(default_factory=list)
+    null_ns: list[int] = field(default_factory=list)
+
+
+class Sealing:
+    """The sealed rounds of one benchmark case in one session."""
+
+    def __init__(
+        self, session: Session, problem: Problem, truth: Truth, case: ResolvedCase, device: DeviceKind, plan: Plan
+    ) -> None:
+        self._session, self._problem, self._truth, self._case = session, problem, truth, case
+        self._device, self._plan = device, plan
+        self._layout = Layout(case)
+        self._random = random.SystemRandom()
+        self._deadline = time.monotonic() + problem.limits.time_s
+
+    def run(self, latency: ClaimedLatency) -> BenchmarkResult:
+        """Measure until the interval of the median is narrow, or the budget ends.
+
+        Raises:
+            SubmissionFault: an output was wrong, a claim was lower than the clock allows, or the runner failed.
+        """
+        sets = sets_for(self._layout, latency.claimed_median_ns, self._plan)
+        captured = self._capture(sets)
+        walls, started = _Walls(), time.perf_counter_ns()
+        converged = False
+        self._round(sets, [], walls)  # the first of each kind meets cold paths in both processes
+        self._round(sets, self._draw(sets), walls)
+        walls = _Walls()
+        while not converged and len(walls.rounds) < self._plan.rounds_max:
+            order = self._draw(sets)
+            for drawn in ([], order) if len(walls.rounds) % 2 else (order, []):
+                self._round(sets, drawn, walls)
+            enough = len(walls.rounds) >= self._plan.rounds_min
+            converged = enough and self._half_width(walls) <= _NARROW
+            if enough and time.perf_counter_ns() - started > self._plan.rounds_budget_ns:
+                break
+        return self._result(latency, captured, walls, converged)
+
+    def _ask(self, command: wire.Command, expect: type[R], descriptors: list[int] | None = None) -> R:
+        seconds = max(0.0, self._deadline - time.monotonic())
+        doing = f"timing {self._case.name}"
+        return self._session.ask(command, expect, seconds=seconds, doing=doing, descriptors=descriptors)
+
+    def _capture(self, sets: int) -> wire.Captured:
+        """Let the runner make its calls ready on practice memory, at the addresses that secret memory will have."""
+        practice = Batch(self._layout, self._device, sets)
+        try:
+            bind = self._layout.bind(self._case, self._problem.parameters, sets, inputs_writable=False)
+            self._ask(bind, wire.Done, list(practice.descriptors))
+            self._ask(wire.Call(sets=(0,)), wire.Done)
+            return self._ask(wire.Capture(), wire.Captured)
+        finally:
+            practice.close_arenas()
+
+    def _draw(self, sets: int) -> list[int]:
+        """Draw the calls of a round and their order; some are left out, and their outputs must stay untouched."""
+        left_out = max(1, sets // 16) if sets > 1 else 0
+        return self._random.sample(range(sets), sets - left_out)
+
+    def _round(self, sets: int, order: list[int], walls: _Walls) -> None:
+        batch = Batch(self._layout, self._device, sets)
+        try:
+            self._ask(wire.Assemble(order=tuple(order)), wire.Done)
+            start = time.perf_counter_ns()
+            timed = self._ask(wire.Round(), wire.Timed, list(batch.descriptors))
+            batch.snapshot()
+            wall_ns = time.perf_counter_ns() - start
+        finally:
+            batch.close_arenas()
+        self._check(batch, order, len(walls.rounds))
+        if order:
+            walls.rounds.append(
+                SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
+            )
+        else:
+            walls.null_ns.append(wall_ns)
+
+    def _check(self, batch: Batch, order: list[int], number: int) -> None:
+        where = f"benchmark {self._case.name}, sealed round {number + 1}"
+        if trespass := batch.trespass(order):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
+        for check in check_batch(batch, self._truth, order, self._problem) if order else ():
+            if not check.correct:
+                raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(check)}")
+
+    def _half_width(self, walls: _Walls) -> float:
+        interval = _interval([r.claimed_ns / r.calls for r in walls.rounds])
+        return (interval.high_ns - interval.low_ns) / 2 / max(interval.median_ns, 1)
+
+    def _result(
+        self, latency: ClaimedLatency, captured: wire.Captured, walls: _Walls, converged: bool
+    ) -> BenchmarkResult:
+        overhead_ns = round(stats.median(walls.null_ns))
+        noise_ns = round(stats.spread(walls.null_ns))
+        sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in walls.rounds]))
+        claimed_ns = round(stats.median([r.claimed_ns / r.calls for r in walls.rounds]))
+        calls = walls.rounds[0].calls
+        tolerance_ns = round((_GAP_NS + 3 * noise_ns) / calls + _RELATIVE * sealed_ns)
+        if claimed_ns + tolerance_ns < sealed_ns:
+            raise SubmissionFault(
+                Outcome.REJECTED,
+                f"benchmark {self._case.name}: claims {claimed_ns:,} ns a call, but by the judge's clock a call took "
+                f"{sealed_ns:,} ns (tolerance {tolerance_ns:,} ns)",
+            )
+        batch_ns = sealed_ns * calls
+        return BenchmarkResult(
+            name=self._case.name,
+            params=dict(self._case.params),
+            mode="graphs" if captured.graphs else "calls",
+            claimed_latency=latency,
+            rounds=tuple(walls.rounds),
+            null_walls_ns=tuple(walls.null_ns),
+            overhead_ns=overhead_ns,
+            noise_ns=noise_ns,
+            sealed_ns=sealed_ns,
+            claimed_ns=claimed_ns,
+            tolerance_ns=tolerance_ns,
+            score=_interval([r.claimed_ns / r.calls for r in walls.rounds]),
+            stop_reason="converged" if converged else "budget",
+            minimum_bytes=self._case.minimum_bytes,
+            minimum_flops=self._case.minimum_flops,
+            doubts=tuple(self._doubts(captured, batch_ns, claimed_ns, sealed_ns, tolerance_ns, calls)),
+        )
+
+    def _doubts(
+        self, captured: wire.Captured, batch_ns: int, claimed_ns: int, sealed_ns: int, tolerance_ns: int, calls: int
+    ) -> list[Doubt]:
+        doubts = []
+        if not captured.graphs and self._device == "cuda":
+            text = f"calls were not captured ({captured.reason}); host time between them is part of the score"
+            doubts.append(Doubt(code="plain_calls", text=text))
+        if batch_ns < BATCH_NS * 0.8:
+            text = f"a batch lasted {batch_ns / 1e6:.2f} ms, less than {BATCH_NS / 1e6:.0f} ms"
+            doubts.append(Doubt(code="short_batch", text=text))
+        if calls * self._layout.input_stride < 2 * self._plan.cache_bytes:
+            doubts.append(Doubt(code="warm_cache", text="the inputs of a batch fit into twice the L2 cache"))
+        if claimed_ns > sealed_ns + tolerance_ns:
+            doubts.append(Doubt(code="slow_claim", text="the claim is higher than the judge's clock"))
+        if tolerance_ns > 0.05 * sealed_ns:
+            text = (
+                f"claim and clock can be held against each other only to {100 * tolerance_ns / max(sealed_ns, 1):.0f} %"
+            )
+            doubts.append(Doubt(code="wide_tolerance", text=text))
+        return doubts
+
+
+def _interval(per_call_ns: list[float]) -> Interval:
+    found = stats.estimate_median(per_call_ns, CONFIDENCE)
+    low, middle, high = (round(v) for v in (found.low, found.median, found.high))
+    return Interval(median_ns=middle, low_ns=low, high_ns=high, confidence=found.confidence)

@@ -1,0 +1,84 @@
+"""The expected outputs of a stack of calls: in float64 for the truth, in the problem's dtype for the error budget.
+
+Trusted; runs the organizer's reference on the judge's device. The sealed rounds have up to 2,048 small calls each, so
+the reference is vectorised over them with `torch.vmap` where it can be, and called one by one where it cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from harness.errors import ProblemError
+from harness.problem import ResolvedCase
+from harness.problem.reference import Reference
+
+Tensors = dict[str, Tensor]
+_VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
+
+
+@dataclass(frozen=True)
+class Expected:
+    """`[c, *shape]` of every output by name: `truth` in float64 or exact integers, `honest` in the output's dtype."""
+
+    given: Tensors
+    truth: Tensors
+    honest: Tensors
+
+
+class Truth:
+    """The reference applied to one case."""
+
+    def __init__(self, reference: Reference, case: ResolvedCase) -> None:
+        self.reference, self._case = reference, case
+        self._scalars = {s.name: s.value for s in case.scalars}
+        self._lists = {t.list_name for t in case.tensors if t.list_name}
+        self._vectorised = not self._lists
+
+    def __call__(self, given: Tensors, calls: int) -> Expected:
+        """Compute what `calls` stacked calls on `given` must give."""
+        exact = {n: t.to(torch.float64) if t.is_floating_point() else t for n, t in given.items()}
+        with torch.no_grad():
+            return Expected(given, self._run(exact, calls), self._run(given, calls))
+
+    def _run(self, given: Tensors, calls: int) -> Tensors:
+        if self._vectorised and calls >= _VMAP_FROM:
+            try:
+                return torch.vmap(self._one)(given)
+            except (RuntimeError, ProblemError):
+                # Control flow that depends on values cannot be vectorised; a fault of its own shows again below.
+                self._vectorised = False
+        single = [self._one({n: t[k] for n, t in given.items()}) for k in range(calls)]
+        return {name: torch.stack([s[name] for s in single]) for name in single[0]}
+
+    def _one(self, given: Tensors) -> Tensors:
+        """One call: lists are grouped for the reference and taken apart again."""
+        return flatten(self.reference(self.grouped(given), self._scalars, self._case))
+
+    def grouped(self, named: Tensors) -> dict[str, Tensor | list[Tensor]]:
+        """Gather the members of lists: `params[0]`, `params[1]` become the list `params`."""
+        arguments: dict[str, Tensor | list[Tensor]] = {}
+        for tensor in self._case.tensors:
+            if tensor.name not in named:
+                continue
+            if tensor.list_name is None:
+                arguments[tensor.name] = named[tensor.name]
+            else:
+                members = arguments.setdefault(tensor.list_name, [])
+                assert isinstance(members, list)
+                members.append(named[tensor.name])
+        return arguments
+
+
+def flatten(outputs: Mapping[str, Tensor | list[Tensor]]) -> Tensors:
+    """Name the members of lists as the layout does: `params[3]`."""
+    flat: Tensors = {}
+    for name, value in outputs.items():
+        if isinstance(value, list):
+            flat.update({f"{name}[{i}]": member for i, member in enumerate(value)})
+        else:
+            flat[name] = value
+    return flat

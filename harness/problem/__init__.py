@@ -1,0 +1,41 @@
+"""What a problem is: its `problem.toml` as checked data, its reference, and how its inputs are filled; trusted.
+
+Everything that is re-exported here is light. `harness.problem.reference` and `harness.problem.fill` import torch and
+are imported by name, where they are used.
+"""
+
+from harness.problem.load import load
+from harness.problem.spec import (
+    Case,
+    Cost,
+    DeviceKind,
+    DType,
+    Fill,
+    Limits,
+    Problem,
+    ResolvedCase,
+    ResolvedScalar,
+    ResolvedTensor,
+    Role,
+    ScalarSpec,
+    TensorSpec,
+    Tolerance,
+)
+
+__all__ = [
+    "Case",
+    "Cost",
+    "DType",
+    "DeviceKind",
+    "Fill",
+    "Limits",
+    "Problem",
+    "ResolvedCase",
+    "ResolvedScalar",
+    "ResolvedTensor",
+    "Role",
+    "ScalarSpec",
+    "TensorSpec",
+    "Tolerance",
+    "load",
+]

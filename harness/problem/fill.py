@@ -1,0 +1,54 @@
+"""Fills tensors with the inputs of a case; the judge calls it on memory that it owns. Trusted; imports torch.
+
+The same generator state on the same kind of device gives the same elements. Nothing is allocated in proportion to the
+tensor: what torch cannot draw in place is drawn in pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+
+from harness.problem.spec import Fill
+
+_PIECE = 1 << 22
+
+
+def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
+    """Overwrite a contiguous tensor of any shape and of any problem dtype, in place, on its own device.
+
+    `generator` lives on the tensor's device. The draws are made in the tensor's dtype; float8 is drawn in float32 and
+    rounded.
+    """
+    flat = tensor.detach().view(-1)
+    draw = _drawing(fill, generator)
+    if tensor.dtype is torch.float8_e4m3fn:
+        for piece in _pieces(flat):
+            wide = torch.empty(piece.shape, dtype=torch.float32, device=piece.device)
+            draw(wide)
+            # The cast turns what exceeds ±448 into NaN.
+            piece.copy_(wide.clamp_(-448.0, 448.0))
+    else:
+        draw(flat)
+    if fill.neg_inf > 0:
+        for piece in _pieces(flat):
+            drawn = torch.rand(piece.shape, dtype=torch.float32, device=piece.device, generator=generator)
+            piece.masked_fill_(drawn < fill.neg_inf, float("-inf"))
+
+
+def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor], torch.Tensor]:
+    match fill.kind:
+        case "normal":
+            return lambda t: t.normal_(fill.mean, fill.scale, generator=generator)
+        case "uniform":
+            return lambda t: t.uniform_(fill.low, fill.high, generator=generator)
+        case "integers":
+            return lambda t: t.random_(int(fill.low), int(fill.high) + 1, generator=generator)
+        case "zeros":
+            return lambda t: t.zero_()
+
+
+def _pieces(flat: torch.Tensor) -> Iterator[torch.Tensor]:
+    for start in range(0, flat.numel(), _PIECE):
+        yield flat[start : start + _PIECE]

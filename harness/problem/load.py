@@ -1,0 +1,132 @@
+"""Reads a problem's directory into a `Problem`, and puts every error on one line; trusted, no torch.
+
+The front door and the tests call it. The hash that identifies a problem is taken here, over the bytes that were read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from harness.errors import ProblemError
+from harness.problem.resolve import nearest
+from harness.problem.spec import Case, Cost, Fill, Limits, Problem, ProblemFile, ScalarSpec, TensorSpec, Tolerance
+
+_MODELS: dict[str, type[BaseModel]] = {
+    "tensors": TensorSpec,
+    "scalars": ScalarSpec,
+    "cost": Cost,
+    "tolerance": Tolerance,
+    "limits": Limits,
+    "tests": Case,
+    "benchmarks": Case,
+    "fill": Fill,
+}
+_SLUG = re.compile(r"[a-z0-9_]{1,64}")
+
+
+def load(directory: Path) -> Problem:
+    """Read and check the problem in a directory; the directory's name is its slug.
+
+    Raises:
+        ProblemError: a file is missing or unreadable, or says something that cannot be graded.
+    """
+    if not directory.is_dir():
+        siblings = [p.name for p in directory.parent.glob("*/") if (p / "problem.toml").is_file()]
+        remedy = nearest(directory.name, siblings) if siblings else "give the directory that holds problem.toml"
+        raise ProblemError(str(directory), "is no directory", remedy)
+    slug = directory.resolve().name
+    if not _SLUG.fullmatch(slug):
+        raise ProblemError(str(directory), f"{slug!r} cannot be a slug", "use lower-case letters, digits and '_'")
+    toml, reference = _read(directory / "problem.toml"), _read(directory / "reference.py")
+    data = _parse(directory / "problem.toml", toml)
+    try:
+        parts = ProblemFile.model_validate(data)
+    except ValidationError as error:
+        raise _flaw(directory / "problem.toml", data, error) from None
+    return Problem(**dict(parts), slug=slug, directory=directory, sha256=fingerprint(toml, reference))
+
+
+def fingerprint(toml: bytes, reference: bytes) -> str:
+    """The hash that identifies a problem: SHA-256 over both files, each behind its length as 8 bytes."""
+    digest = hashlib.sha256()
+    for part in (toml, reference):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        remedy = "a problem is a directory with problem.toml and reference.py"
+        raise ProblemError(str(path), "does not exist", remedy) from None
+    except OSError as error:
+        raise ProblemError(str(path), f"cannot be read ({error.strerror})") from None
+
+
+def _parse(path: Path, raw: bytes) -> dict[str, Any]:
+    try:
+        return tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ProblemError(f"{path}:{line}", "is not UTF-8 text", "save the file as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        # tomllib ends its message with "(at line 3, column 7)" or "(at end of document)".
+        found = re.search(r"at line (\d+)", str(error))
+        raise ProblemError(f"{path}:{found[1]}" if found else str(path), f"is not TOML: {error}") from None
+
+
+def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError) -> ProblemError:
+    """The first thing that is wrong; unknown keys come first, since a misspelt key is also a missing one."""
+    errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
+    loc = _existing(data, errors[0]["loc"])
+    key = _key(loc)
+    if errors[0]["type"] == "extra_forbidden":
+        return ProblemError(str(path), f"key `{key}` is unknown", nearest(str(loc[-1]), _model(loc[:-1]).model_fields))
+    if errors[0]["type"] == "missing":
+        field = _model(loc[:-1]).model_fields.get(str(loc[-1]))
+        return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
+    # A key that may hold one of several types gives an error for each of them.
+    messages = [_message(e["msg"]) for e in errors if _existing(data, e["loc"]) == loc]
+    return ProblemError(str(path), f"key `{key}`: {', or '.join(dict.fromkeys(messages))}", _value_of(data, loc))
+
+
+def _existing(data: Any, loc: Sequence[int | str]) -> tuple[int | str, ...]:
+    """The part of pydantic's location that is in the file: it appends the types that it tried."""
+    path: list[int | str] = []
+    for step in loc:
+        path.append(step)
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            is_key = isinstance(data, dict) and isinstance(step, str)
+            return tuple(path if is_key else path[:-1])
+    return tuple(path)
+
+
+def _model(loc: Sequence[int | str]) -> type[BaseModel]:
+    """The model of the table at `loc`."""
+    return next((_MODELS[str(step)] for step in reversed(loc) if step in _MODELS), ProblemFile)
+
+
+def _key(loc: Sequence[int | str]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in loc).removeprefix(".")
+
+
+def _message(text: str) -> str:
+    text = text.removeprefix("Value error, ").removeprefix("Input ")
+    return text[:1].lower() + text[1:] if not text.startswith("-") else text
+
+
+def _value_of(data: Any, loc: Sequence[int | str]) -> str:
+    for step in loc:
+        data = data[step]
+    return f"it is {str(data)!r}" if isinstance(data, str) else f"it is {data}" if isinstance(data, int | float) else ""

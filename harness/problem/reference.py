@@ -1,0 +1,235 @@
+"""Runs the organizer's `reference.py`, which defines the right answer; the judge calls it. Trusted; imports torch.
+
+The file is part of the problem, and so runs in the judge's own process. It must not be able to fail quietly: whatever
+it raises or returns that does not fit `problem.toml` becomes one line with the line number of `reference.py`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+from types import CodeType, ModuleType
+from typing import Any, NoReturn
+
+import torch
+
+from harness.errors import DeviceError, ProblemError
+from harness.problem.dtypes import DTYPES
+from harness.problem.load import fingerprint
+from harness.problem.spec import Problem, ResolvedCase, TensorSpec
+
+Value = torch.Tensor | list[torch.Tensor]
+
+
+class Reference:
+    """The function `reference` of a problem, and its `compare` where the answer is not unique."""
+
+    def __init__(self, problem: Problem, module: ModuleType) -> None:
+        self._problem = problem
+        self._path = str(problem.directory / "reference.py")
+        self._function = self._required(module, "reference", [s.name for s in problem.tensors if s.role != "output"])
+        self._compare = None
+        if hasattr(module, "compare"):
+            self._compare = self._required(module, "compare", ["got", "inputs", "truth"])
+
+    @classmethod
+    def load(cls, problem: Problem) -> Reference:
+        """Import the problem's `reference.py`, under a name of its own and without leaving bytecode behind.
+
+        Raises:
+            ProblemError: it changed since the problem was loaded, fails at import, or lacks `reference`.
+        """
+        directory = problem.directory
+        try:
+            sha256 = fingerprint((directory / "problem.toml").read_bytes(), (directory / "reference.py").read_bytes())
+        except OSError as error:
+            raise ProblemError(str(directory), f"can no longer be read ({error.strerror})") from None
+        if sha256 != problem.sha256:
+            raise ProblemError(str(directory), "changed after it was loaded", "load the problem again")
+        return cls(problem, _import(problem))
+
+    @property
+    def compares(self) -> bool:
+        """Whether the problem defines `compare`."""
+        return self._compare is not None
+
+    def __call__(
+        self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase | None = None
+    ) -> dict[str, Value]:
+        """Compute the outputs, and the final values of the inouts, by name.
+
+        `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64; they are left
+        as they are. Floats come back as float64 where the inputs are, otherwise in the dtype that `reference` gave
+        them. With `case`, shapes and list lengths are checked as well, and the floats of a run in the case's own
+        dtypes are cast to the output's dtype.
+
+        Raises:
+            ProblemError: `reference` fails, changes an input, or returns what does not fit problem.toml.
+            DeviceError: the device has too little memory for it.
+        """
+        arguments = {s.name: _copy(tensors[s.name], s) for s in self._problem.tensors if s.role != "output"}
+        versions = _versions(arguments)
+        with torch.no_grad(), _full_precision():
+            returned = self._call(self._function, **arguments, **scalars)
+        for spec in self._problem.tensors:
+            if spec.role == "input" and _versions(arguments)[spec.name] != versions[spec.name]:
+                self._fail(f"changes its input `{spec.name}` in place", "work on a clone")
+        double = _is_double(tensors)
+        results = self._named(returned)
+        return {name: self._checked(name, value, double, case) for name, value in results.items()}
+
+    def compare(self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]) -> str | None:
+        """Ask the problem's own `compare`: None if the answer is right, else why it is not, on one line.
+
+        Raises:
+            ProblemError: it fails, or returns something else than text or None.
+        """
+        if self._compare is None:
+            raise ProblemError(self._path, "defines no `compare`")
+        with torch.no_grad():
+            said = self._call(self._compare, got=dict(got), inputs=dict(inputs), truth=dict(truth))
+        if said is not None and not isinstance(said, str):
+            self._fail(f"`compare` returned {type(said).__name__}", "return None if right, else text", self._compare)
+        return " ".join(said.split()) or None if said else None
+
+    def _required(self, module: ModuleType, name: str, arguments: list[str]) -> Callable[..., Any]:
+        function = getattr(module, name, None)
+        if name == "reference":
+            arguments = arguments + [s.name for s in self._problem.scalars]
+        wanted = f"def {name}({', '.join(arguments)})"
+        if not inspect.isfunction(function):
+            raise ProblemError(self._path, f"defines no function `{name}`", f"define `{wanted}`")
+        try:
+            inspect.signature(function).bind(**dict.fromkeys(arguments))
+        except TypeError as error:
+            self._fail(
+                f"`{name}` cannot be called by the names of problem.toml ({error})", f"define `{wanted}`", function
+            )
+        return function
+
+    def _call(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        try:
+            return function(**arguments)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(f"the device has too little memory for {self._path}", "use a larger one") from error
+        except (Exception, SystemExit) as error:  # the boundary to the organizer's code
+            raise _failure(self._path, error) from error
+
+    def _named(self, returned: Any) -> dict[str, Value]:
+        """Give each returned value the name of its output."""
+        specs = [spec for spec in self._problem.tensors if spec.role != "input"]
+        values = returned if isinstance(returned, tuple) else (returned,)
+        names = ", ".join(spec.name for spec in specs)
+        if len(values) != len(specs):
+            self._fail(f"returned {len(values)} values for {len(specs)} outputs", f"return {names} in this order")
+        named: dict[str, Value] = {}
+        for spec, value in zip(specs, values, strict=True):
+            members = list(value) if isinstance(value, list | tuple) and spec.count is not None else value
+            whole = members if isinstance(members, list) else [members]
+            if isinstance(members, list) != (spec.count is not None) or not all(torch.is_tensor(t) for t in whole):
+                wanted = "a list of tensors" if spec.count is not None else "a tensor"
+                self._fail(f"returned {type(value).__name__} for `{spec.name}`", f"return {wanted}")
+            named[spec.name] = members
+        return named
+
+    def _checked(self, name: str, value: Value, double: bool, case: ResolvedCase | None) -> Value:
+        spec = next(spec for spec in self._problem.tensors if spec.name == name)
+        members = value if isinstance(value, list) else [value]
+        wanted = [t for t in case.tensors if name in (t.name, t.list_name)] if case else None
+        if wanted is not None and len(members) != len(wanted):
+            self._fail(f"returned {len(members)} tensors for the list `{name}`", f"return {len(wanted)}")
+        checked = []
+        for number, tensor in enumerate(members):
+            label = f"{name}[{number}]" if isinstance(value, list) else name
+            if wanted is not None and tuple(tensor.shape) != wanted[number].shape:
+                remedy = f"problem.toml says {list(wanted[number].shape)}"
+                self._fail(f"returned `{label}` with the shape {list(tensor.shape)}", remedy)
+            dtype = wanted[number].dtype if wanted is not None else spec.dtype
+            checked.append(self._in_dtype(tensor, label, dtype, double, cast=wanted is not None))
+        return checked if isinstance(value, list) else checked[0]
+
+    def _in_dtype(self, tensor: torch.Tensor, label: str, dtype: str, double: bool, cast: bool) -> torch.Tensor:
+        """Check the family of a result; integers must have their own dtype exactly."""
+        found = str(tensor.dtype).removeprefix("torch.")
+        # Which dtype a parameter chooses is known with the case only.
+        family = DTYPES[dtype].family if dtype in DTYPES else None
+        if family is not None and family != "float" and found != dtype:
+            self._fail(f"returned `{label}` as {found}", f"problem.toml says {dtype}: cast the result")
+        if family == "float" and not tensor.dtype.is_floating_point:
+            self._fail(f"returned `{label}` as {found}", f"problem.toml says {dtype}")
+        if family == "float" and double and found != "float64":
+            self._fail(f"returned `{label}` as {found} for float64 inputs", "compute in the dtype of the inputs")
+        return tensor.to(getattr(torch, dtype)) if family == "float" and cast and not double else tensor
+
+    def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:
+        """Raise at the line of the function's `def`."""
+        line = inspect.unwrap(function or self._function).__code__.co_firstlineno
+        raise ProblemError(f"{self._path}:{line}", what, remedy)
+
+
+@contextmanager
+def _full_precision() -> Iterator[None]:
+    """No TF32 where the reference computes in float32, or else its error would let TF32 submissions pass."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+class _SourceOnly(SourceFileLoader):
+    """Imports from source, always: no bytecode is read, and none is written beside the organizer's file."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        return self.source_to_code(self.get_data(self.path), self.path)
+
+
+def _import(problem: Problem) -> ModuleType:
+    path = str(problem.directory / "reference.py")
+    name = f"_kernelmark_reference_{problem.slug}_{problem.sha256[:16]}"
+    spec = importlib.util.spec_from_loader(name, _SourceOnly(name, path))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses look their module up by name while they are defined.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:  # the boundary to the organizer's code
+        del sys.modules[name]
+        raise _failure(path, error) from error
+    return module
+
+
+def _failure(path: str, error: BaseException) -> ProblemError:
+    """One line for what the organizer's code raised, at its own innermost line."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else lines[-1] if lines else None
+    where = path if line is None else f"{path}:{line}"
+    return ProblemError(where, f"raised {type(error).__name__}: {str(error).strip() or '(no message)'}")
+
+
+def _copy(value: Value, spec: TensorSpec) -> Value:
+    """Inouts are cloned: the reference may work in place on them."""
+    if spec.role == "input":
+        return value
+    return [t.clone() for t in value] if isinstance(value, list) else value.clone()
+
+
+def _versions(arguments: Mapping[str, Value]) -> dict[str, list[int]]:
+    """How often each tensor has been written to in place, as torch counts it."""
+    return {n: [t._version for t in (v if isinstance(v, list) else [v])] for n, v in arguments.items()}
+
+
+def _is_double(tensors: Mapping[str, Value]) -> bool:
+    """Whether this is the run for the truth: there are floats, and all of them are float64."""
+    flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
+    floats = [t.dtype for t in flat if t.dtype.is_floating_point]
+    return bool(floats) and all(dtype is torch.float64 for dtype in floats)

@@ -1,0 +1,227 @@
+"""The numbers of one case: its shapes, dtypes, fills, scalars, C symbol and least cost; trusted, no torch.
+
+`Problem.resolve` calls it, at load for every case, so that a bad one fails before anything is graded.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from harness.errors import ProblemError
+from harness.problem.dtypes import DTYPES
+from harness.problem.expression import ExpressionError, evaluate
+
+if TYPE_CHECKING:
+    from harness.problem.spec import Case, Fill, Problem, Role, ScalarSpec, TensorSpec
+
+MAX_ELEMENTS = 2**40
+MAX_LIST_LENGTH = 4096
+
+
+@dataclass(frozen=True)
+class ResolvedTensor:
+    """One tensor with its size: `name` is `x`, or `params[3]` for a member of the list `list_name`."""
+
+    name: str
+    role: Role
+    shape: tuple[int, ...]
+    dtype: str
+    fill: Fill
+    list_name: str | None = None
+
+
+@dataclass(frozen=True)
+class ResolvedScalar:
+    """One number passed by value: an `int` for int64, a `float` for float64."""
+
+    name: str
+    dtype: str
+    value: int | float
+
+
+@dataclass(frozen=True)
+class ResolvedCase:
+    """A case with everything worked out; tensors and scalars are in the order of the arguments."""
+
+    name: str
+    hidden: bool
+    params: Mapping[str, int | str]
+    symbol: str
+    tensors: tuple[ResolvedTensor, ...]
+    scalars: tuple[ResolvedScalar, ...]
+    minimum_bytes: int
+    minimum_flops: int
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A remedy for an unknown word: the nearest known one, or all of them."""
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(f'`{name}`' for name in names) or 'none'}"
+
+
+class Flaws:
+    """Raises one-line errors about a problem's file, at a key path."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def at(self, key: str, what: str, remedy: str = "") -> NoReturn:
+        raise ProblemError(self._file, f"key `{key}` {what}", remedy)
+
+    def value(self, key: str, text: int | str, parameters: Mapping[str, int | str]) -> int:
+        """The value of the expression at `key`."""
+        try:
+            return evaluate(text, parameters)
+        except ExpressionError as error:
+            names = [name for name in parameters if isinstance(parameters[name], int)]
+            self.at(key, f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
+
+
+def case_key(problem: Problem, case: Case) -> str:
+    """Where a case stands in the file: `tests[2]`."""
+    for kind, cases in (("tests", problem.tests), ("benchmarks", problem.benchmarks)):
+        for number, other in enumerate(cases):
+            if other is case:
+                return f"{kind}[{number}]"
+    return f"case {case.name!r}"
+
+
+def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
+    """Work out one case.
+
+    Raises:
+        ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is below
+            one or absurdly large; a fill does not suit its tensor.
+    """
+    flaws = Flaws(str(problem.directory / "problem.toml"))
+    key = case_key(problem, case)
+    _check_parameters(problem, case, key, flaws)
+    _check_fills(problem, case, key, flaws)
+    tensors: list[ResolvedTensor] = []
+    for number, spec in enumerate(problem.tensors):
+        tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
+    scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
+    minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, case.params)
+    minimum_flops = flaws.value("cost.flops", problem.cost.flops, case.params)
+    if minimum_bytes < 1 or minimum_flops < 0:
+        remedy = "state what a kernel must at least do"
+        flaws.at("cost", f"is {minimum_bytes} bytes and {minimum_flops} flops in {key}", remedy)
+    return ResolvedCase(
+        name=case.name,
+        hidden=case.hidden,
+        params=dict(case.params),
+        symbol=_symbol(problem, case),
+        tensors=tuple(tensors),
+        scalars=scalars,
+        minimum_bytes=minimum_bytes,
+        minimum_flops=minimum_flops,
+    )
+
+
+def _symbol(problem: Problem, case: Case) -> str:
+    """The C entry point: the entry's name, with the dtypes that the case chooses in the order of the parameters."""
+    chosen = {spec.dtype for spec in problem.tensors}
+    return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])
+
+
+def _check_parameters(problem: Problem, case: Case, key: str, flaws: Flaws) -> None:
+    for name in case.params:
+        if name not in problem.parameters:
+            flaws.at(f"{key}.params.{name}", "is unknown", nearest(name, problem.parameters))
+    for name in problem.parameters:
+        if name not in case.params:
+            flaws.at(f"{key}.params", f"lacks `{name}`", "give every parameter a value")
+        value = case.params[name]
+        if isinstance(value, str) and value not in DTYPES:
+            flaws.at(f"{key}.params.{name}", f"is {value!r}, which is no dtype", nearest(value, DTYPES))
+
+
+def _check_fills(problem: Problem, case: Case, key: str, flaws: Flaws) -> None:
+    roles = {spec.name: spec.role for spec in problem.tensors}
+    for name in case.fill:
+        if name not in roles:
+            flaws.at(f"{key}.fill.{name}", "names no tensor", nearest(name, [n for n in roles if roles[n] != "output"]))
+        if roles[name] == "output":
+            flaws.at(f"{key}.fill.{name}", "fills an output", "outputs are poisoned before every call; remove it")
+
+
+def _tensors(spec: TensorSpec, key: str, case: Case, case_path: str, flaws: Flaws) -> list[ResolvedTensor]:
+    """One tensor, or the members of a list."""
+    dtype = _dtype(spec, key, case, flaws)
+    fill = case.fill.get(spec.name, spec.fill)
+    if spec.role != "output":
+        own = spec.name in case.fill
+        _check_fill(fill, dtype, f"{case_path}.fill.{spec.name}" if own else f"{key}.fill", spec.name, flaws)
+    if spec.count is None:
+        shape = _shape(spec, key, case.params, case_path, flaws)
+        return [ResolvedTensor(spec.name, spec.role, shape, dtype, fill)]
+    count = flaws.value(f"{key}.count", spec.count, case.params)
+    if not 1 <= count <= MAX_LIST_LENGTH:
+        flaws.at(f"{key}.count", f"is {count} in {case_path}", f"a list has 1 to {MAX_LIST_LENGTH} tensors")
+    return [
+        ResolvedTensor(
+            f"{spec.name}[{index}]",
+            spec.role,
+            _shape(spec, key, {**case.params, "index": index}, case_path, flaws),
+            dtype,
+            fill,
+            list_name=spec.name,
+        )
+        for index in range(count)
+    ]
+
+
+def _dtype(spec: TensorSpec, key: str, case: Case, flaws: Flaws) -> str:
+    if spec.dtype in DTYPES:
+        return spec.dtype
+    value = case.params.get(spec.dtype)
+    if value is None:
+        choices = [*DTYPES, *case.params]
+        flaws.at(f"{key}.dtype", f"is {spec.dtype!r}, neither a dtype nor a parameter", nearest(spec.dtype, choices))
+    if not isinstance(value, str):
+        flaws.at(f"{key}.dtype", f"names the parameter `{spec.dtype}`, which holds {value}", "give it a dtype")
+    return value
+
+
+def _shape(
+    spec: TensorSpec, key: str, parameters: Mapping[str, int | str], case_path: str, flaws: Flaws
+) -> tuple[int, ...]:
+    shape = []
+    for number, dimension in enumerate(spec.shape):
+        size = flaws.value(f"{key}.shape[{number}]", dimension, parameters)
+        if size < 1:
+            flaws.at(f"{key}.shape[{number}]", f"is {size} in {case_path}", "a dimension is at least 1")
+        shape.append(size)
+    if math.prod(shape) > MAX_ELEMENTS:
+        flaws.at(f"{key}.shape", f"has {math.prod(shape):,} elements in {case_path}", "a tensor has at most 2⁴⁰")
+    return tuple(shape)
+
+
+def _scalar(spec: ScalarSpec, key: str, case: Case, flaws: Flaws) -> ResolvedScalar:
+    value = spec.value if isinstance(spec.value, float) else flaws.value(key, spec.value, case.params)
+    return ResolvedScalar(spec.name, spec.dtype, float(value) if spec.dtype == "float64" else value)
+
+
+def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> None:
+    """Refuse a fill whose values the dtype cannot hold."""
+    info = DTYPES[dtype]
+    if fill.neg_inf and not info.infinities:
+        flaws.at(f"{key}.neg_inf", f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")
+    if fill.kind == "zeros":
+        return
+    if fill.kind != "integers" and info.family != "float":
+        remedy = 'use { kind = "integers", low = …, high = … }'
+        flaws.at(key, f"is {fill.kind!r} for `{tensor}`, which is {dtype}", remedy)
+    if fill.kind == "normal":
+        # Eight standard deviations: one element in 10¹⁵ lies beyond, so no input overflows to an infinity.
+        low, high = fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
+    else:
+        low, high = fill.low, fill.high
+    limit = info.exact if fill.kind == "integers" else math.inf
+    if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
+        flaws.at(key, f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")

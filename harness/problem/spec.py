@@ -1,0 +1,252 @@
+"""A problem as data: what `problem.toml` may say, as frozen models whose invariants hold once they exist.
+
+`load` makes them, the judge reads them, the front door prints them. Trusted; no torch. What concerns one key is
+checked by the models here, what concerns several by `checks`, and the numbers of one case are worked out by `resolve`.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from harness.problem import checks
+from harness.problem.dtypes import DTYPES, DType
+from harness.problem.expression import FUNCTIONS, parse
+from harness.problem.resolve import ResolvedCase, ResolvedScalar, ResolvedTensor, resolve_case
+
+__all__ = [
+    "Case",
+    "Cost",
+    "DType",
+    "DeviceKind",
+    "Fill",
+    "Limits",
+    "Problem",
+    "ProblemFile",
+    "ResolvedCase",
+    "ResolvedScalar",
+    "ResolvedTensor",
+    "Role",
+    "ScalarSpec",
+    "TensorSpec",
+    "Tolerance",
+]
+
+DeviceKind = Literal["cpu", "cuda"]
+Role = Literal["input", "output", "inout"]
+
+_GIB = 1 << 30
+_MIB = 1 << 20
+_C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# Those of C++ that are no keywords of Python as well.
+_CPP_KEYWORDS = frozenset(
+    """
+    alignas alignof asm auto bool case catch char char8_t char16_t char32_t compl concept const consteval constexpr
+    constinit const_cast co_await co_return co_yield decltype default delete do double dynamic_cast enum explicit
+    export extern false float friend goto inline int long mutable namespace new noexcept nullptr operator private
+    protected public register reinterpret_cast requires short signed sizeof static static_assert static_cast struct
+    switch template this thread_local throw true typedef typeid typename union unsigned using virtual void volatile
+    wchar_t xor and_eq bitand bitor not_eq or_eq xor_eq restrict
+    """.split()  # noqa: SIM905 - a list literal would be one word a line
+)
+
+
+def _name(text: str) -> str:
+    """A name that Python, C and C++ accept, and that means nothing else in an expression."""
+    if not _C_NAME.fullmatch(text) or len(text) > 64:
+        raise ValueError(f"{text!r} is no name: use up to 64 letters, digits and '_', a letter first")
+    if keyword.iskeyword(text) or text in _CPP_KEYWORDS:
+        raise ValueError(f"{text!r} is a keyword of Python or C++: choose another name")
+    if text in DTYPES or text in FUNCTIONS or text == "index":
+        raise ValueError(f"{text!r} has a meaning in expressions: choose another name")
+    return text
+
+
+def _expression(value: int | str) -> int | str:
+    if isinstance(value, str):
+        parse(value)
+    return value
+
+
+def _case_name(text: str) -> str:
+    if not re.fullmatch(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?", text):
+        raise ValueError("a case's name is one line of 1 to 64 characters, with no space at its ends")
+    return text
+
+
+def _not_text(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
+    return value
+
+
+_USED_BY_KIND: dict[str, set[str]] = {
+    "normal": {"mean", "scale"},
+    "uniform": {"low", "high"},
+    "integers": {"low", "high"},
+    "zeros": set(),
+}
+
+Name = Annotated[str, AfterValidator(_name)]
+CaseName = Annotated[str, AfterValidator(_case_name)]
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
+Real = Annotated[float, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Expression = Annotated[Whole | str, AfterValidator(_expression)]
+
+
+class Spec(BaseModel):
+    """A part of a problem: immutable, unknown keys and non-finite numbers refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Fill(Spec):
+    """How a tensor gets its elements. Every element is drawn by itself."""
+
+    kind: Literal["normal", "uniform", "integers", "zeros"] = Field(description="the distribution")
+    mean: Real = Field(default=0.0, description="normal: the mean")
+    scale: Real = Field(default=1.0, gt=0, description="normal: the standard deviation")
+    low: Whole | Real = Field(default=0, description="uniform, integers: the least value")
+    high: Whole | Real = Field(default=1, description="uniform: above every value; integers: the greatest value")
+    neg_inf: Real = Field(default=0.0, ge=0, le=1, description="the fraction of the elements replaced by -inf")
+
+    @model_validator(mode="after")
+    def _only_what_the_kind_uses(self) -> Self:
+        used = _USED_BY_KIND[self.kind] | {"kind", "neg_inf"}
+        for key in sorted(self.model_fields_set - used):
+            raise ValueError(f"kind {self.kind!r} does not use `{key}`")
+        if self.kind == "uniform" and not self.low < self.high:
+            raise ValueError("`low` must be below `high`")
+        if self.kind == "integers":
+            if self.low > self.high:
+                raise ValueError("`low` must not be above `high`")
+            if self.low != int(self.low) or self.high != int(self.high):
+                raise ValueError("kind 'integers' needs whole numbers for `low` and `high`")
+        return self
+
+
+class TensorSpec(Spec):
+    """One tensor argument, or a list of them, in its place of the argument order."""
+
+    name: Name = Field(description="the argument's name in Python and C")
+    role: Role = Field(description="input: read only; output: written; inout: read and written in place")
+    shape: tuple[Expression, ...] = Field(min_length=1, max_length=8, description="one expression a dimension")
+    dtype: str = Field(description="an element type, or the name of a parameter that holds one")
+    fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
+    count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
+
+    @model_validator(mode="after")
+    def _no_fill_on_an_output(self) -> Self:
+        if self.role == "output" and "fill" in self.model_fields_set:
+            raise ValueError(
+                "an output has no `fill`, it is poisoned before every call: remove it, or use role 'inout'"
+            )
+        return self
+
+
+class ScalarSpec(Spec):
+    """One number passed by value, after the tensors."""
+
+    name: Name = Field(description="the argument's name in Python and C")
+    dtype: Literal["int64", "float64"] = Field(description="int64_t or double in C, int or float in Python")
+    value: Annotated[Whole | Real | str, AfterValidator(lambda v: _expression(v) if isinstance(v, str) else v)] = Field(
+        description="a number, or an expression over the parameters"
+    )
+
+    @model_validator(mode="after")
+    def _whole_when_int64(self) -> Self:
+        if self.dtype == "int64" and isinstance(self.value, float):
+            raise ValueError("an int64 scalar needs a whole number")
+        return self
+
+
+class Case(Spec):
+    """One set of parameters to run the kernel with."""
+
+    name: CaseName = Field(description="unique within the problem")
+    params: dict[str, Whole | str] = Field(description="a value for every parameter: a whole number, or a dtype")
+    devices: tuple[DeviceKind, ...] = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
+    hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
+    fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
+
+
+class Cost(Spec):
+    """The least work that any kernel must do, for the roofline."""
+
+    bytes: Expression = Field(description="bytes that must cross the memory bus: every input once, every output once")
+    flops: Expression = Field(description="floating-point operations")
+
+
+class Tolerance(Spec):
+    """How far from the truth an answer may be: max(factor × the honest reference's own error, floor_ulps × eps)."""
+
+    factor: Real = Field(default=4.0, gt=0, description="times the error of the reference in the problem's own dtype")
+    floor_ulps: Real = Field(default=4.0, gt=0, description="in units of the output dtype's machine epsilon")
+
+
+class Limits(Spec):
+    """What a submission may use; each is above zero."""
+
+    build_s: Real = Field(default=60.0, gt=0, description="compiling or importing the submission")
+    call_s: Real = Field(default=30.0, gt=0, description="one test case, or one batch of calls")
+    time_s: Real = Field(default=60.0, gt=0, description="the whole timing of one benchmark case")
+    memory_bytes: Whole = Field(default=8 * _GIB, gt=0, description="host memory")
+    processes: Whole = Field(default=256, gt=0, description="processes and threads")
+    disk_bytes: Whole = Field(default=512 * _MIB, gt=0, description="each of the sandbox's private file systems")
+    output_bytes: Whole = Field(default=_MIB, gt=0, description="what is kept of its printed output")
+
+
+class ProblemFile(Spec):
+    """A `problem.toml`, key by key."""
+
+    title: str = Field(min_length=1, max_length=120, description="one line for people")
+    entry: Name = Field(description="the function that a submission defines")
+    parameters: tuple[Name, ...] = Field(min_length=1, description="what a case chooses; C passes the numbers in order")
+    tensors: tuple[TensorSpec, ...] = Field(min_length=1, description="the arguments, in their order")
+    scalars: tuple[ScalarSpec, ...] = Field(default=(), description="numbers passed after the tensors")
+    cost: Cost = Field(description="minimum bytes and operations")
+    tolerance: Tolerance = Field(default=Tolerance(), description="the error budget")
+    limits: Limits = Field(default=Limits(), description="what a submission may use")
+    tests: tuple[Case, ...] = Field(min_length=1, description="graded for correctness")
+    benchmarks: tuple[Case, ...] = Field(min_length=1, description="graded for speed")
+    visibility: Literal["public", "after_deadline", "never"] = Field(
+        default="public", description="when submitted sources may be shown"
+    )
+    deadline: Annotated[AwareDatetime, BeforeValidator(_not_text)] | None = Field(
+        default=None, description="the last moment to submit, with its time zone"
+    )
+
+
+class Problem(ProblemFile):
+    """A problem that can be graded: every case of it resolves.
+
+    Raises:
+        ProblemError: at construction, where keys contradict each other; the key is named.
+    """
+
+    slug: str
+    directory: Path
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="over problem.toml and reference.py")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        checks.check(self)
+        return self
+
+    def resolve(self, case: Case) -> ResolvedCase:
+        """Work out the sizes, dtypes, fills, scalars and costs of a case.
+
+        Raises:
+            ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them.
+        """
+        return resolve_case(self, case)
+
+    def closed(self, now: datetime) -> bool:
+        """Whether the deadline has passed at `now`, which carries its time zone."""
+        return self.deadline is not None and now > self.deadline

@@ -1,0 +1,157 @@
+"""Builds a submission inside the sandbox: imports Python, or compiles C++ and CUDA and loads the library.
+
+The C entry points take pointers in the order of the problem's tensors, then scalars, then the sizes as int64_t, then
+(CUDA) the stream. `nvcc -shared` on a plain file takes about a second, where torch's extension headers cost twenty.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness import wire
+from harness.runner.device import Device
+
+Kernel = Callable[[str, Sequence[Any], Sequence[int | float], Sequence[int]], None]
+_LOG_LIMIT = 8_000
+
+# In one translation unit with the submission, so that errors still name submission.cu and its lines. The library
+# carries its own static CUDA runtime, and only from inside can its last launch error be read.
+_CUDA_UNIT = '#include "submission.cu"\nextern "C" int kernelmark_last_error() { return (int)cudaGetLastError(); }\n'
+
+
+class CompileError(Exception):
+    """The compiler refused the source, or an entry point is missing. The submission's fault."""
+
+    def __init__(self, message: str, log: str = "") -> None:
+        super().__init__(message)
+        self.message, self.log = message, log
+
+
+_language = "py"
+
+
+def source_path() -> Path:
+    """Where the submission's source lies in the sandbox."""
+    return Path.home() / f"submission.{_language}"
+
+
+def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str]:
+    """Build the source behind a descriptor; returns a kernel, called as `Kernel` says, and the log."""
+    global _language
+    _language = command.language
+    with os.fdopen(os.dup(source), "rb") as file:
+        file.seek(0)
+        source_path().write_bytes(file.read())
+    if command.language == "py":
+        return _import_python(command.symbols), ""
+    library, log = _compile(command)
+    return _Library(library, command, device), log
+
+
+def interpreted() -> bool:
+    """Whether Triton is in use and runs in its interpreter."""
+    return os.environ.get("TRITON_INTERPRET") == "1" and "triton.language" in sys.modules
+
+
+def _import_python(symbols: Sequence[str]) -> Kernel:
+    # A real file under an importable name: Triton reads its kernels' source back through inspect.
+    spec = importlib.util.spec_from_file_location("submission", source_path())
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["submission"] = module
+    spec.loader.exec_module(module)
+    [name] = symbols
+    entry = getattr(module, name, None)
+    if not callable(entry):
+        defined = [n for n, v in vars(module).items() if inspect.isfunction(v)]
+        raise CompileError(f"no function `{name}` is defined (found: {', '.join(defined) or 'none'})")
+
+    def kernel(symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
+        entry(*tensors, *scalars)
+
+    return kernel
+
+
+def _compile(command: wire.Build) -> tuple[Path, str]:
+    library = Path.home() / "submission.so"
+    if command.language == "cu":
+        unit = Path.home() / "unit.cu"
+        unit.write_text(_CUDA_UNIT)
+        compiler = shutil.which("nvcc")
+        arguments = ["-shared", "-Xcompiler", "-fPIC", f"-arch={command.architecture}", "-O3", "-std=c++17"]
+    else:
+        unit = source_path()
+        compiler = shutil.which("g++")
+        arguments = ["-shared", "-fPIC", "-O3", "-march=native", "-std=c++17", "-fopenmp"]
+    if compiler is None:
+        raise CompileError(f"this sandbox has no compiler for .{command.language} files")
+    line = [compiler, *arguments, "-o", str(library), unit.name]
+    # Into a file of the size-limited tmpfs: a compiler that prints more than a pipe holds would wait for ever.
+    output = Path.home() / "build.log"
+    with output.open("wb") as file:
+        status = subprocess.call(line, cwd=unit.parent, stdout=file, stderr=subprocess.STDOUT)
+    log = _head_and_tail(output)
+    if status != 0:
+        lines = [text for text in log.splitlines() if "error" in text] or log.splitlines() or ["no output"]
+        raise CompileError(f"{lines[0]} ({Path(compiler).name} exited with {status})", log)
+    return library, log
+
+
+def _head_and_tail(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(_LOG_LIMIT)
+        if path.stat().st_size > _LOG_LIMIT:
+            file.seek(-_LOG_LIMIT // 2, os.SEEK_END)
+            head = head[: _LOG_LIMIT // 2 - 10] + b"\n[...]\n" + file.read()
+    return head.decode("utf-8", "replace")[:_LOG_LIMIT]
+
+
+class _Library:
+    """A compiled submission, called through ctypes."""
+
+    def __init__(self, path: Path, command: wire.Build, device: Device) -> None:
+        self._stream = command.language == "cu"
+        self._device = device
+        self._loaded = ctypes.CDLL(str(path)) if device.kind == "cuda" or not self._stream else None
+        if self._loaded is None:
+            return  # a .cu without a GPU: it compiled, and the judge refuses to go on
+        for symbol in command.symbols:
+            if not hasattr(self._loaded, symbol):
+                raise CompileError(f'no symbol `{symbol}`; declare it as extern "C" void {symbol}(...)')
+            getattr(self._loaded, symbol).restype = None
+
+    def __call__(
+        self, symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]
+    ) -> None:
+        arguments: list[Any] = [_pointer(t) for t in tensors]
+        arguments += [ctypes.c_int64(s) if isinstance(s, int) else ctypes.c_double(s) for s in scalars]
+        arguments += [ctypes.c_int64(s) for s in sizes]
+        if self._stream:
+            arguments.append(ctypes.c_void_p(self._device.stream()))
+        getattr(self._loaded, symbol)(*arguments)
+        if self._stream and (status := self._loaded.kernelmark_last_error()):  # type: ignore[union-attr]
+            raise RuntimeError(f"a kernel launch failed with CUDA error {status} ({_error_name(status)})")
+
+
+def _pointer(argument: torch.Tensor | list[torch.Tensor]) -> Any:
+    if isinstance(argument, list):
+        return (ctypes.c_void_p * len(argument))(*[t.data_ptr() for t in argument])
+    return ctypes.c_void_p(argument.data_ptr())
+
+
+def _error_name(status: int) -> str:
+    from cuda.bindings import runtime
+
+    return str(runtime.cudaError_t(status).name)

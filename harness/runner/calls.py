@@ -1,0 +1,98 @@
+"""The calls bound to one pair of arenas: made plainly, sampled cold, captured, and run as a sealed batch."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from harness import wire
+from harness.arena import Window
+from harness.runner.build import Kernel
+from harness.runner.device import Batch, Device
+
+_WARMUPS = 3
+
+
+class Calls:
+    """`sets` calls of one kernel; set k's tensors lie k strides into the windows, at addresses that never change."""
+
+    def __init__(self, bind: wire.Bind, kernel: Kernel, device: Device, inputs: Window, outputs: Window) -> None:
+        self._bind, self._kernel, self._device = bind, kernel, device
+        self._inputs, self._outputs = inputs, outputs
+        self._arguments: list[list[Any]] = []
+        self._scalars = [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
+        self._graphs: list[Any] | None = None
+        self._batch: Batch | None = None
+
+    def map(self, inputs: int, outputs: int) -> None:
+        self._inputs.map(inputs)
+        self._outputs.map(outputs)
+
+    def make_arguments(self) -> None:
+        """Make every set's tensors once; later arenas appear under the same addresses."""
+        self._arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
+
+    def _arguments_of(self, k: int) -> list[Any]:
+        made: list[Any] = []
+        groups: dict[str, list[torch.Tensor]] = {}
+        for argument in self._bind.arguments:
+            window = self._outputs if argument.writable else self._inputs
+            stride = self._bind.output_stride if argument.writable else self._bind.input_stride
+            tensor = window.tensor(argument.offset + k * stride, argument.shape, argument.dtype)
+            if not argument.group:
+                made.append(tensor)
+            elif argument.group in groups:
+                groups[argument.group].append(tensor)
+            else:
+                made.append(groups.setdefault(argument.group, [tensor]))
+        return made
+
+    def call(self, k: int) -> None:
+        self._kernel(self._bind.symbol, self._arguments[k], self._scalars, self._bind.sizes)
+
+    def call_plainly(self, sets: Sequence[int]) -> None:
+        for k in sets:
+            self.call(k)
+        self._device.synchronize()
+
+    def sample(self, samples: int, budget_ns: int) -> list[int]:
+        """The event/sync protocol: evict the cache, hold the stream, time one call, synchronize; again."""
+        sets = self._bind.sets
+        hold_ns = 0
+        for i in range(_WARMUPS):
+            start = time.perf_counter_ns()
+            self.call(i % sets)
+            hold_ns = 2 * (time.perf_counter_ns() - start)  # twice the time that the host needs to enqueue the call
+            self._device.synchronize()
+        hold_ns = min(hold_ns, 5_000_000)
+        found: list[int] = []
+        deadline = time.perf_counter_ns() + budget_ns
+        while len(found) < samples and (len(found) < 3 or time.perf_counter_ns() < deadline):
+            k = len(found) % sets
+            self._device.evict()
+            found.append(self._device.time(lambda k=k: self.call(k), hold_ns))  # type: ignore[misc]
+        return found
+
+    def capture(self) -> tuple[bool, str]:
+        self._graphs, reason = self._device.capture(self.call, self._bind.sets)
+        return self._graphs is not None, reason
+
+    def assemble(self, order: Sequence[int]) -> None:
+        self._batch = self._device.batch(self._graphs, self.call, order)
+
+    def round(self, inputs: int, outputs: int) -> int:
+        """Map the secret memory, run the assembled batch, synchronize; returns the batch's time in ns."""
+        if self._batch is None:
+            raise RuntimeError("no batch is assembled")
+        self.map(inputs, outputs)
+        return self._device.time(self._batch.launch)
+
+    def close(self) -> None:
+        self._batch = self._graphs = None
+        self._arguments = []
+        self._device.synchronize()
+        self._inputs.close()
+        self._outputs.close()

@@ -1,0 +1,82 @@
+"""What the runner does differently on a CPU and on a GPU: waiting, the clock of a batch, and captured graphs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import torch
+
+CallSet = Callable[[int], None]  # calls the kernel on set k of the bound arenas
+
+
+class Batch(Protocol):
+    """Drawn calls in a drawn order, ready to be launched."""
+
+    def launch(self) -> None: ...
+
+
+class Device(Protocol):
+    kind: Literal["cpu", "cuda"]
+
+    def stream(self) -> int: ...
+    def synchronize(self) -> None: ...
+    def healthy(self) -> bool: ...
+    def evict(self) -> None: ...
+    def time(self, work: Callable[[], None], hold_ns: int = 0) -> int: ...
+    def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]: ...
+    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch: ...
+
+
+class PlainCalls:
+    """The fallback: the submission's own code runs for each drawn call."""
+
+    def __init__(self, call: CallSet, order: Sequence[int]) -> None:
+        self._call, self._order = call, order
+
+    def launch(self) -> None:
+        for k in self._order:
+            self._call(k)
+
+
+class Cpu:
+    """The CPU: calls are synchronous, the clock is `perf_counter_ns`, nothing can be captured."""
+
+    kind: Literal["cpu", "cuda"] = "cpu"
+    _CACHE_BYTES = 64 << 20  # larger than the last-level caches that a desktop or one socket's share has
+
+    def __init__(self) -> None:
+        self._cache = torch.ones(self._CACHE_BYTES // 8, dtype=torch.int64)
+
+    def stream(self) -> int:
+        return 0
+
+    def synchronize(self) -> None:
+        pass
+
+    def healthy(self) -> bool:
+        return True
+
+    def evict(self) -> None:
+        self._cache.sum()  # by reading: written lines would have to be flushed on the kernel's time
+
+    def time(self, work: Callable[[], None], hold_ns: int = 0) -> int:
+        start = time.perf_counter_ns()
+        work()
+        return time.perf_counter_ns() - start
+
+    def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
+        return None, "a CPU has no graphs"
+
+    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
+        return PlainCalls(call, order)
+
+
+def open_device(kind: str) -> Device:
+    """Make the device's context; on CUDA this takes about 0.3 s."""
+    if kind == "cpu":
+        return Cpu()
+    from harness.runner.cuda import Cuda
+
+    return Cuda()

@@ -1,0 +1,48 @@
+"""Turns what a submission raised into a reply: one line, and the participant's own lines of the traceback."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+import torch
+
+from harness import wire
+from harness.runner.build import CompileError, source_path
+
+_MESSAGE, _TRACEBACK = 500, 8_000
+_OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
+
+
+def describe(error: BaseException, *, building: bool) -> wire.Failed:
+    """Make the `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
+    try:
+        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    except BaseException:  # noqa: BLE001  # the participant's __str__ may raise anything
+        text = type(error).__name__
+    if isinstance(error, CompileError):
+        return _failed("compile_error", error.message, error.log)
+    if isinstance(error, SyntaxError) and building:
+        lines = traceback.format_exception_only(error)
+        return _failed("compile_error", f"line {error.lineno}: {text}", _own_name("".join(lines)))
+    outcome = "runtime_error"
+    if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
+        outcome = "memory_limit"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(source_path())]
+    if frames:
+        text = f"line {frames[-1].lineno}: {text}"
+    own = "".join(traceback.format_list(frames)) + text
+    return _failed(outcome, text, _own_name(own))
+
+
+def _failed(outcome: str, message: str, trace: str) -> wire.Failed:
+    first = message.strip().splitlines()[0] if message.strip() else "no message"
+    if len(trace) > _TRACEBACK:
+        half = _TRACEBACK // 2 - 20
+        trace = f"{trace[:half]}\n[...]\n{trace[-half:]}"
+    return wire.Failed(outcome=outcome, message=first[:_MESSAGE], traceback=trace, fatal=False)
+
+
+def _own_name(text: str) -> str:
+    """Paths of the sandbox mean nothing to the participant; the file's bare name does."""
+    return text.replace(f"{Path.home()}/", "")

@@ -1,0 +1,94 @@
+"""Obeys the judge: one command, one reply, the same token. Runs in the runner's process, untrusted."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+from dataclasses import replace
+from importlib import metadata
+
+import torch
+
+from harness import wire
+from harness.arena import make_window
+from harness.runner import build, faults
+from harness.runner.calls import Calls
+from harness.runner.device import Device, open_device
+
+
+class Server:
+    """State of one grading: the device, the built kernel and the calls bound last."""
+
+    def __init__(self, judge: socket.socket) -> None:
+        self._judge = judge
+        self._device: Device
+        self._kernel: build.Kernel
+        self._calls: Calls | None = None
+
+    def run(self, token: int, welcome: wire.Welcome) -> None:
+        """Answer commands until the judge closes the connection."""
+        self._device = open_device(welcome.device)
+        wire.send(self._judge, token, wire.Ready(torch=torch.__version__, triton=_version("triton")))
+        while True:
+            try:
+                token, command, descriptors = wire.receive_command(self._judge)
+            except wire.Closed:
+                return
+            wire.send(self._judge, token, self._answer(command, descriptors))
+            for descriptor in descriptors:
+                os.close(descriptor)
+
+    def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+        # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
+        try:
+            return self._obey(command, descriptors)
+        except BaseException as error:  # noqa: BLE001
+            failed = faults.describe(error, building=isinstance(command, wire.Build))
+        return replace(failed, fatal=not self._device.healthy())
+
+    def _obey(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+        match command:
+            case wire.Build():
+                self._kernel, log = build.build(command, descriptors[0], self._device)
+                return wire.Built(log=log, interpreted=build.interpreted())
+            case wire.Bind():
+                self._bind(command, descriptors)
+            case wire.Call(sets=sets):
+                self._bound.call_plainly(sets)
+            case wire.Sample(samples=samples, budget_ns=budget_ns):
+                return wire.Sampled(claimed_ns=tuple(self._bound.sample(samples, budget_ns)))
+            case wire.Capture():
+                graphs, reason = self._bound.capture()
+                return wire.Captured(graphs=graphs, reason=reason[:500])
+            case wire.Assemble(order=order):
+                self._bound.assemble(order)
+            case wire.Round():
+                return wire.Timed(claimed_ns=self._bound.round(*descriptors))
+            case wire.Release():
+                self._release()
+        return wire.Done()
+
+    @property
+    def _bound(self) -> Calls:
+        if self._calls is None:
+            raise RuntimeError("no call is bound")
+        return self._calls
+
+    def _bind(self, command: wire.Bind, descriptors: list[int]) -> None:
+        self._release()
+        kind = self._device.kind
+        inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable)
+        outputs = make_window(kind, command.output_bytes, writable=True)
+        self._calls = Calls(command, self._kernel, self._device, inputs, outputs)
+        self._calls.map(*descriptors)
+        self._calls.make_arguments()
+
+    def _release(self) -> None:
+        if self._calls is not None:
+            self._calls.close()
+            self._calls = None
+
+
+def _version(package: str) -> str:
+    return metadata.version(package) if importlib.util.find_spec(package) else ""

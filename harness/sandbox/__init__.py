@@ -1,0 +1,130 @@
+"""Where untrusted code runs: one protocol, three providers, and the choice between them.
+
+The judge calls `choose`, then `Provider.launch` for every grading, watches the `Sandbox` while it talks to the runner
+over its socket, and closes it. A sandbox is used once. Trusted. Neither docker nor torch is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+from harness.errors import SandboxError
+from harness.verdict import DeviceKind, SandboxName
+
+Choice = Literal["auto", "docker", "bwrap", "process"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What one sandbox is to run, and within which limits."""
+
+    socket: Path
+    """Unix SOCK_SEQPACKET listener that the judge made, outside the sandbox; mode 0666, in a private directory."""
+    device: DeviceKind
+    gpu_index: int = 0
+    """Which GPU, counted in PCI bus order; the sandbox sees that one only, as its device 0. `process` sees all."""
+    memory_bytes: int
+    processes: int
+    """Processes and threads together, as the kernel counts them."""
+    disk_bytes: int
+    """Size of each private file system: one for HOME, one for TMPDIR."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    program: Path | None = None
+    """Seam of the conformance suite: a script that is run instead of the runner, with the same arguments."""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the runner ended: either a code or a signal."""
+
+    code: int | None
+    signal: int | None
+    out_of_memory: bool = False
+
+
+@dataclass(frozen=True)
+class Breach:
+    """A limit that was found exceeded by looking, where the kernel does not stop the process itself."""
+
+    kind: Literal["memory", "processes"]
+    detail: str
+
+
+class Sandbox(Protocol):
+    """One runner that was started, and everything that it starts in turn."""
+
+    def ended(self) -> Exit | None:
+        """How the runner ended, or None while it lives. Never blocks; cheap enough for every 50 ms."""
+
+    def breach(self) -> Breach | None:
+        """The limit that is exceeded right now, or None. Never blocks; cheap enough for every 50 ms."""
+
+    def close(self) -> None:
+        """Kill the whole process tree and remove everything that the sandbox made. Idempotent, bounded.
+
+        Raises:
+            SandboxError: something could not be removed; the message names it.
+        """
+
+    def startup_log(self) -> str:
+        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; also after `close`."""
+
+
+class Provider(Protocol):
+    """A way to make sandboxes on this machine."""
+
+    @property
+    def name(self) -> SandboxName:
+        """The name under which a verdict records it."""
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used here, and the remedy, in one line; None when it can."""
+
+    def launch(self, launch: Launch) -> Sandbox:
+        """Start a sandbox; the runner then connects to `launch.socket`.
+
+        Raises:
+            SandboxError: it could not be started.
+        """
+
+    def image_digest(self) -> str | None:
+        """What identifies the software inside, where the provider knows it."""
+
+
+STARTUP_LOG_BYTES = 64 << 10
+
+
+def provider(name: SandboxName) -> Provider:
+    """The provider of that name with its defaults, whether or not it can be used here."""
+    match name:
+        case "docker":
+            from harness.sandbox.docker import Docker
+
+            return Docker()
+        case "bwrap":
+            from harness.sandbox.bwrap import Bwrap
+
+            return Bwrap()
+        case "process":
+            from harness.sandbox.process import Process
+
+            return Process()
+
+
+def choose(name: Choice = "auto") -> Provider:
+    """The named provider, or for "auto" the first usable one of docker, bwrap and process.
+
+    Raises:
+        SandboxError: a provider was named and cannot be used; the message holds the reason and the remedy.
+    """
+    names: tuple[SandboxName, ...] = ("docker", "bwrap", "process") if name == "auto" else (name,)
+    reason: str | None = None
+    for each in names:
+        candidate = provider(each)
+        reason = candidate.unavailable()
+        if reason is None:
+            return candidate
+    raise SandboxError(f"the {names[-1]} sandbox cannot be used: {reason}")

@@ -1,0 +1,293 @@
+"""The sandbox that bubblewrap makes: for machines with no Docker.
+
+All namespaces unshared, a root that holds read-only binds of just what the interpreter and the toolchain need, and
+private scratch file systems. A judge that is root has the mounts made as root, and the runner then drops to a user id
+that no other sandbox has, so that the kernel's limit on processes is this sandbox's own; any other judge gets a user
+namespace. Memory is held by a control group where one can be made, and by polling elsewhere. Trusted code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+from harness.errors import SandboxError
+from harness.sandbox import Breach, Exit, Launch, gpu, inside
+from harness.sandbox import tree as process_tree
+from harness.sandbox.cgroup import MemoryGroup
+from harness.sandbox.limits import over
+from harness.sandbox.startup import StartupLog
+from harness.verdict import SandboxName
+
+FIRST_UID, UIDS = 60_000_000, 100_000
+CLOSE_S = 5.0
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/sys/devices/system",
+)
+
+
+class Bwrap:
+    """Provider of bubblewrap sandboxes; they run the judge's own interpreter and packages."""
+
+    name: SandboxName = "bwrap"
+
+    def unavailable(self) -> str | None:
+        for tool, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux"), ("prlimit", "util-linux")):
+            if shutil.which(tool) is None:
+                return f"the program {tool!r} is not installed; run `apt-get install {package}`"
+        probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+        try:
+            ran = subprocess.run(probe, capture_output=True, text=True, timeout=10)
+        except subprocess.TimeoutExpired:
+            return "bubblewrap did not end within 10 s; try `bwrap --unshare-all --ro-bind / / true`"
+        if ran.returncode:
+            return (
+                f"bubblewrap may not make namespaces here ({ran.stderr.strip()}); set the sysctls "
+                "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0, "
+                "or in a container allow them (--privileged)"
+            )
+        return None
+
+    def image_digest(self) -> str | None:
+        return None
+
+    def launch(self, launch: Launch) -> BwrapSandbox:
+        """Start the runner in new namespaces.
+
+        Raises:
+            SandboxError: bubblewrap failed, a file is missing, or there is no such GPU.
+        """
+        return BwrapSandbox(launch)
+
+
+class BwrapSandbox:
+    """One runner below bubblewrap."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._limits = launch
+        self._log = StartupLog()
+        self._uid = _Uids.take() if os.geteuid() == 0 else None
+        self._group: MemoryGroup | None = None
+        self._closed = False
+        try:
+            self._group = MemoryGroup.create(launch.memory_bytes)
+            self._start(_command(launch, self._uid))
+        except BaseException:
+            self._log.close()
+            self._release()
+            raise
+
+    def _start(self, command: list[str]) -> None:
+        told, tell = os.pipe()
+        users = _users_file(self._uid if self._uid is not None else os.getuid())
+        # The shell enters the control group and becomes bubblewrap: no moment in which a child is outside.
+        enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._group.entrance)] if self._group else []
+        bwrap = ["bwrap", "--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd"]
+        try:
+            with self._log.writer() as output:
+                self._process = subprocess.Popen(
+                    [*enter, *bwrap, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=(tell, users),
+                )
+            os.close(tell)
+            tell = -1
+            with open(told, encoding="utf-8", closefd=False) as file:
+                said = file.read()
+            self._init_pid = int(json.loads(said)["child-pid"])
+            self._init = os.pidfd_open(self._init_pid)
+        except (OSError, ValueError) as error:
+            raise SandboxError(f"bubblewrap failed ({self._failure() or error})") from error
+        finally:
+            for fd in filter(lambda each: each >= 0, (told, tell, users)):
+                os.close(fd)
+
+    def _failure(self) -> str:
+        """What bubblewrap printed before it gave up."""
+        process = getattr(self, "_process", None)
+        if process is None:
+            return ""
+        process.kill()
+        process.wait()
+        return self._log.text().strip()
+
+    def ended(self) -> Exit | None:
+        code = self._process.poll()
+        if code is None:
+            return None
+        out_of_memory = self._group is not None and not self._closed and self._group.kills() > 0
+        return inside.exit_of_init(code, out_of_memory) if code >= 0 else Exit(None, -code, out_of_memory)
+
+    def breach(self) -> Breach | None:
+        """With a control group: whether the kernel had to kill. Without: what the process tree holds."""
+        if self._closed:
+            return None
+        if self._group is not None:
+            kills = self._group.kills()
+            return Breach("memory", f"more than {self._limits.memory_bytes:,} bytes wanted") if kills else None
+        return over(process_tree.usage(process_tree.tree({self._init_pid})), self._limits)
+
+    def close(self) -> None:
+        """Kill the first process of the PID namespace: the kernel kills all others before it reports that death.
+
+        Raises:
+            SandboxError: processes or the control group were left.
+        """
+        if self._closed:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._init, signal.SIGKILL)
+        gone = bool(select.select([self._init], [], [], CLOSE_S)[0])
+        try:
+            self._process.wait(CLOSE_S)
+        except subprocess.TimeoutExpired:
+            gone = False
+        if not gone:
+            raise SandboxError(f"the sandbox's first process {self._init_pid} cannot be killed", "look at `ps -l`")
+        self._log.close()
+        os.close(self._init)
+        self._release()
+        self._closed = True
+
+    def _release(self) -> None:
+        if self._group is not None and not self._group.remove():
+            raise SandboxError(f"the control group of {self._group.entrance} cannot be removed", "remove it by hand")
+        if self._uid is not None:
+            _Uids.give_back(self._uid)
+
+    def startup_log(self) -> str:
+        return self._log.text()
+
+
+class _Uids:
+    """User ids out of a high range, each for one sandbox at a time.
+
+    Two judges draw from disjoint parts, by their process ids; a collision would only share a limit.
+    """
+
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+    _taken: ClassVar[set[int]] = set()
+
+    @classmethod
+    def take(cls) -> int:
+        with cls._lock:
+            start = os.getpid() * 64 % UIDS
+            uid = next(u for i in range(UIDS) if (u := FIRST_UID + (start + i) % UIDS) not in cls._taken)
+            cls._taken.add(uid)
+            return uid
+
+    @classmethod
+    def give_back(cls, uid: int) -> None:
+        with cls._lock:
+            cls._taken.discard(uid)
+
+
+def _users_file(uid: int) -> int:
+    """A descriptor of an /etc/passwd that names the one user: libraries ask for the name of their cache directory."""
+    fd = os.memfd_create("passwd", 0)
+    os.write(fd, f"runner:x:{uid}:{uid}::{inside.HOME}:/bin/sh\n".encode())
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+def _command(launch: Launch, uid: int | None) -> list[str]:
+    """bubblewrap's arguments, then the runner's command line behind the programs that lower its rights."""
+    options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    options += ["--die-with-parent", "--new-session", "--hostname", "runner", "--clearenv", "--cap-drop", "ALL"]
+    if uid is None:
+        options += ["--unshare-user", "--disable-userns"]
+    else:
+        options += [word for each in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{each}")]
+    toolkit = gpu.toolkit()
+    libraries = gpu.driver_libraries() if launch.device == "cuda" else []
+    places = {path: str(path) for path in _system([*([toolkit] if toolkit else []), *libraries])}
+    # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
+    places |= inside.runner_files(launch.program) | {launch.socket: inside.SOCKET}
+    options += ["--proc", "/proc", "--dev", "/dev"]
+    options += _parents([inside.HOME, inside.TMPDIR, *places.values()])
+    sizes_bytes = {inside.HOME: launch.disk_bytes, inside.TMPDIR: launch.disk_bytes, "/dev/shm": inside.SHM_BYTES}
+    for at, size_bytes in sizes_bytes.items():
+        options += ["--perms", "1777", "--size", str(size_bytes), "--tmpfs", at]
+    # The interpreter may lie below TMPDIR: what is hidden by the new file system there is made again.
+    options += _parents([at for at in places.values() if at.startswith(f"{inside.TMPDIR}/")], below=inside.TMPDIR)
+    for path, at in places.items():
+        options += _bind(path, at)
+    if launch.device == "cuda":
+        for node in gpu.device_nodes(launch.gpu_index):
+            options += ["--dev-bind", str(node), str(node)]
+    options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", inside.HOME]
+    search_path = inside.search_path(Path(sys.executable).parent, *([toolkit / "bin"] if toolkit else []))
+    extra = {"LD_LIBRARY_PATH": gpu.library_path(libraries)} if libraries else {}
+    variables = inside.environment(launch, path=search_path, extra=extra)
+    runner = inside.command(sys.executable, inside.runner(launch), inside.SOCKET, variables)
+    return [*options, "--", *_lowered(launch, uid), *runner]
+
+
+def _system(wanted: Iterable[Path]) -> list[Path]:
+    """The system, the interpreter and `wanted`, as far as they exist and none lies below another."""
+    prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
+    found: list[Path] = []
+    for path in [*map(Path, _SYSTEM), *sorted(prefixes), *wanted]:
+        if path.exists() and not any(path.is_relative_to(each) for each in found):
+            found.append(path)
+    return found
+
+
+def _bind(path: Path, at: str) -> list[str]:
+    """A read-only bind; a symbolic link at the root (/bin → usr/bin) stays one."""
+    if path.is_symlink() and str(path) == at and len(path.parts) == 2:
+        return ["--symlink", str(path.readlink()), at]
+    return ["--ro-bind", str(path), at]
+
+
+def _parents(places: Iterable[str], below: str = "/") -> list[str]:
+    """Directories above the places: bubblewrap would make them by itself, but for root alone to enter."""
+    parents = {parent for at in places for parent in Path(at).parents if Path(below) in parent.parents}
+    return [word for parent in sorted(parents) for word in ("--perms", "0755", "--dir", str(parent))]
+
+
+def _lowered(launch: Launch, uid: int | None) -> list[str]:
+    """The programs that take rights away just before the runner starts.
+
+    Inside a user namespace the limit on processes counts that namespace alone since Linux 5.14; before, it would count
+    all of the user's processes, so there it is left to polling.
+    """
+    limit = ["prlimit", "--core=0:0", "--nofile=4096:4096"]
+    if uid is None:
+        release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
+        return [*limit, *([f"--nproc={launch.processes}:{launch.processes}"] if release >= (5, 14) else []), "--"]
+    drop = [
+        "setpriv",
+        f"--reuid={uid}",
+        f"--regid={uid}",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--ambient-caps=-all",
+        "--bounding-set=-all",
+        "--no-new-privs",
+        "--",
+    ]
+    return [*drop, *limit, f"--nproc={launch.processes}:{launch.processes}", "--"]

@@ -1,0 +1,89 @@
+"""A memory limit that the kernel holds, for one bubblewrap sandbox, where this process may make a control group.
+
+Called by `bwrap`. Trusted. Version 1 and version 2 differ only in the names of the files. Where no group can be made
+(no right to, or version 2 without delegation) `create` returns None and the provider polls instead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import time
+from pathlib import Path
+
+_FILESYSTEM = Path("/sys/fs/cgroup")
+_REMOVAL_S = 2.0
+
+
+class MemoryGroup:
+    """A control group with a hard memory limit; tmpfs pages count."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._events = directory / ("memory.events" if (directory / "memory.events").exists() else "memory.oom_control")
+
+    @classmethod
+    def create(cls, limit_bytes: int) -> MemoryGroup | None:
+        """Make a group below this process's own, or below the nearest ancestor that may have one."""
+        for parent in _candidates():
+            _sweep(parent)
+            directory = parent / f"kernelmark-{os.getpid()}-{secrets.token_hex(8)}"
+            try:
+                directory.mkdir()
+            except OSError:
+                continue
+            with contextlib.suppress(OSError):
+                if (directory / "memory.max").exists():
+                    (directory / "memory.max").write_text(str(limit_bytes))
+                    (directory / "memory.swap.max").write_text("0")
+                    return cls(directory)
+                if (directory / "memory.limit_in_bytes").exists():
+                    (directory / "memory.limit_in_bytes").write_text(str(limit_bytes))
+                    with contextlib.suppress(OSError):  # absent where the kernel does not account for swap
+                        (directory / "memory.memsw.limit_in_bytes").write_text(str(limit_bytes))
+                    return cls(directory)
+            directory.rmdir()
+        return None
+
+    @property
+    def entrance(self) -> Path:
+        """The file that takes the id of a process which shall enter."""
+        return self._directory / "cgroup.procs"
+
+    def kills(self) -> int:
+        """How many processes the kernel has killed here for want of memory."""
+        fields = dict(line.split() for line in self._events.read_text().splitlines())
+        return int(fields.get("oom_kill", 0))
+
+    def remove(self) -> bool:
+        """Remove the emptied group; the kernel needs a moment after the last death. Returns whether it is gone."""
+        deadline = time.monotonic() + _REMOVAL_S
+        while self._directory.exists():
+            with contextlib.suppress(OSError):
+                self._directory.rmdir()
+                break
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+
+def _candidates() -> list[Path]:
+    for line in Path("/proc/self/cgroup").read_text().splitlines() if Path("/proc/self/cgroup").exists() else ():
+        _, controllers, at = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            own = _FILESYSTEM / "memory" / at.strip("/")
+            return [own, _FILESYSTEM / "memory"]
+        if not controllers and (_FILESYSTEM / "cgroup.controllers").exists():
+            own = _FILESYSTEM / at.strip("/")
+            return [each for each in (own, *own.parents) if each.is_relative_to(_FILESYSTEM)]
+    return []
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the emptied groups of judges that were killed before they could."""
+    for directory in parent.glob("kernelmark-*-*"):
+        if not Path("/proc", directory.name.split("-")[1]).exists():
+            with contextlib.suppress(OSError):
+                directory.rmdir()

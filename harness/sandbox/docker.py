@@ -1,0 +1,240 @@
+"""The sandbox that Docker makes: the default wherever a daemon answers.
+
+One container a run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter,
+and limits that the kernel holds (memory, processes, the size of both scratch file systems). Trusted code. It talks to
+the daemon as little as possible: one create, one start and one inspect to begin with, one inspect after death, one
+remove.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.errors import SandboxError
+from harness.sandbox import STARTUP_LOG_BYTES, Breach, Exit, Launch, gpu, inside
+from harness.verdict import SandboxName
+
+IMAGE = "kernelmark-runner:latest"
+LABELS = {"kernelmark": "runner"}
+DAEMON_S = 30
+NOBODY = 65534
+# The daemon learns of an OOM kill from another channel than of the death itself, and at times later.
+OOM_NEWS_S = 0.5
+
+
+class Docker:
+    """Provider of containers. `binds` are host paths that a thin image lacks (/usr, /opt); `python` is seen inside."""
+
+    name: SandboxName = "docker"
+
+    def __init__(self, image: str = IMAGE, binds: Sequence[str] = (), python: str = "python3") -> None:
+        self.image, self.python = image, python
+        self.binds = tuple(Path(each) for each in binds)
+
+    def unavailable(self) -> str | None:
+        try:
+            with _translated():
+                self._image_id()
+        except SandboxError as error:
+            return str(error)
+        return None
+
+    def image_digest(self) -> str | None:
+        """The image's id.
+
+        Raises:
+            SandboxError: there is no daemon or no image.
+        """
+        with _translated():
+            return self._image_id()
+
+    def launch(self, launch: Launch) -> Container:
+        """Create and start a container.
+
+        Raises:
+            SandboxError: the daemon refused, a host path is missing, or there is no such GPU.
+        """
+        with _translated():
+            created: str = self._api.create_container(
+                self.image,
+                command=inside.command(self.python, inside.runner(launch), inside.SOCKET, self._environment(launch)),
+                entrypoint=[],
+                user=f"{NOBODY}:{NOBODY}",
+                working_dir=inside.HOME,
+                hostname="runner",
+                labels=LABELS,
+                host_config=self._host_config(launch),
+            )["Id"]
+            container = Container(self._api, created)
+            try:
+                self._api.start(created)
+                container.watch()
+            except BaseException:
+                container.close()
+                raise
+            return container
+
+    @cached_property
+    def _api(self) -> Any:
+        import docker
+
+        return docker.from_env(timeout=DAEMON_S).api
+
+    @cached_property
+    def _gpu_way(self) -> gpu.Way:
+        return gpu.way_for_docker(self._api.info())
+
+    def _image_id(self) -> str:
+        return str(self._api.inspect_image(self.image)["Id"])
+
+    def _bound(self, path: Path) -> bool:
+        return any(path.is_relative_to(each) for each in self.binds)
+
+    def _libraries(self, launch: Launch) -> list[Path]:
+        return gpu.driver_libraries() if launch.device == "cuda" and self._gpu_way == "nodes" else []
+
+    def _environment(self, launch: Launch) -> dict[str, str]:
+        toolkits = [each / "bin" for each in (gpu.toolkit(),) if each]
+        libraries = self._libraries(launch)
+        extra = {"LD_LIBRARY_PATH": gpu.library_path(libraries)} if libraries else {}
+        return inside.environment(launch, path=inside.search_path(*toolkits, Path("/usr/local/cuda/bin")), extra=extra)
+
+    def _mounts(self, launch: Launch) -> list[Any]:
+        from docker.types import Mount
+
+        places = {path: str(path) for path in self.binds}
+        wanted = [*self._libraries(launch), *(each for each in (gpu.toolkit(),) if each)]
+        places |= {path: str(path) for path in wanted if not self._bound(path)}
+        places |= inside.runner_files(launch.program)
+        mounts = [Mount(at, str(path), type="bind", read_only=True) for path, at in places.items()]
+        # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
+        return [*mounts, Mount(inside.SOCKET, str(launch.socket), type="bind", read_only=True)]
+
+    def _host_config(self, launch: Launch) -> Any:
+        from docker.types import LogConfig, Ulimit
+
+        # Owned by the user, because runc gives the file system the mode of a directory that is there already.
+        scratch = f"rw,exec,nosuid,nodev,uid={NOBODY},gid={NOBODY},mode=0700,size={launch.disk_bytes}"
+        return self._api.create_host_config(
+            network_mode="none",
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            ipc_mode="private",
+            init=True,
+            mem_limit=launch.memory_bytes,
+            memswap_limit=launch.memory_bytes,
+            pids_limit=launch.processes,
+            shm_size=inside.SHM_BYTES,
+            tmpfs={inside.HOME: scratch, inside.TMPDIR: scratch},
+            mounts=self._mounts(launch),
+            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=4096, hard=4096)],
+            log_config=LogConfig(type="json-file", config={"max-size": "64k", "max-file": "1"}),
+            **self._gpu_options(launch),
+        )
+
+    def _gpu_options(self, launch: Launch) -> dict[str, Any]:
+        from docker.types import DeviceRequest
+
+        if launch.device != "cuda":
+            return {}
+        if self._gpu_way == "nodes":
+            return {"devices": [f"{node}:{node}:rw" for node in gpu.device_nodes(launch.gpu_index)]}
+        if self._gpu_way == "cdi":
+            return {"device_requests": [DeviceRequest(driver="cdi", device_ids=[f"nvidia.com/gpu={launch.gpu_index}"])]}
+        capabilities = [["gpu", "compute", "utility"]]
+        ids = [str(launch.gpu_index)]
+        return {"device_requests": [DeviceRequest(driver="nvidia", device_ids=ids, capabilities=capabilities)]}
+
+
+class Container:
+    """One running container."""
+
+    def __init__(self, api: Any, container: str) -> None:
+        self._api, self._id = api, container
+        self._pidfd = -1
+        self._died_at: float | None = None
+        self._exit: Exit | None = None
+        self._closed = False
+
+    def watch(self) -> None:
+        """Hold the first process by a descriptor, so that its death is seen without asking the daemon.
+
+        Impossible where the daemon's process ids are not ours (a remote daemon, a judge in a container): then every
+        `ended` asks the daemon.
+        """
+        pid = self._api.inspect_container(self._id)["State"]["Pid"]
+        with contextlib.suppress(OSError, AttributeError):
+            pidfd = os.pidfd_open(pid)
+            # Read after opening: if this is our container now, the descriptor is of it as well.
+            if self._id in Path(f"/proc/{pid}/cgroup").read_text():
+                self._pidfd = pidfd
+            else:
+                os.close(pidfd)
+
+    def ended(self) -> Exit | None:
+        if self._exit is None and not (self._pidfd >= 0 and not select.select([self._pidfd], [], [], 0)[0]):
+            with _translated():
+                self._exit = self._ask()
+        return self._exit
+
+    def breach(self) -> Breach | None:
+        """Always None: the kernel holds the limits, and `ended` tells."""
+        return None
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        import docker
+
+        with _translated(), contextlib.suppress(docker.errors.NotFound):
+            self._api.remove_container(self._id, force=True, v=True)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
+            self._pidfd = -1
+        self._closed = True
+
+    def startup_log(self) -> str:
+        with _translated():
+            printed: bytes = self._api.logs(self._id, stdout=True, stderr=True, tail=1000)
+        return printed[-STARTUP_LOG_BYTES:].decode("utf-8", "replace")
+
+    def _ask(self) -> Exit | None:
+        state = self._api.inspect_container(self._id)["State"]
+        if state["Running"]:
+            return None
+        now = time.monotonic()
+        self._died_at = self._died_at or now
+        code, out_of_memory = int(state["ExitCode"]), bool(state["OOMKilled"])
+        if code == 128 + 9 and not out_of_memory and now - self._died_at < OOM_NEWS_S:
+            return None
+        return inside.exit_of_init(code, out_of_memory)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Turn what the SDK raises into a `SandboxError` with its remedy."""
+    try:
+        import docker
+        import requests
+    except ImportError as error:
+        raise SandboxError(f"the Python package {error.name!r} is not installed", "run `pip install docker`") from error
+    try:
+        yield
+    except docker.errors.ImageNotFound as error:
+        raise SandboxError(f"there is no such image ({error.explanation})", "run `make image`") from error
+    except docker.errors.APIError as error:
+        raise SandboxError(f"the Docker daemon refused ({error.explanation or error})") from error
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        if "Permission denied" in str(error):
+            raise SandboxError(
+                "the Docker daemon may not be used by this user", "add it to the group docker"
+            ) from error
+        raise SandboxError(f"no Docker daemon answers ({error})", "start dockerd, or set DOCKER_HOST") from error

@@ -1,0 +1,120 @@
+"""How a GPU and the CUDA toolkit reach a sandbox.
+
+Called by the providers. Trusted. For Docker there are three ways, tried in this order: the NVIDIA container toolkit,
+a CDI specification, and last the bare device nodes with read-only binds of the driver's libraries. bubblewrap uses the
+last one alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from harness.errors import SandboxError
+
+Way = Literal["toolkit", "cdi", "nodes"]
+_SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+_LIBRARY_DIRECTORIES = (
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib/wsl/lib",
+)
+_DRIVER_LIBRARY = re.compile(r"lib(cuda|cudadebugger|nvidia-[a-z0-9-]+|nvcuvid|nvoptix)\.so(\.[0-9.]+)?")
+_CDI_DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
+
+
+def toolkit() -> Path | None:
+    """The host's CUDA toolkit, a directory with `bin/nvcc` in it, or None.
+
+    Never a directory that holds more than the toolkit (a distribution's nvcc lies in /usr): the whole is bound.
+    """
+    candidates = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
+    if nvcc := shutil.which("nvcc"):
+        candidates.append(str(Path(nvcc).resolve().parent.parent))
+    for each in filter(None, candidates):
+        directory = Path(each).resolve()
+        if (directory / "bin" / "nvcc").is_file() and directory not in (Path("/"), Path("/usr"), Path("/usr/local")):
+            return directory
+    return None
+
+
+def way_for_docker(info: Mapping[str, Any]) -> Way:
+    """Which of the three ways this daemon offers, from its `docker info`."""
+    if "nvidia" in (info.get("Runtimes") or {}) or shutil.which("nvidia-container-runtime-hook"):
+        return "toolkit"
+    if info.get("CDISpecDirs") and any(_is_nvidia_spec(path) for at in _CDI_DIRECTORIES for path in Path(at).glob("*")):
+        return "cdi"
+    return "nodes"
+
+
+def device_nodes(gpu_index: int) -> list[Path]:
+    """The device nodes of one GPU, counted in PCI bus order, and those that all GPUs share.
+
+    Raises:
+        SandboxError: there is no such GPU.
+    """
+    node = Path(f"/dev/nvidia{_minor(gpu_index)}")
+    if not node.exists():
+        raise SandboxError(f"GPU {gpu_index} has no device node {node}", "check `nvidia-smi -L`")
+    return [node, *(path for name in _SHARED_NODES if (path := Path("/dev") / name).exists())]
+
+
+def driver_libraries() -> list[Path]:
+    """The driver's user-space libraries (`libcuda.so.1`, `libnvidia-*.so.*`) as this host's loader finds them.
+
+    Raises:
+        SandboxError: there is no `libcuda`.
+    """
+    found: dict[Path, None] = {}
+    for path in [*_known_to_the_loader(), *(p for at in _LIBRARY_DIRECTORIES for p in Path(at).glob("lib*.so*"))]:
+        if _DRIVER_LIBRARY.fullmatch(path.name):
+            found[path.parent.resolve() / path.name] = None
+    if not any(path.name.startswith("libcuda.so") for path in found):
+        raise SandboxError(
+            "the NVIDIA driver's libcuda is not installed here", "install the driver, or use --device cpu"
+        )
+    return list(found)
+
+
+def library_path(libraries: Iterable[Path]) -> str:
+    """LD_LIBRARY_PATH for the libraries: the sandbox's own loader cache does not know them."""
+    return os.pathsep.join(dict.fromkeys(str(path.parent) for path in libraries))
+
+
+def _known_to_the_loader() -> list[Path]:
+    ldconfig = shutil.which("ldconfig") or "/sbin/ldconfig"
+    try:
+        listing = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [Path(line.rpartition(" => ")[2]) for line in listing.splitlines() if " => /" in line and "64" in line]
+
+
+def _minor(gpu_index: int) -> int:
+    """The number in /dev/nvidiaN, which need not be the index: the driver tells it for each PCI address."""
+    cards = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"), key=lambda path: path.parent.name)
+    minors = [int(m[1]) for card in cards if (m := re.search(r"Device Minor:\s*(\d+)", card.read_text()))]
+    if not minors:
+        minors = sorted(
+            int(m[1]) for node in Path("/dev").glob("nvidia*") if (m := re.fullmatch(r"nvidia(\d+)", node.name))
+        )
+    if gpu_index >= len(minors):
+        raise SandboxError(
+            f"there is no GPU {gpu_index}: {len(minors)} found", "check `nvidia-smi -L`, or use --device cpu"
+        )
+    return minors[gpu_index]
+
+
+def _is_nvidia_spec(path: Path) -> bool:
+    try:
+        return path.suffix in (".yaml", ".yml", ".json") and "nvidia.com/gpu" in path.read_text(encoding="utf-8")
+    except OSError:
+        return False

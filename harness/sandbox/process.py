@@ -1,0 +1,132 @@
+"""The sandbox that isolates nothing: a child process with a clean environment and private directories.
+
+What is left on a machine with neither Docker nor bubblewrap. It bounds accidents (memory, processes, a tree that would
+outlive its run), not attacks: the submission can read and write whatever the judge's user can. Its verdicts say so.
+Trusted code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from harness.errors import SandboxError
+from harness.sandbox import Breach, Exit, Launch, inside
+from harness.sandbox import tree as process_tree
+from harness.sandbox.gpu import toolkit
+from harness.sandbox.limits import over
+from harness.sandbox.startup import StartupLog
+from harness.verdict import SandboxName
+
+MARK = "KERNELMARK_RUN"
+CLOSE_S = 5.0
+
+
+class Process:
+    """Provider of the unisolated sandbox; usable everywhere."""
+
+    name: SandboxName = "process"
+
+    def unavailable(self) -> str | None:
+        return None
+
+    def image_digest(self) -> str | None:
+        return None
+
+    def launch(self, launch: Launch) -> ProcessSandbox:
+        """Start the runner where it lies, by the judge's own interpreter.
+
+        Raises:
+            SandboxError: the process could not be started.
+        """
+        directory = Path(tempfile.mkdtemp(prefix="kernelmark-"))
+        try:
+            return ProcessSandbox(launch, directory)
+        except OSError as error:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise SandboxError(f"the runner's process could not be started ({error})") from error
+
+
+class ProcessSandbox:
+    """One runner as a child process in a session of its own."""
+
+    def __init__(self, launch: Launch, directory: Path) -> None:
+        self._limits = launch
+        self._directory = directory
+        self._mark = f"{MARK}={secrets.token_hex(16)}"
+        home, tmpdir = directory / "home", directory / "tmp"
+        home.mkdir()
+        tmpdir.mkdir()
+        cuda = toolkit()
+        variables = inside.environment(
+            launch,
+            path=inside.search_path(Path(sys.executable).parent, *([cuda / "bin"] if cuda else [])),
+            home=str(home),
+            tmpdir=str(tmpdir),
+            extra=dict([self._mark.split("=", 1)]),
+        )
+        runner = launch.program or inside.HARNESS / "runner" / "__main__.py"
+        command = inside.command(sys.executable, str(runner), str(launch.socket), variables)
+        self._log = StartupLog()
+        with self._log.writer() as output:
+            self._process = subprocess.Popen(
+                ["/bin/sh", "-c", 'ulimit -c 0; exec "$0" "$@"', *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=home,
+                env={"PATH": variables["PATH"]},
+                start_new_session=True,
+            )
+        self._seen = {self._process.pid}
+        self._closed = False
+
+    def ended(self) -> Exit | None:
+        code = self._process.poll()
+        if code is None:
+            return None
+        return Exit(code, None) if code >= 0 else Exit(None, -code)
+
+    def breach(self) -> Breach | None:
+        """Looks at the tree; a process that was seen once is followed although its parent died."""
+        self._seen = process_tree.tree(self._seen)
+        return over(process_tree.usage(self._seen), self._limits)
+
+    def close(self) -> None:
+        """Kills by session, by descent and by this run's mark in the environment, then removes the directories.
+
+        Raises:
+            SandboxError: processes or files were left.
+        """
+        if self._closed:
+            return
+        self._process.poll()
+        left = process_tree.kill_marked(self._mark, self._process.pid, within_s=CLOSE_S)
+        if self._process.poll() is None:
+            self._process.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(CLOSE_S)
+        self._log.close()
+        _remove(self._directory)
+        if left or self._directory.exists():
+            what = f"processes {sorted(left)}" if left else str(self._directory)
+            raise SandboxError(f"the sandbox left {what} behind", "end or remove it by hand")
+        self._closed = True
+
+    def startup_log(self) -> str:
+        return self._log.text()
+
+
+def _remove(directory: Path) -> None:
+    """Remove a directory in which a submission may have taken its own permissions away; `close` reports what stays."""
+    for parent, names, _ in os.walk(directory):
+        for path in (Path(parent) / name for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,52 @@
+"""What the runner prints before it connects: kept in a pipe, so that it can fill neither disk nor memory.
+
+Nobody reads the pipe while the sandbox runs, hence whoever writes more than the pipe holds (64 KiB) waits. The runner
+receives another descriptor for its output once it is connected, so only a failing start, or an attack, writes here.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.sandbox import STARTUP_LOG_BYTES
+
+
+class StartupLog:
+    """The judge's end of the pipe."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        self._kept = b""
+
+    @contextmanager
+    def writer(self) -> Iterator[int]:
+        """The end for the sandbox; the judge's copy is closed on leaving, and if that fails the other end too."""
+        try:
+            yield self._write
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(self._write)
+
+    def text(self) -> str:
+        """All that was printed so far, at most `STARTUP_LOG_BYTES`; also after `close`."""
+        while self._read >= 0 and (room := STARTUP_LOG_BYTES - len(self._kept)) > 0:
+            try:
+                chunk = os.read(self._read, room)
+            except BlockingIOError:
+                break
+            if not chunk:
+                break
+            self._kept += chunk
+        return self._kept.decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Keep what was printed and give the pipe up."""
+        if self._read >= 0:
+            self.text()
+            os.close(self._read)
+            self._read = -1

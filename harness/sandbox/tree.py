@@ -1,0 +1,99 @@
+"""A process and everything that it started, as /proc shows it: how large it is, and how to end it.
+
+Called by the providers that have no kernel limit to lean on. Trusted, but what it reads changes while it reads: a
+process that is gone by then is skipped. Without /proc (not Linux) a tree is its root alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROC = Path("/proc")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a process tree holds: memory of its own (arenas and libraries are shared), and processes with threads."""
+
+    private_bytes: int
+    tasks: int
+
+
+def tree(roots: set[int]) -> set[int]:
+    """The processes in `roots` that live, and all their descendants."""
+    found: set[int] = set()
+    waiting = list(roots)
+    while waiting:
+        pid = waiting.pop()
+        if pid in found:
+            continue
+        try:
+            tasks = os.listdir(_PROC / str(pid) / "task")  # noqa: PTH208  (names only; a Path for each is too slow)
+        except OSError:
+            continue
+        found.add(pid)
+        for task in tasks:
+            with contextlib.suppress(OSError):
+                waiting.extend(map(int, _read(f"{pid}/task/{task}/children").split()))
+    return found
+
+
+def usage(pids: set[int]) -> Usage:
+    """The sum over processes."""
+    private_bytes = tasks = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            resident, shared = _read(f"{pid}/statm").split()[1:3]
+            private_bytes += (int(resident) - int(shared)) * _PAGE_BYTES
+            tasks += len(os.listdir(_PROC / str(pid) / "task"))  # noqa: PTH208
+    return Usage(private_bytes, tasks)
+
+
+def marked(mark: str, session: int) -> set[int]:
+    """Every process whose environment at its start held `mark`, or that belongs to the session. Scans all of /proc."""
+    found: set[int] = set()
+    needle = mark.encode()
+    for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208
+        if not name.isdecimal() or int(name) == os.getpid():
+            continue
+        with contextlib.suppress(OSError):
+            # The command's name, in parentheses, may hold anything: count fields from the last parenthesis.
+            state, _, _, its_session = _read(f"{name}/stat").rpartition(")")[2].split()[:4]
+            if state not in "ZX" and (int(its_session) == session or needle in (_PROC / name / "environ").read_bytes()):
+                found.add(int(name))
+    return found
+
+
+def kill(pids: set[int]) -> None:
+    """SIGKILL to each; those that are gone, or belong to somebody else by now, are passed over."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def kill_marked(mark: str, session: int, *, within_s: float) -> set[int]:
+    """Kill what `marked` finds and its descendants until there is none, so that forking fast is no escape.
+
+    Returns those that still live when the time is up.
+    """
+    deadline = time.monotonic() + within_s
+    while (living := marked(mark, session)) and time.monotonic() < deadline:
+        doomed = tree(living)
+        # Stopped first: a process that forks between the look and the kill would otherwise stay ahead of it.
+        for pid in doomed:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+        kill(doomed | tree(doomed))
+        time.sleep(0.002)
+    return living
+
+
+def _read(name: str) -> str:
+    with open(f"/proc/{name}", encoding="utf-8", errors="replace") as file:  # noqa: PTH123  (hot: 2 µs less a file)
+        return file.read()

@@ -1,0 +1,66 @@
+"""kernelmark grades GPU kernels: `grade` gives a verdict that cannot be forged, `check` its correctness alone.
+
+The names below are the public Python API. They are imported when they are first used, so that `import kernelmark`
+costs nothing; torch is imported when a grading starts.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.errors import (
+        DeviceError,
+        HarnessError,
+        KernelmarkError,
+        LedgerError,
+        ProblemError,
+        SandboxError,
+        SettingsError,
+        SubmissionError,
+        UsageError,
+    )
+    from harness.problem import Problem
+    from harness.submission import Submission
+    from harness.verdict import Check, Outcome, Verdict
+    from kernelmark.api import check, grade
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Check",
+    "DeviceError",
+    "HarnessError",
+    "KernelmarkError",
+    "LedgerError",
+    "Outcome",
+    "Problem",
+    "ProblemError",
+    "SandboxError",
+    "SettingsError",
+    "Submission",
+    "SubmissionError",
+    "UsageError",
+    "Verdict",
+    "check",
+    "grade",
+]
+
+_HOMES = {
+    "harness.problem": ("Problem",),
+    "harness.submission": ("Submission",),
+    "harness.verdict": ("Check", "Outcome", "Verdict"),
+    "kernelmark.api": ("check", "grade"),
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'kernelmark' has no attribute {name!r}")
+    home = next((module for module, names in _HOMES.items() if name in names), "harness.errors")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,253 @@
+"""Grading from Python, and what the command line is made of: find the problem, read the submission, grade, record.
+
+`grade` and `check` are public; the command line prepares a `Job` itself, to tell usage errors before torch is imported.
+Trusted; the submission's bytes are passed on to the judge, never interpreted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from harness.errors import DeviceError, HarnessError, SandboxError, UsageError
+from harness.submission import Language, Submission
+from harness.verdict import Check, DeviceKind, Verdict
+from kernelmark.project import find_problem, record, warn
+from kernelmark.settings import DeviceChoice, SandboxChoice, Settings
+
+if TYPE_CHECKING:
+    from harness.judge import Progress
+    from harness.problem import Case, Problem
+    from harness.sandbox import Provider
+    from leaderboard.ranking import Table
+
+    OnProgress = Callable[[Progress], None]
+
+T = TypeVar("T")
+
+
+def grade(
+    problem: str | Path | Problem,
+    submission: str | Path | Submission,
+    *,
+    author: str = "anonymous",
+    device: DeviceChoice = "auto",
+    sandbox: SandboxChoice = "auto",
+    language: Language = "py",
+    on_progress: OnProgress | None = None,
+    record: bool = False,
+) -> Verdict:
+    """Grade one submission: build, tests, times, sealed rounds.
+
+    What the submission does wrong is in the verdict's `outcome`; only bad input and our own failures are raised.
+
+    Args:
+        problem: a problem's directory, its slug below the project's `problems`, or a loaded `Problem`.
+        submission: a path, the source itself (a `str` that holds a newline), or a `Submission`.
+        author: who wrote it; a `Submission` brings its own.
+        device: "cpu", "cuda", or "auto": what the project's settings say, else CUDA where there is any.
+        sandbox: "docker", "bwrap", "process", or "auto": what the settings say, else the strongest usable one.
+        language: of a submission that is given as source.
+        on_progress: is called with a `harness.judge.Progress` before every step.
+        record: archive the source, append the verdict to the project's ledger and rewrite its board.
+
+    Raises:
+        UsageError: the problem, the submission or a setting is wrong.
+        HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
+    """
+    job = Job.prepare(_settings(device, sandbox), problem, submission, author=author, language=language)
+    if record:
+        job.refuse_if_closed()
+    verdict = job.grade(on_progress)
+    if record:
+        job.record(verdict)
+    return verdict
+
+
+def check(
+    problem: str | Path | Problem,
+    submission: str | Path | Submission,
+    *,
+    author: str = "anonymous",
+    device: DeviceChoice = "auto",
+    sandbox: SandboxChoice = "auto",
+    language: Language = "py",
+    on_progress: OnProgress | None = None,
+) -> Check:
+    """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
+    job = Job.prepare(_settings(device, sandbox), problem, submission, author=author, language=language)
+    return job.check(on_progress)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission to one problem, read and found well-formed, with nothing started yet."""
+
+    settings: Settings
+    problem: Problem
+    submission: Submission
+
+    @classmethod
+    def prepare(
+        cls,
+        settings: Settings,
+        problem: str | Path | Problem,
+        submission: str | Path | Submission,
+        *,
+        author: str,
+        language: Language = "py",
+    ) -> Job:
+        """Read everything that can be wrong at the keyboard; imports no torch.
+
+        Raises:
+            UsageError: the problem or the submission is missing or malformed.
+        """
+        found = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
+        return cls(settings, found, read_submission(submission, author, language))
+
+    def check(self, on_progress: OnProgress | None = None) -> Check:
+        """Build and test.
+
+        Raises:
+            HarnessError: we failed twice, the second time in a fresh sandbox.
+        """
+        provider, device = self._place(self.problem.tests)
+        from harness.judge import check
+
+        return self._twice(partial(check, provider=provider, device=device), on_progress)
+
+    def grade(self, on_progress: OnProgress | None = None) -> Verdict:
+        """The whole grading.
+
+        Raises:
+            HarnessError: we failed twice, the second time in fresh sandboxes.
+        """
+        provider, device = self._place(self.problem.tests, self.problem.benchmarks)
+        from harness.judge import grade
+
+        return self._twice(partial(grade, provider=provider, device=device), on_progress)
+
+    def refuse_if_closed(self) -> None:
+        """No result is recorded after the problem's deadline.
+
+        Raises:
+            UsageError: it has passed.
+        """
+        if self.problem.deadline is not None and self.problem.closed(datetime.now(UTC)):
+            what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+            raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
+
+    def record(self, verdict: Verdict) -> Table | None:
+        """Record the verdict in the project; returns the table that an accepted one is ranked in.
+
+        Raises:
+            HarnessError: as for `kernelmark.project.record`.
+        """
+        return record(self.settings, self.submission, verdict)
+
+    def _place(self, *needed: tuple[Case, ...]) -> tuple[Provider, DeviceKind]:
+        """Where to grade; refused where the problem has nothing to ask on the device."""
+        device = choose_device(self.settings.device, self.submission.language)
+        for cases in needed:
+            if not any(device in case.devices for case in cases):
+                kind = "test" if cases is self.problem.tests else "benchmark"
+                raise UsageError(
+                    f"problem {self.problem.slug}", f"has no {kind} for {device}", "choose another --device"
+                )
+        return choose_provider(self.settings), device
+
+    def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:
+        """Call the judge; a failure of ours may be a passing one, so it is tried once more before it is reported."""
+        call = partial(judge, self.problem, self.submission, on_progress=on_progress or _silent)
+        try:
+            return call()
+        except HarnessError as error:
+            warn(f"{error}; trying once more")
+            return call()
+
+
+def read_submission(given: str | Path | Submission, author: str, language: Language = "py") -> Submission:
+    """A submission from a path, from source (a `str` that holds a newline), or as it is.
+
+    Raises:
+        SubmissionError: as for `Submission.read` and `Submission.of`.
+    """
+    if isinstance(given, Submission):
+        return given
+    if isinstance(given, str) and "\n" in given:
+        return Submission.of(given, language, author=author)
+    return Submission.read(Path(given), author)
+
+
+def choose_device(choice: DeviceChoice, language: Language) -> DeviceKind:
+    """The device for a submission: its language decides where it can, else whether there is a CUDA device.
+
+    Raises:
+        UsageError: the language cannot run on the device that was asked for.
+        DeviceError: CUDA is needed, and there is none.
+    """
+    fixed: DeviceKind | None = {"cu": "cuda", "cpp": "cpu", "py": None}[language]
+    if fixed is not None and choice not in ("auto", fixed):
+        raise UsageError(f"--device {choice}", f"a .{language} file runs on {fixed} alone", "leave --device out")
+    wanted = fixed if choice == "auto" else choice
+    if wanted == "cpu" or (wanted is None and not cuda_is_here()):
+        return "cpu"
+    if not cuda_is_here():
+        remedy = "`kernelmark doctor` says why; a .py file can be graded with --device cpu"
+        raise DeviceError("there is no CUDA device that torch could use", remedy)
+    return "cuda"
+
+
+def cuda_is_here() -> bool:
+    """What `torch.cuda.is_available()` answers, without the two seconds of importing torch before a sandbox starts.
+
+    The driver is asked for its devices (`CUDA_VISIBLE_DEVICES` counts), torch's files whether it is a CUDA build.
+    """
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None or not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def providers(settings: Settings) -> list[Provider]:
+    """Every sandbox provider as this project sets it up, strongest first, whether or not it can be used here."""
+    from harness.sandbox import provider
+    from harness.sandbox.docker import Docker
+
+    docker = Docker(settings.image, [str(path) for path in settings.docker_binds], settings.docker_python)
+    return [docker, provider("bwrap"), provider("process")]
+
+
+def choose_provider(settings: Settings) -> Provider:
+    """The sandbox provider that was asked for; for "auto" the strongest that can be used here.
+
+    Raises:
+        SandboxError: it was named and cannot be used here.
+    """
+    reason: str | None = None
+    for candidate in providers(settings):
+        if settings.sandbox in ("auto", candidate.name):
+            reason = candidate.unavailable()
+            if reason is None:
+                return candidate
+    raise SandboxError(f"the {settings.sandbox} sandbox cannot be used: {reason}")
+
+
+def _settings(device: DeviceChoice, sandbox: SandboxChoice) -> Settings:
+    """The project's settings; "auto" leaves the choice to them."""
+    return Settings.load(device=None if device == "auto" else device, sandbox=None if sandbox == "auto" else sandbox)
+
+
+def _silent(_step: Progress) -> None:
+    pass

@@ -1,0 +1,264 @@
+"""The command line: `submit PROBLEM FILE`, and `kernelmark` with everything else.
+
+Data goes to stdout; progress, warnings and errors to stderr. Trusted. The exit status is the outcome's, or the
+exception's: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
+6 rejected, 7 our fault, 130 interrupted. What is slow to import is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from harness.errors import HarnessError, KernelmarkError
+from kernelmark import __version__
+from kernelmark.text import visible
+
+if TYPE_CHECKING:
+    from kernelmark.api import Job
+    from kernelmark.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class Boundary(click.Command):
+    """A command that ends the process: turns whatever happens below it into one line and an exit status."""
+
+    def main(  # type: ignore[override]  # never returns, whatever standalone_mode says
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        signal.signal(signal.SIGTERM, _terminate)
+        try:
+            status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
+        except (click.Abort, KeyboardInterrupt):
+            status = _fail("interrupted", INTERRUPTED)
+        except click.UsageError as error:
+            see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+            status = _fail(error.format_message() + see, error.exit_code)
+        except click.ClickException as error:
+            status = _fail(error.format_message(), error.exit_code)
+        except KernelmarkError as error:
+            status = _fail(str(error), error.exit_code)
+        except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
+            status = _unexpected(error)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+class BoundaryGroup(Boundary, click.Group):
+    """The same around a group."""
+
+
+_form = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
+
+
+def _graded(command: F) -> F:
+    """The arguments and flags of every command that grades."""
+    for decorate in (
+        _form,
+        click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate it."),
+        click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run it."),
+        click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
+        click.argument("file"),
+        click.argument("problem"),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.group(cls=BoundaryGroup, invoke_without_command=True)
+@click.version_option(__version__, prog_name="kernelmark")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Grade GPU kernels: a verdict that nobody can forge, and a time that repeats."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@main.command(cls=Boundary)
+@_graded
+@click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
+def submit(no_record: bool, form: str, **given: str | None) -> int:
+    """Grade FILE on PROBLEM (a directory or a slug), and record the result.
+
+    Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
+    6 rejected, 7 our fault.
+    """
+    return _whole_grading(_job(given), form, record=not no_record)
+
+
+@main.command()
+@_graded
+def bench(form: str, **given: str | None) -> int:
+    """Grade FILE on PROBLEM, and record nothing."""
+    return _whole_grading(_job(given), form, record=False)
+
+
+@main.command()
+@_graded
+def check(form: str, **given: str | None) -> int:
+    """Build FILE and run the tests of PROBLEM, without times."""
+    from kernelmark import show
+    from kernelmark.progress import Reporter
+
+    job = _job(given)
+    with Reporter() as reporter:
+        result = job.check(reporter.report)
+    _print([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
+    return result.outcome.exit_code
+
+
+@main.command()
+@click.argument("problem", required=False)
+@_form
+def board(problem: str | None, form: str) -> None:
+    """The standings of PROBLEM, or of every problem."""
+    from kernelmark import show
+    from kernelmark.project import tables
+
+    found = tables(_settings(), problem)
+    if form == "json":
+        _print_json([table.model_dump(mode="json") for table in found])
+    else:
+        _print(show.board(found))
+
+
+@main.command("show")
+@click.argument("run")
+@_form
+def show_run(run: str, form: str) -> None:
+    """Everything about one recorded grading; RUN is its id, or the first digits of it."""
+    from kernelmark import show
+    from kernelmark.project import find_run
+
+    entry = find_run(_settings(), run)
+    _print([entry.document.decode()] if form == "json" else show.run(entry.verdict))
+
+
+@main.group()
+def problems() -> None:
+    """The problems of this project."""
+
+
+@problems.command("list")
+@_form
+def problems_list(form: str) -> None:
+    """One line a problem."""
+    from harness.problem import load
+    from kernelmark import show
+    from kernelmark.project import problem_directories
+
+    found = [load(directory) for directory in problem_directories(_settings())]
+    if form == "json":
+        _print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
+    else:
+        _print(show.problems(found))
+
+
+@problems.command("show")
+@click.argument("problem")
+@_form
+def problems_show(problem: str, form: str) -> None:
+    """What PROBLEM asks for: entry function, tensors, tolerance and cases."""
+    from kernelmark import show
+    from kernelmark.project import find_problem
+
+    found = find_problem(_settings(), problem)
+    _print([found.model_dump_json(exclude_none=True)] if form == "json" else show.problem(found))
+
+
+@problems.command("schema")
+def problems_schema() -> None:
+    """The JSON Schema of problem.toml, for editors."""
+    from harness.problem.spec import ProblemFile
+
+    _print_json(ProblemFile.model_json_schema())
+
+
+@main.command()
+@_form
+def doctor(form: str) -> int:
+    """What this machine needs before it can grade, and how to get it."""
+    from kernelmark import doctor as examination
+
+    findings = list(examination.examine(_settings()))
+    if form == "json":
+        _print_json([finding._asdict() for finding in findings])
+    else:
+        _print(examination.lines(findings))
+    return 0 if examination.can_grade(findings) else HarnessError.exit_code
+
+
+def _settings(**flags: str | None) -> Settings:
+    from kernelmark.settings import Settings
+
+    return Settings.load(**flags)
+
+
+def _job(given: dict[str, str | None]) -> Job:
+    """Read what was named on the command line; every usage error comes from here, before torch is imported."""
+    from kernelmark.api import Job
+
+    problem, file = given.pop("problem"), given.pop("file")
+    assert problem is not None
+    assert file is not None  # click has seen to both
+    settings = _settings(**given)
+    return Job.prepare(settings, problem, Path(file), author=settings.author_or_default())
+
+
+def _whole_grading(job: Job, form: str, *, record: bool) -> int:
+    from kernelmark import show
+    from kernelmark.progress import Reporter
+
+    if record:
+        job.refuse_if_closed()
+    with Reporter() as reporter:
+        result = job.grade(reporter.report)
+    table = None
+    try:
+        if record:
+            table = job.record(result)
+    finally:  # a result that cannot be recorded has cost its time, and is shown all the same
+        _print([result.to_json()] if form == "json" else show.verdict(result, table))
+    return result.outcome.exit_code
+
+
+def _print(lines: Iterable[str]) -> None:
+    click.echo("\n".join(lines))
+
+
+def _print_json(document: object) -> None:
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+
+
+def _fail(message: str, status: int) -> int:
+    click.echo(f"kernelmark: error: {visible(' '.join(message.split()))}", err=True)
+    return status
+
+
+def _unexpected(error: Exception) -> int:
+    """Our fault: one line, and the traceback where a report can quote it."""
+    text = "".join(traceback.format_exception(error))
+    if os.environ.get("KERNELMARK_DEBUG"):
+        click.echo(text, err=True, nl=False)
+        where = "the traceback is above"
+    else:
+        descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(text)
+        where = f"traceback in {name}"
+    return _fail(f"unexpected {type(error).__name__}: {error}; {where}", HarnessError.exit_code)
+
+
+def _terminate(_signal: int, _frame: object) -> NoReturn:
+    """SIGTERM unwinds the stack, so that sandboxes are closed on the way out."""
+    sys.exit(TERMINATED)

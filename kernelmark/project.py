@@ -1,0 +1,135 @@
+"""The project's files: its problems, and what is written when a result is recorded.
+
+The Python API and the command line call it. Trusted. Where each file lies is a setting.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import UsageError
+from kernelmark.settings import Settings, nearest
+from kernelmark.text import visible
+
+if TYPE_CHECKING:
+    from harness.problem import Problem
+    from harness.submission import Submission
+    from harness.verdict import Verdict
+    from leaderboard.entry import Entry
+    from leaderboard.ledger import JsonlLedger
+    from leaderboard.ranking import Table
+
+_log = logging.getLogger("kernelmark")
+
+
+def problem_directories(settings: Settings) -> list[Path]:
+    """The project's problems, in the order of their slugs."""
+    return sorted(file.parent for file in settings.locate("problems").glob("*/problem.toml"))
+
+
+def find_problem(settings: Settings, reference: str | Path) -> Problem:
+    """Load a problem by its directory or by its slug.
+
+    Raises:
+        UsageError: there is none; the message names the nearest slug.
+        ProblemError: it cannot be graded.
+    """
+    from harness.problem import load
+
+    places = [Path(reference), settings.locate("problems") / reference]
+    for directory in places:
+        if (directory / "problem.toml").is_file():
+            return load(directory.resolve())
+    if places[0].is_dir():
+        raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
+    slugs = [directory.name for directory in problem_directories(settings)]
+    remedy = nearest(str(reference), slugs) if slugs else f"there are none under {settings.locate('problems')}"
+    raise UsageError(str(reference), "no such problem", remedy)
+
+
+def record(settings: Settings, submission: Submission, verdict: Verdict) -> Table | None:
+    """Archive the source, append the verdict to the problem's ledger, rewrite the board.
+
+    Returns the table that an accepted verdict is ranked in.
+
+    Raises:
+        HarnessError: a file could not be written; where it is the board alone, the verdict is recorded.
+    """
+    from leaderboard.archive import archive
+    from leaderboard.ledger import JsonlLedger
+    from leaderboard.markdown import write_board
+    from leaderboard.ranking import rank
+
+    results = settings.locate("results")
+    archive(settings.locate("archive"), verdict.problem.slug, submission)
+    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict)
+    for warning in entry.warnings:
+        warn(warning)
+    with _locked(results):  # else of two that read and write at once, the older view may be written last
+        standings = tables(settings)
+        write_board(settings.locate("board"), standings)
+    keys = [alone.key for alone in rank([entry])]
+    return next((table for table in standings if table.key in keys), None)
+
+
+def tables(settings: Settings, problem: str | None = None) -> list[Table]:
+    """The standings of one problem (its slug or its directory), or of all that have a ledger.
+
+    Raises:
+        UsageError: nothing was ever recorded for that problem, and it does not exist.
+        LedgerError: a ledger is broken.
+    """
+    from leaderboard.ranking import rank
+
+    ledgers = _ledgers(settings)
+    if problem is not None:
+        slug = Path(problem).name
+        ledgers = [ledger for ledger in ledgers if ledger.path.stem == slug]
+        if not ledgers:
+            find_problem(settings, problem)
+    return rank(entry for ledger in ledgers for entry in ledger.read())
+
+
+def find_run(settings: Settings, prefix: str) -> Entry:
+    """The one recorded verdict, of any problem, whose run begins with these hexadecimal digits.
+
+    Raises:
+        UsageError: none does, or several do.
+        LedgerError: a ledger is broken.
+    """
+    ledgers, needle = _ledgers(settings), f'"run":"{prefix}'.encode()  # looked for before a document is parsed
+    candidates = (entry for ledger in ledgers for entry in ledger.read() if needle in entry.document)
+    found = [(entry.verdict.run, entry) for entry in candidates if entry.verdict.run.startswith(prefix)]
+    if not found:
+        raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark board` lists the best runs")
+    if len(found) > 1:
+        raise UsageError(f"run {prefix}", f"could be {', '.join(run for run, _ in found[:4])}", "give more digits")
+    return found[0][1]
+
+
+def warn(text: str) -> None:
+    """Tell the person at the keyboard; without a logging configuration it goes to stderr."""
+    _log.warning("kernelmark: warning: %s", visible(text))
+
+
+def _ledgers(settings: Settings) -> list[JsonlLedger]:
+    from leaderboard.ledger import JsonlLedger
+
+    return [JsonlLedger(path) for path in sorted(settings.locate("results").glob("*.jsonl"))]
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory, against other processes that take it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

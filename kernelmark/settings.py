@@ -1,0 +1,177 @@
+"""What a person may set, and where each value comes from: flag, environment, `kernelmark.toml`, default, in this order.
+
+The command line and the Python API call `Settings.load`. Trusted. The directory of the nearest `kernelmark.toml` upward
+from the working directory is the project's root, against which relative paths are read; without one, the working
+directory is. A key that nobody knows is an error wherever it stands, so that a typing mistake never grades silently
+with a default.
+"""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import os
+import re
+import subprocess
+import tomllib
+import unicodedata
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ValidationError, field_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from harness.errors import SettingsError
+
+FILE_NAME = "kernelmark.toml"
+PREFIX = "KERNELMARK_"
+DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the command line, not a setting
+
+DeviceChoice = Literal["auto", "cpu", "cuda"]
+SandboxChoice = Literal["auto", "docker", "bwrap", "process"]
+Place = Literal["results", "archive", "board", "problems"]
+
+
+class Settings(BaseSettings):
+    """Every setting, resolved; made by `load`."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+
+    root: Path = Path()
+    author: str | None = None
+    device: DeviceChoice = "auto"
+    sandbox: SandboxChoice = "auto"
+    image: str = "kernelmark-runner:latest"
+    docker_binds: Annotated[tuple[Path, ...], NoDecode] = ()
+    docker_python: str = "python3"
+    results: Path = Path("leaderboard/results")
+    archive: Path = Path("submissions")
+    board: Path = Path("leaderboard/BOARD.md")
+    problems: Path = Path("problems")
+
+    @field_validator("docker_binds", mode="before")
+    @classmethod
+    def _colons_separate_paths(cls, value: object) -> object:
+        return tuple(part for part in value.split(os.pathsep) if part) if isinstance(value, str) else value
+
+    @field_validator("docker_binds")
+    @classmethod
+    def _binds_are_absolute(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
+        for path in value:
+            if not path.is_absolute():
+                raise ValueError(f"{str(path)!r} is not an absolute path")
+        return value
+
+    def locate(self, place: Place) -> Path:
+        """The absolute path of a file or directory of the project."""
+        path: Path = getattr(self, place)
+        return self.root / path
+
+    def author_or_default(self) -> str:
+        """The author that was set, else one made from git's `user.name`, else from the login name."""
+        return self.author or default_author()
+
+    @classmethod
+    def load(cls, start: Path | None = None, /, **flags: Any) -> Settings:
+        """Resolve every setting for the project around `start` (default: the working directory).
+
+        `flags` stand above everything else; those that are None count as not given.
+
+        Raises:
+            SettingsError: an unknown key or variable, or a value that does not fit, with the place where it was set.
+        """
+        start = (start or Path.cwd()).resolve()
+        file = find_file(start)
+        table = _read(file) if file else {}
+        _refuse_unknown_variables(os.environ)
+        given = {key: value for key, value in flags.items() if value is not None}
+
+        class Located(cls):  # type: ignore[valid-type, misc]
+            """The settings with this project's file as their last source."""
+
+            @classmethod
+            def settings_customise_sources(
+                cls,
+                settings_cls: type[BaseSettings],
+                init_settings: PydanticBaseSettingsSource,
+                env_settings: PydanticBaseSettingsSource,
+                **_: PydanticBaseSettingsSource,
+            ) -> tuple[PydanticBaseSettingsSource, ...]:
+                return init_settings, env_settings, InitSettingsSource(settings_cls, table)
+
+        try:
+            loaded: Settings = Located(root=file.parent if file else start, **given)
+        except ValidationError as error:
+            raise _explained(error, given, file) from error
+        return loaded
+
+
+KEYS = tuple(key for key in Settings.model_fields if key != "root")
+
+
+def find_file(start: Path) -> Path | None:
+    """The nearest `kernelmark.toml` in `start` or above it."""
+    return next((d / FILE_NAME for d in (start, *start.parents) if (d / FILE_NAME).is_file()), None)
+
+
+def default_author() -> str:
+    """A name from git or from the login, in the characters that an author may have."""
+    for name in (_git_user(), _login()):
+        ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        safe = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-._")[:64]
+        if safe:
+            return safe
+    return "anonymous"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The remedy for an unknown word: the nearest known one, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean `{close[0]}`?" if close else "known: " + ", ".join(known)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(str(file), f"cannot be read as TOML ({error})") from error
+    for key in table:
+        if key not in KEYS:
+            raise SettingsError(str(file), f"unknown key `{key}`", nearest(key, KEYS))
+    return table
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
+    known = [PREFIX + key.upper() for key in KEYS] + [DEBUG]
+    for name in environment:
+        if name.upper().startswith(PREFIX) and name not in known:
+            raise SettingsError("environment", f"unknown variable `{name}`", nearest(name.upper(), known))
+
+
+def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> SettingsError:
+    """Say where the bad value was set: pydantic knows the key alone."""
+    first = error.errors()[0]
+    key = str(first["loc"][0])
+    variable = PREFIX + key.upper()
+    if key in flags:
+        where = f"--{key.replace('_', '-')}"
+    else:
+        where = variable if os.environ.get(variable) else f"{file}: key `{key}`"
+    return SettingsError(where, f"{first['input']!r} does not fit", first["msg"].removeprefix("Value error, "))
+
+
+def _git_user() -> str:
+    try:
+        answer = subprocess.run(["git", "config", "user.name"], capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return answer.stdout.strip()
+
+
+def _login() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry in the user database, as in many containers
+        return ""

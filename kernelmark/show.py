@@ -1,0 +1,297 @@
+"""Verdicts, checks, problems and boards as plain text for a terminal.
+
+The command line calls it and prints what comes back; nothing here reads or writes. Trusted code over untrusted text:
+whatever came from a participant goes through `visible`, so that no escape sequence, carriage return or bidirectional
+override reaches the terminal. The result is never read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from kernelmark.text import INDENT, block, columns, visible
+from leaderboard.units import duration, interval
+
+if TYPE_CHECKING:
+    from harness.problem import Problem
+    from harness.verdict import BenchmarkResult, Budget, CaseResult, Check, Environment, Interval, Mismatch, Verdict
+    from leaderboard.ranking import Table
+
+NOT_ISOLATED = (
+    "not isolated: the submission ran with your own rights, and its time is ranked apart; "
+    "install Docker or bubblewrap; `kernelmark doctor` says how"
+)
+INTERPRETED = (
+    "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
+)
+
+
+def check(result: Check) -> Iterator[str]:
+    """What a participant needs after build and tests: the outcome, what failed and why, and what limits the result."""
+    yield from _outcome(result)
+    yield from _notes(result.environment)
+
+
+def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
+    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is."""
+    yield from _outcome(result)
+    if result.score is not None:
+        yield ""
+        yield from _times(result.benchmarks, result.score)
+        yield ""
+    for doubt in _doubts(result):
+        yield f"{INDENT}doubt       {doubt}"
+    yield from _notes(result.environment)
+    if table is not None:
+        yield f"{INDENT}standing    {standing(result, table)}"
+    yield f"{INDENT}run         {result.run}"
+
+
+def standing(result: Verdict, table: Table) -> str:
+    """`rank 2 of 7 on NVIDIA H200`, or which better run keeps the author's place."""
+    row = next(row for row in table.rows if row.author == result.submission.author)
+    shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
+    place = f"rank {row.rank} of {len(table.rows)} on {visible(table.key.device_name)}{shared}"
+    if row.run == result.run:
+        return place
+    return f"{visible(row.author)}'s better run {row.run} ({interval(row.score)}) keeps {place}"
+
+
+def board(tables: Sequence[Table]) -> Iterator[str]:
+    """Every table with its rows, ranks first."""
+    if not tables:
+        yield "no submission has been accepted yet"
+    for number, table in enumerate(tables):
+        if number:
+            yield ""
+        key = table.key
+        device = f"{visible(key.device_name)} ({key.device_kind})"
+        yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}"
+        if not key.isolated:
+            yield f"{INDENT}not isolated"
+        if key.interpreted:
+            yield f"{INDENT}Triton interpreter: semantics only, not a measure of speed"
+        rows = [("rank", "author", "submission", "time", "interval", "mode", "sandbox", "date (UTC)", "run")]
+        for row in table.rows:
+            who = (visible(row.author), visible(row.submission))
+            when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
+            rows.append((str(row.rank), *who, *_time(row.score), ", ".join(row.modes), row.sandbox, when, row.run))
+        yield from columns(rows, right=frozenset({0, 3}))
+
+
+def run(result: Verdict) -> Iterator[str]:
+    """Everything that the stored document holds, in reading order."""
+    yield from _headline(result)
+    yield from columns(list(_identity(result)))
+    for case in result.tests:
+        yield ""
+        yield f"{INDENT}test {_case(case)}"
+        for output in case.outputs:
+            yield from _budgets(output.output, output.max_error, output.rms_error, "")
+            if output.mismatch is not None:
+                yield from _mismatch(output.mismatch, "")
+    if result.score is not None:
+        yield ""
+        yield from _times(result.benchmarks, result.score)
+    for benchmark in result.benchmarks:
+        yield ""
+        yield from _benchmark(benchmark)
+    for doubt in result.doubts:
+        yield f"{INDENT}doubt       {visible(doubt.code)}: {visible(doubt.text)}"
+    yield from _traceback_and_log(result)
+    yield from _notes(result.environment)
+
+
+def problems(found: Iterable[Problem]) -> Iterator[str]:
+    """One line a problem."""
+    rows = [(p.slug, p.title, f"{len(p.tests)} tests, {len(p.benchmarks)} benchmarks") for p in found]
+    yield from columns(rows, indent="") if rows else ["no problems here"]
+
+
+def problem(found: Problem) -> Iterator[str]:
+    """What to write: the entry function, its tensors and scalars, and the cases on which it is graded."""
+    yield f"{found.slug}: {found.title}"
+    arguments = [t.name for t in found.tensors] + [s.name for s in found.scalars]
+    yield f"{INDENT}entry       {found.entry}({', '.join(arguments)})"
+    for tensor in found.tensors:
+        shape = ", ".join(str(extent) for extent in tensor.shape)
+        copies = "" if tensor.count is None else f", a list of {tensor.count}"
+        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{copies}"
+    for scalar in found.scalars:
+        yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
+    yield (
+        f"{INDENT}tolerance   {found.tolerance.factor:g} × the reference's own error, "
+        f"at least {found.tolerance.floor_ulps:g} ulps of the output's dtype"
+    )
+    if found.deadline is not None:
+        yield f"{INDENT}deadline    {found.deadline.isoformat()}"
+    for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
+        for case in cases:
+            shown = "hidden" if case.hidden else _params(case.params)
+            yield f"{INDENT}{kind:<10}  {case.name}: {shown} ({', '.join(case.devices)})"
+
+
+def _outcome(result: Check) -> Iterator[str]:
+    yield from _headline(result)
+    failed = [case for case in result.tests if case.outcome.exit_code]
+    if result.tests:
+        yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {len(result.tests)} right"
+    for case in failed:
+        yield f"{INDENT}failed      {_case(case)}"
+    for mismatch, case_name in _first_mismatch(failed):
+        yield from _mismatch(mismatch, case_name)
+    yield from _traceback_and_log(result)
+
+
+def _headline(result: Check) -> Iterator[str]:
+    outcome = result.outcome.value.replace("_", " ")
+    yield f"{outcome}: {visible(result.message)}" if result.message else outcome
+    who = f"{visible(result.submission.name)} by {visible(result.submission.author)}"
+    yield f"{INDENT}{visible(result.problem.slug):<10}  {who}, sha256 {result.submission.sha256[:12]}"
+    yield f"{INDENT}device      {_device(result.environment)}"
+
+
+def _device(environment: Environment) -> str:
+    isolation = environment.sandbox if environment.isolated else "process (not isolated)"
+    return f"{visible(environment.device_name)} ({environment.device_kind}), sandbox {isolation}"
+
+
+def _notes(environment: Environment) -> Iterator[str]:
+    if not environment.isolated:
+        yield f"{INDENT}note        {NOT_ISOLATED}"
+    if environment.interpreted:
+        yield f"{INDENT}note        {INTERPRETED}"
+
+
+def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
+    e = result.environment
+    yield "run", f"{result.run}, {result.created_at.isoformat(timespec='seconds')}, took {duration(result.duration_ns)}"
+    yield "problem", f"{visible(result.problem.slug)}, sha256 {result.problem.sha256}"
+    yield (
+        "submission",
+        f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",
+    )
+    yield "protocol", f"{result.protocol}, schema {result.schema_version}, last stage {result.stage.value}"
+    versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
+    yield "versions", ", ".join(f"{name} {visible(value)}" for name, value in versions.items() if value is not None)
+    if e.power_limit_mw is not None:
+        yield "power limit", f"{e.power_limit_mw / 1000:g} W"
+    if e.device_uuid_sha256 is not None:
+        yield "device UUID", f"sha256 {e.device_uuid_sha256}"
+    if e.image_digest is not None:
+        yield "image", visible(e.image_digest)
+    if result.seeds:
+        yield "seeds", ", ".join(map(str, result.seeds))
+
+
+def _params(params: dict[str, int | str]) -> str:
+    return " ".join(f"{visible(name)}={visible(str(value))}" for name, value in params.items())
+
+
+def _case(case: CaseResult) -> str:
+    name = visible(case.name) + (" (hidden)" if case.hidden else "")
+    params = f" ({_params(case.params)})" if case.params else ""
+    outcome = case.outcome.value.replace("_", " ")
+    return f"{name}{params}: {outcome}" + (f": {visible(case.message)}" if case.message else "")
+
+
+def _first_mismatch(failed: Iterable[CaseResult]) -> list[tuple[Mismatch, str]]:
+    """The first wrong output of the first case that shows one: one table is read, twelve are not."""
+    shown = ((o.mismatch, case.name) for case in failed for o in case.outputs if o.mismatch is not None)
+    return list(shown)[:1]
+
+
+def _mismatch(mismatch: Mismatch, case_name: str) -> Iterator[str]:
+    shape = ", ".join(map(str, mismatch.shape))
+    where = f" in {visible(case_name)}" if case_name else ""
+    worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
+    yield (
+        f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: "
+        f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
+    )
+    for kind, got, expected in (
+        ("NaN", mismatch.nan_got, mismatch.nan_expected),
+        ("infinite", mismatch.inf_got, mismatch.inf_expected),
+    ):
+        if got or expected:
+            yield f"{INDENT * 2}{kind}: {got:,} in yours, {expected:,} expected"
+    if mismatch.first:
+        cells = [(str(list(b.index)), visible(b.got), visible(b.expected), visible(b.error)) for b in mismatch.first]
+        yield from columns(
+            [("index", "got", "expected", "error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
+        )
+    for hint in mismatch.hints:
+        yield f"{INDENT * 2}hint: {visible(hint)}"
+
+
+def _budgets(output: str, largest: Budget | None, rms: Budget | None, dtype: str) -> Iterator[str]:
+    for label, budget in (("largest error", largest), ("RMS error", rms)):
+        if budget is not None:
+            yield f"{INDENT * 2}{visible(output)} {label}: {budget_text(budget, dtype)}"
+
+
+def budget_text(budget: Budget, dtype: str = "") -> str:
+    """`your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)`."""
+    own = f"{budget.factor:g} × the reference's own" + (f" in {dtype}" if dtype else "")
+    floored = budget.factor * budget.reference_error < budget.floor
+    why = f"the floor, a few ulps of the dtype; {own} is less" if floored else own
+    return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
+
+
+def _times(benchmarks: Sequence[BenchmarkResult], score: Interval) -> Iterator[str]:
+    rows = [("case", "time", f"{100 * score.confidence:g} % interval", "one cold call, claimed: p10, median, p90")]
+    for b in benchmarks:
+        c = b.claimed_latency
+        cold = ", ".join(duration(ns) for ns in (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns))
+        rows.append((visible(b.name), *_time(b.score), cold))
+    rows.append(("geometric mean", *_time(score), ""))
+    yield from columns(rows, right=frozenset({1}))
+
+
+def _time(value: Interval) -> tuple[str, str]:
+    """Median and interval as two cells, in one unit."""
+    median, _, bounds = interval(value).partition(" [")
+    return median, f"[{bounds}"
+
+
+def _benchmark(b: BenchmarkResult) -> Iterator[str]:
+    yield f"{INDENT}benchmark {visible(b.name)} ({_params(b.params)})"
+    how = {"graphs": "captured calls, replayed as one graph", "calls": "plain calls: the submission's own code ran"}
+    tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
+    facts = [
+        ("score", interval(b.score)),
+        ("sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"),
+        ("claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"),
+        ("null round", f"{duration(b.overhead_ns)}, spread {duration(b.noise_ns)} over {len(b.null_walls_ns)}"),
+        ("mode", how[b.mode]),
+        ("stopped", "the interval was narrow enough" if b.stop_reason == "converged" else "the time was used up"),
+    ]
+    if b.minimum_bytes is not None and b.score.median_ns:
+        facts.append(("traffic", f"{b.minimum_bytes:,} bytes at least, {b.minimum_bytes / b.score.median_ns:.4g} GB/s"))
+    if b.minimum_flops is not None and b.score.median_ns:
+        facts.append(("work", f"{b.minimum_flops:,} flops at least, {b.minimum_flops / b.score.median_ns:.4g} GFLOP/s"))
+    facts += [("doubt", f"{visible(d.code)}: {visible(d.text)}") for d in b.doubts]
+    yield from columns(facts, indent=INDENT * 2)
+    rounds = [
+        (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))
+        for i, r in enumerate(b.rounds, start=1)
+    ]
+    header = ("round", "calls", "sets", "wall", "claimed")
+    yield from columns([header, *rounds], right=frozenset(range(5)), indent=INDENT * 2)
+
+
+def _doubts(result: Verdict) -> Iterator[str]:
+    for doubt in result.doubts:
+        yield f"{visible(doubt.code)}: {visible(doubt.text)}"
+    for b in result.benchmarks:
+        for doubt in b.doubts:
+            yield f"{visible(b.name)}: {visible(doubt.code)}: {visible(doubt.text)}"
+
+
+def _traceback_and_log(result: Check) -> Iterator[str]:
+    for title, text in (("traceback", result.traceback), ("log", result.log)):
+        if text.strip():
+            yield f"{INDENT}{title}"
+            yield from block(text)

@@ -1,0 +1,49 @@
+"""What was handed in, kept by content: `<root>/<slug>/<author>/<hash>-<name>`.
+
+The front door archives what it grades, so that every hash in the ledger can be looked up. Trusted code; the file's
+name is the participant's, and is used for nothing but a readable end of a path. The source is stored byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.submission import Submission
+from leaderboard.durable import write_whole
+
+_NAME_LENGTH = 96
+_COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
+
+
+def archive(root: Path, slug: str, submission: Submission) -> Path:
+    """Store a submission's source and return where; what is already there is left alone.
+
+    Raises:
+        HarnessError: the slug or the author cannot stand in a path, other content has the file's name, or it cannot be
+            written.
+    """
+    for component in (slug, submission.author):
+        if not _COMPONENT.fullmatch(component):
+            raise HarnessError(f"{component!r} cannot be the name of a directory in the archive")
+    path = root / slug / submission.author / f"{submission.sha256[:16]}-{safe_name(submission.name)}"
+    try:
+        with suppress(FileExistsError):  # also of another process that archives the same file now
+            write_whole(path, submission.source, replace=False)
+        stored = path.read_bytes()
+    except OSError as error:
+        raise HarnessError(f"{path}: the submission cannot be archived ({error.strerror})") from error
+    if stored != submission.source:
+        raise HarnessError(f"{path}: holds something else than what was submitted", "restore or remove that file")
+    return path
+
+
+def safe_name(name: str) -> str:
+    """A file name of plain characters, at most 96 of them, that no directory listing hides; the suffix is kept."""
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).lstrip(".") or "_"
+    stem, dot, suffix = plain.rpartition(".")
+    if not stem or len(suffix) > 8:
+        return plain[:_NAME_LENGTH]
+    return stem[: _NAME_LENGTH - len(suffix) - 1] + dot + suffix

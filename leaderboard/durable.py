@@ -1,0 +1,52 @@
+"""Files that are there whole or not at all, also after a crash or a power cut.
+
+The ledger, the archive and the board write through these; trusted. An `OSError` passes through: the caller knows what
+the file meant.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable: a file's own fsync does not cover its name."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory and its parents, each durable in the one above it."""
+    if directory.is_dir():
+        return
+    make_directory(directory.parent)
+    directory.mkdir(exist_ok=True)
+    sync_directory(directory.parent)
+
+
+def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
+    """Write a file under a temporary name beside `path`, make it durable, then give it its name in one step.
+
+    Raises:
+        FileExistsError: `path` exists and `replace` is false; nothing was changed.
+        OSError: it could not be written; `path` is as it was.
+    """
+    make_directory(path.parent)
+    temporary = path.parent / f".{secrets.token_hex(8)}.partial"
+    try:
+        with temporary.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if replace:
+            temporary.replace(path)
+        else:
+            path.hardlink_to(temporary)  # unlike a rename, this fails where the name is taken
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)

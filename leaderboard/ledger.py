@@ -1,0 +1,200 @@
+"""The ledger: every verdict ever given, append-only, one JSON line each, chained by hashes.
+
+The front door appends after a grading; the ranking and the board read. Trusted. Writers take turns by a lock on the
+file itself. Readers take none: a newline is the last byte of a line to be written, so whatever stands before the last
+newline is whole, and what stands behind it belongs to a writer at work or to one that was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import LedgerError, UsageError
+from harness.verdict import Verdict
+from leaderboard.durable import make_directory, sync_directory
+from leaderboard.entry import NO_HASH, VERDICT, Entry, decode, encode
+
+_TAIL_BYTES = 1 << 16
+_RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
+_RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
+
+
+class Ledger(Protocol):
+    """What a board needs of its record; a service may keep it in a database."""
+
+    def append(self, verdict: Verdict) -> Entry: ...
+
+    def read(self) -> Iterator[Entry]: ...
+
+    def get(self, run_prefix: str) -> Entry: ...
+
+
+class JsonlLedger:
+    """A ledger in one file, `<directory>/<problem slug>.jsonl`, which needs not exist before the first append."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.torn_path = path.with_name(path.name + ".torn")
+
+    def append(self, verdict: Verdict) -> Entry:
+        """Add a verdict and return once it is durable; the cost does not grow with the file.
+
+        A torn last line, left by a writer that was killed, is first moved to `<slug>.jsonl.torn`; the entry's
+        `warnings` say so.
+
+        Raises:
+            LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
+                whole and durable (nothing of it is left then).
+        """
+        if f"{verdict.problem.slug}.jsonl" != self.path.name:
+            raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs into another ledger")
+        document = verdict.to_json().encode()
+        try:
+            with self._locked() as descriptor:
+                size = os.fstat(descriptor).st_size
+                last_line, whole = _tail(descriptor, size)
+                last = self._decode_last(last_line) if last_line else None
+                warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
+                entry, line = encode(last, document, warnings)
+                self._write(descriptor, line, whole)
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
+        return entry
+
+    def read(self) -> Iterator[Entry]:
+        """All verdicts, oldest first, the chain checked on the way; an unfinished last line is not one yet.
+
+        Entries of kinds that this version does not know are part of the chain, and are skipped.
+
+        Raises:
+            LedgerError: the chain is broken; the message names the line.
+        """
+        return (entry for entry in self._walk() if entry.kind == VERDICT)
+
+    def get(self, run_prefix: str) -> Entry:
+        """The one verdict whose run begins with these hexadecimal digits.
+
+        Raises:
+            UsageError: none does, or several do, or it is no run at all.
+            LedgerError: the chain is broken.
+        """
+        if not _RUN_PREFIX.fullmatch(run_prefix):
+            raise UsageError("run", f"{run_prefix!r} is no run", "give its first hexadecimal digits, up to 16")
+        needle = f'"run":"{run_prefix}'.encode()  # saves parsing every verdict; a parameter may be called "run" too
+        found = [e for e in self.read() if needle in e.document and e.verdict.run.startswith(run_prefix)]
+        if not found:
+            raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
+        if len(found) > 1:
+            runs = ", ".join(e.verdict.run for e in found[:4]) + (", ..." if len(found) > 4 else "")
+            raise UsageError("run", f"{len(found)} runs begin with {run_prefix!r} ({runs})", "give more digits")
+        return found[0]
+
+    def verify(self) -> int:
+        """Walk the whole chain and return how many entries of any kind it has.
+
+        Raises:
+            LedgerError: the chain is broken; the message names the line.
+        """
+        return sum(1 for _ in self._walk())
+
+    def _walk(self) -> Iterator[Entry]:
+        try:
+            with self.path.open("rb", buffering=1 << 20) as file:
+                _, unread = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
+                number, prev = 0, NO_HASH
+                while unread > 0:
+                    line = file.readline()
+                    number, unread = number + 1, unread - len(line)
+                    entry = self._decode(line, number)
+                    if entry.seq != number or entry.prev != prev:
+                        raise self._broken(number, "does not follow from the line before it")
+                    prev = entry.hash
+                    yield entry
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def _decode(self, line: bytes, number: int) -> Entry:
+        try:
+            return decode(line)
+        except ValueError as error:
+            raise self._broken(number, str(error)) from error
+
+    def _decode_last(self, line: bytes) -> Entry:
+        """Check the last line alone; only when it is broken are the lines before it counted, to say which it is."""
+        try:
+            return decode(line)
+        except ValueError as error:
+            with self.path.open("rb") as file:
+                number = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+            raise self._broken(number, str(error)) from error
+
+    def _broken(self, number: int, what: str) -> LedgerError:
+        return LedgerError(f"{self.path} line {number}: {what}", _RESTORE)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Open the file for appending, made if need be, and hold its lock."""
+        make_directory(self.path.parent)
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if self._is_current(descriptor):
+                    yield descriptor
+                    return
+            finally:
+                os.close(descriptor)
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Whether the name still means the locked file: a checkout or a copy may have replaced it while we waited."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def _set_aside(self, descriptor: int, whole: int, size: int) -> tuple[str]:
+        """Move what is behind the last whole line out of the ledger; killed in between, it is at worst kept twice."""
+        with self.torn_path.open("ab") as file:
+            file.write(os.pread(descriptor, size - whole, whole) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(self.path.parent)
+        os.ftruncate(descriptor, whole)
+        os.fsync(descriptor)
+        return (f"{self.path}: {size - whole} bytes of an unfinished last line were moved to {self.torn_path.name}",)
+
+    def _write(self, descriptor: int, line: bytes, size: int) -> None:
+        """Write a line at the end, whole and durable, or leave the file as it was."""
+        try:
+            written = os.write(descriptor, line)
+            if written != len(line):
+                raise OSError(0, f"only {written:,} of {len(line):,} bytes could be written")
+            os.fsync(descriptor)
+            if size == 0:
+                sync_directory(self.path.parent)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+            what = f"{self.path}: the verdict was not recorded ({error.strerror})"
+            raise LedgerError(what, "free some space, then submit again") from error
+
+
+def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
+    """The last whole line, newline included (empty when there is none), and how many bytes end with it."""
+    length = _TAIL_BYTES
+    while True:
+        start = max(0, size - length)
+        data = os.pread(descriptor, size - start, start)
+        if start == 0 or data.count(b"\n") >= 2:
+            break
+        length *= 4
+    end = data.rfind(b"\n") + 1
+    return data[data.rfind(b"\n", 0, max(0, end - 1)) + 1 : end], start + end

@@ -1,0 +1,38 @@
+"""Nanoseconds as people read them: the one place where a time loses its unit's name and gains a symbol.
+
+The board and the command line call it. Trusted. Everywhere else a time is an integer in nanoseconds.
+"""
+
+from __future__ import annotations
+
+from harness.verdict import Interval
+
+_UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
+
+
+def duration(ns: int) -> str:
+    """A time with three significant digits in the unit that suits it: 57312 → "57.3 µs"."""
+    unit, exponent, decimals = _scale(ns)
+    return f"{ns / 10**exponent:.{decimals}f} {unit}"
+
+
+def interval(score: Interval) -> str:
+    """A median and its interval in one unit: "57.3 µs [57.1, 57.6]".
+
+    A narrow interval gets the decimals that it takes to tell its ends apart, down to single nanoseconds.
+    """
+    unit, exponent, decimals = _scale(score.median_ns)
+    width_ns = score.high_ns - score.low_ns
+    while decimals < exponent and 0 < width_ns < 10 ** (exponent - decimals):
+        decimals += 1
+    median, low, high = (f"{ns / 10**exponent:.{decimals}f}" for ns in (score.median_ns, score.low_ns, score.high_ns))
+    return f"{median} {unit} [{low}, {high}]"
+
+
+def _scale(ns: int) -> tuple[str, int, int]:
+    """Unit, its power of ten in nanoseconds, and the decimals that make three digits *after* rounding."""
+    for unit, exponent in _UNITS:
+        if ns < 999.5 * 10**exponent or unit == "s":
+            break
+    value = ns / 10**exponent
+    return unit, exponent, min(exponent, 2 if value < 9.995 else 1 if value < 99.95 else 0)

@@ -1,0 +1,26 @@
+"""What the tests share: which machines may do without Docker and bubblewrap.
+
+On a developer's machine a missing provider skips its tests and names the remedy. Where CI=true nothing may be missing:
+there the same tests fail.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from harness import sandbox
+
+_MARKED: tuple[sandbox.SandboxName, ...] = ("docker", "bwrap")
+_reasons: dict[str, str | None] = {}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for name in _MARKED:
+        if item.get_closest_marker(name) is None:
+            continue
+        if name not in _reasons:
+            _reasons[name] = sandbox.provider(name).unavailable()
+        if (reason := _reasons[name]) is not None:
+            (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(f"{name}: {reason}")

@@ -1,0 +1,161 @@
+"""The expression language: what it computes, and what it refuses."""
+
+from __future__ import annotations
+
+import operator
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from harness.problem.expression import MAX_CHARACTERS, MAX_VALUE, ExpressionError, evaluate, parse
+
+PARAMETERS: dict[str, int | str] = {"m": 7, "n": 5, "dtype": "bfloat16"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("m", 7),
+        ("2 * m * n", 70),
+        (" m + n ", 12),
+        ("m - n - 1", 1),
+        ("m - (n - 1)", 3),
+        ("m // 2", 3),
+        ("-m // 2", -4),
+        ("m % n", 2),
+        ("2 ** 10", 1024),
+        ("2 ** 3 ** 2", 512),
+        ("-2 ** 2", -4),
+        ("0 ** 0", 1),
+        ("1 ** 9223372036854775807", 1),
+        ("(-1) ** 9223372036854775807", -1),
+        ("2 ** 62", 2**62),
+        ("min(m, n, 6)", 5),
+        ("max(m, n, 6)", 7),
+        ("ceil_div(m, 2)", 4),
+        ("ceil_div(8, 2)", 4),
+        ("sizeof(dtype)", 2),
+        ("sizeof(float64) + sizeof(bool)", 9),
+        ("9223372036854775807", MAX_VALUE),
+    ],
+)
+def test_computes(text: str, value: int) -> None:
+    assert evaluate(text, PARAMETERS) == value
+
+
+def test_a_whole_number_stands_for_itself() -> None:
+    assert evaluate(12, {}) == 12
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "not an expression"),
+        ("m +", "not an expression"),
+        ("m n", "not an expression"),
+        ("m\nn", "not an expression"),
+        ("(" * 300 + "m" + ")" * 300, "at most"),
+        ("m / 2", "write `//`"),
+        ("m << 2", "only + - *"),
+        ("m if n else 2", "are known"),
+        ("m.real", "are known"),
+        ("[m]", "are known"),
+        ("m[0]", "are known"),
+        ("lambda: m", "are known"),
+        ("(m := 3)", "are known"),
+        ("m < n", "are known"),
+        ("not m", "are known"),
+        ("+m", "are known"),
+        ("~m", "are known"),
+        ("1.5 * m", "are known"),
+        ("True", "are known"),
+        ("'m'", "are known"),
+        ("f'{m}'", "are known"),
+        ("abs(m)", "are known"),
+        ("__import__('os')", "are known"),
+        ("min(*m, n)", "are known"),
+        ("min(m, key=n)", "are known"),
+        ("min(m)(n)", "are known"),
+        ("min(m)", "two or more"),
+        ("ceil_div(m)", "two arguments"),
+        ("sizeof(2)", "takes one dtype"),
+        ("sizeof(dtype, dtype)", "takes one dtype"),
+        ("min + 1", "is a function"),
+        ("99999999999999999999", "exceeds"),
+    ],
+)
+def test_refuses_to_parse(text: str, why: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        parse(text)
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("rows", "`rows` is no parameter"),
+        ("2 * dtype", "`dtype` holds 'bfloat16', not a number"),
+        ("sizeof(m)", "7 is no dtype"),
+        ("sizeof(float31)", "'float31' is no dtype"),
+        ("m // (n - 5)", "division by zero"),
+        ("m % 0", "division by zero"),
+        ("ceil_div(m, 0)", "division by zero"),
+        ("2 ** -1", "negative exponent"),
+        ("2 ** 64", "exceeds"),
+        ("10 ** 10 ** 10", "exceeds"),
+        ("9223372036854775807 + 1", "exceeds"),
+        ("3037000500 * 3037000500", "exceeds"),
+    ],
+)
+def test_refuses_to_evaluate(text: str, why: str) -> None:
+    with pytest.raises(ExpressionError) as caught:
+        evaluate(text, PARAMETERS)
+    assert why in str(caught.value)
+    assert f"`{text}`" in str(caught.value)
+
+
+def test_names_are_those_of_parameters_and_dtypes() -> None:
+    assert parse("min(m, n) * sizeof(dtype)").names == {"m", "n", "dtype"}
+
+
+_Pair = tuple[str, int | None]
+_SIGNS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+
+
+def _binary(parts: tuple[_Pair, str, _Pair]) -> _Pair:
+    (left, a), sign, (right, b) = parts
+    text = f"({left} {sign} {right})"
+    if a is None or b is None or (b == 0 and sign in ("//", "%")):
+        return text, None
+    return text, _SIGNS[sign](a, b)
+
+
+_pairs = st.recursive(
+    st.one_of(st.integers(0, 50).map(lambda n: (str(n), n)), st.sampled_from([("m", 7), ("n", 5)])),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(list(_SIGNS)), inner).map(_binary),
+        inner.map(lambda pair: (f"(-{pair[0]})", None if pair[1] is None else -pair[1])),
+    ),
+    max_leaves=8,
+)
+
+
+@given(_pairs)
+def test_agrees_with_python(pair: _Pair) -> None:
+    text, expected = pair
+    assume(len(text) <= MAX_CHARACTERS)
+    if expected is not None and abs(expected) <= MAX_VALUE:
+        assert evaluate(text, PARAMETERS) == expected
+    elif expected is None:
+        with pytest.raises(ExpressionError, match="division by zero"):
+            evaluate(text, PARAMETERS)
+
+
+@given(st.text(max_size=60))
+def test_any_text_gives_a_number_or_one_error(text: str) -> None:
+    try:
+        assert abs(evaluate(text, PARAMETERS)) <= MAX_VALUE
+    except ExpressionError as error:
+        assert str(error)

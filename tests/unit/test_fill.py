@@ -1,0 +1,97 @@
+"""Fills: the distributions, every dtype, and reproducibility from the generator."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.problem.dtypes import DTYPES
+from harness.problem.fill import fill
+from harness.problem.spec import Fill
+
+_FLOATS = [name for name, info in DTYPES.items() if info.family == "float"]
+_FILLS = {
+    "normal": Fill(kind="normal", mean=1.0, scale=2.0),
+    "uniform": Fill(kind="uniform", low=-3.0, high=5.0),
+    "integers": Fill(kind="integers", low=0, high=1),
+    "zeros": Fill(kind="zeros"),
+}
+
+
+def _filled(dtype: str, how: Fill, seed: int = 0, shape: tuple[int, ...] = (100, 200)) -> torch.Tensor:
+    tensor = torch.empty(shape, dtype=getattr(torch, dtype))
+    fill(tensor, how, torch.Generator().manual_seed(seed))
+    return tensor
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"), [(d, k) for d in DTYPES for k in _FILLS if d in _FLOATS or k in ("integers", "zeros")]
+)
+def test_the_generator_decides_every_element(dtype: str, kind: str) -> None:
+    first, again, other = (_filled(dtype, _FILLS[kind], seed).double() for seed in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert torch.equal(first, other) == (kind == "zeros")
+
+
+@pytest.mark.parametrize("dtype", _FLOATS)
+def test_normal(dtype: str) -> None:
+    values = _filled(dtype, _FILLS["normal"]).double()
+    assert values.mean().item() == pytest.approx(1.0, abs=0.1)
+    assert values.std().item() == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.parametrize("dtype", _FLOATS)
+def test_uniform(dtype: str) -> None:
+    values = _filled(dtype, _FILLS["uniform"]).double()
+    assert values.min().item() >= -3.0
+    assert values.max().item() <= 5.0
+    assert values.mean().item() == pytest.approx(1.0, abs=0.1)
+    assert values.std().item() == pytest.approx(8 / 12**0.5, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        ("int8", -128, 127),
+        ("uint8", 0, 255),
+        ("bool", 0, 1),
+        ("int64", 2**62, 2**62 + 2),
+        ("float8_e4m3fn", -16, 16),
+        ("bfloat16", -256, -250),
+        ("float32", 2**24 - 3, 2**24),
+    ],
+)
+def test_integers_reach_both_ends(dtype: str, low: int, high: int) -> None:
+    values = _filled(dtype, Fill(kind="integers", low=low, high=high))
+    numbers = values.long() if DTYPES[dtype].family != "float" else values.double().long()
+    assert numbers.min().item() == low
+    assert numbers.max().item() == high
+
+
+@pytest.mark.parametrize("dtype", [name for name in _FLOATS if DTYPES[name].infinities])
+@pytest.mark.parametrize("fraction", [0.1, 1.0])
+def test_minus_infinity_takes_its_fraction(dtype: str, fraction: float) -> None:
+    values = _filled(dtype, Fill(kind="zeros", neg_inf=fraction)).double()
+    assert (values == -torch.inf).double().mean().item() == pytest.approx(fraction, abs=0.01)
+    assert torch.equal(values[values != -torch.inf], torch.zeros((values != -torch.inf).sum(), dtype=torch.float64))
+
+
+def test_float8_never_becomes_nan() -> None:
+    assert not _filled("float8_e4m3fn", Fill(kind="normal", scale=400.0)).float().isnan().any()
+
+
+def test_pieces_join_up() -> None:
+    """More elements than are drawn at once: the last ones are filled too, and differ from the first."""
+    how = Fill(kind="uniform", low=1.0, high=2.0)
+    values = _filled("float8_e4m3fn", how, shape=((1 << 22) + 5,)).float()
+    assert values.min().item() >= 1.0
+    assert not torch.equal(values[: 1 << 20], values[1 << 20 : 1 << 21])
+    assert (values[-5:] >= 1.0).all()
+
+
+def test_only_the_tensor_is_written() -> None:
+    memory = torch.zeros(300)
+    fill(memory[100:200].view(10, 10), Fill(kind="uniform", low=1.0, high=2.0), torch.Generator())
+    assert torch.equal(memory[:100], torch.zeros(100))
+    assert torch.equal(memory[200:], torch.zeros(100))
+    assert (memory[100:200] >= 1.0).all()

@@ -1,0 +1,264 @@
+"""What a wrong output's record says: counts, places, and hints, each with a case that shows it and one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from harness.compare import check_output, describe, render
+from harness.problem.spec import Tolerance
+from harness.verdict import Budget, Mismatch, OutputCheck
+
+NAN = float("nan")
+
+
+def truth_of(*shape: int) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(11)).double()
+
+
+def mismatch(got: Tensor, truth: Tensor, poison: Tensor | None = None) -> Mismatch:
+    result = check_output("y", got, truth, truth.to(got.dtype), Tolerance(), poison)
+    assert result.mismatch is not None, "this output should be wrong"
+    return result.mismatch
+
+
+def test_the_record_counts_and_shows_the_first_and_the_worst_elements() -> None:
+    truth = truth_of(4, 50)
+    got = truth.float()
+    got[1, 3:15] += 0.5
+    got[2, 40] += 9
+    got[3, 1], got[3, 2] = NAN, float("-inf")
+    found = mismatch(got, truth)
+    assert (found.wrong, found.total, found.percent) == (15, 200, 7.5)
+    assert (found.shape, found.dtype) == ((4, 50), "float32")
+    assert (found.nan_got, found.nan_expected, found.inf_got, found.inf_expected) == (1, 0, 1, 0)
+    assert [bad.index for bad in found.first] == [(1, column) for column in range(3, 11)]
+    assert found.first[0].error == "0.5"
+    assert float(found.first[0].got) - float(found.first[0].expected) == pytest.approx(0.5)
+    assert found.worst_index == (3, 1)
+    got[3, 1], got[3, 2] = truth[3, 1], truth[3, 2]
+    assert mismatch(got, truth).worst_index == (2, 40)
+
+
+def test_expected_infinities_are_those_of_the_outputs_dtype() -> None:
+    truth = truth_of(4, 50)
+    truth[1, 1] = 1e6
+    got = truth.half()
+    got[1, 1] = 65504
+    found = mismatch(got, truth)
+    assert (found.inf_got, found.inf_expected, found.wrong) == (0, 1, 1)
+    assert (found.first[0].got, found.first[0].expected, found.first[0].error) == ("65504", "inf", "inf")
+
+
+def test_a_loss_that_only_the_rms_sees_counts_the_elements_beyond_the_references_own_maximum() -> None:
+    truth = truth_of(64, 64)
+    got = (truth * (1 + 40 * torch.finfo(torch.float32).eps)).float()
+    result = check_output("y", got, truth, truth.float(), Tolerance())
+    assert result.max_error is not None
+    assert result.max_error.met
+    assert result.mismatch is not None
+    scale = truth.abs().maximum(truth.square().mean(-1, keepdim=True).sqrt())
+    beyond = ((got - truth).abs() / scale > result.max_error.reference_error).sum()
+    assert 3000 < result.mismatch.wrong == beyond < 4096
+    assert result.mismatch.hints[0].startswith("systematic loss of precision: an RMS error of 4.8e-06")
+
+
+# --- hints: what is done to a right output, and the beginning of the hint; None: nothing that any hint explains ------
+
+
+def _unwritten(got: Tensor, poison: Tensor) -> Tensor:
+    return poison.clone()
+
+
+def _half_unwritten(got: Tensor, poison: Tensor) -> Tensor:
+    got[32:] = poison[32:]
+    return got
+
+
+def _changed(place: tuple[slice | int, ...], change: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Tensor], Tensor]:
+    def make(got: Tensor, poison: Tensor) -> Tensor:
+        got[place] = change(got[place])
+        return got
+
+    return make
+
+
+ALL, TAIL = slice(None), slice(48, None)
+HINTS = {
+    "output never written": _unwritten,
+    "output never written in 3,200 of 6,400 elements": _half_unwritten,
+    "output is all zeros": lambda got, poison: torch.zeros_like(got),
+    "NaN where the truth is finite, in 3 elements": _changed((7, slice(0, 3)), lambda x: x * NAN),
+    "only the last tile is wrong: columns 90 to 99 (axis 1)": _changed((ALL, slice(90, None)), lambda x: x + 1),
+    "only the last tile is wrong: rows 48 to 63 (axis 0)": _changed((TAIL, ALL), lambda x: -x),
+    "wrong elements begin at row 48 = 3 × 16": _changed((TAIL, ALL), lambda x: -x),
+    "wrong elements begin at column 64 = 1 × 64": _changed((5, slice(64, 70)), lambda x: x + 1),
+    "looks transposed": lambda got, poison: got.T.contiguous().view(64, 100),
+    "constant factor 2.000": lambda got, poison: 2 * got,
+    "constant factor -1.000": lambda got, poison: -got,
+    "looks like lower precision (TF32 or float16)": lambda got, poison: got.half().float(),
+    "looks like lower precision (bfloat16)": lambda got, poison: got.bfloat16().float(),
+    "looks like lower precision (float8)": lambda got, poison: got.to(torch.float8_e4m3fn).float(),
+    "systematic loss of precision": lambda got, poison: (
+        got * (1 + 3e-6 * torch.randn(64, 100, generator=torch.Generator().manual_seed(1)).clamp(-2, 2))
+    ),
+}
+
+
+def hints_of(make: Callable[[Tensor, Tensor], Tensor]) -> tuple[str, ...]:
+    truth = truth_of(64, 100)
+    poison = torch.full((64, 100), NAN)
+    return mismatch(make(truth.float(), poison), truth, poison).hints
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_a_hint_names_what_happened(hint: str) -> None:
+    assert any(found.startswith(hint) for found in hints_of(HINTS[hint])), hints_of(HINTS[hint])
+
+
+# Those that two different mistakes share on purpose: a suffix that begins at a tile, never written or negated.
+SHARED = {
+    frozenset({"only the last tile is wrong: rows 48 to 63 (axis 0)", "wrong elements begin at row 48 = 3 × 16"}),
+}
+
+
+@pytest.mark.parametrize("made", HINTS)
+@pytest.mark.parametrize("hint", HINTS)
+def test_a_hint_is_silent_about_every_other_mistake(made: str, hint: str) -> None:
+    if made == hint or frozenset({made, hint}) in SHARED:
+        return
+    found = hints_of(HINTS[made])
+    assert not any(said == hint or said.startswith((hint + ":", hint + " (")) for said in found), found
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _changed((ALL, slice(3, 91)), lambda x: x + torch.rand(64, 88, generator=torch.Generator().manual_seed(2))),
+        lambda got, poison: torch.randn(64, 100, generator=torch.Generator().manual_seed(2)),
+        lambda got, poison: torch.full((64, 100), 0.25),
+        _changed((slice(1, 3), slice(1, 3)), lambda x: x * 1.01),
+    ],
+    ids=["noise in the middle", "other numbers", "a constant", "a small block"],
+)
+def test_what_no_hint_explains_gets_none(make: Callable[[Tensor, Tensor], Tensor]) -> None:
+    assert hints_of(make) == ()
+
+
+def test_transposition_is_seen_for_square_wide_and_batched_outputs_in_both_directions() -> None:
+    for shape in ((32, 32), (16, 48), (5, 20, 30)):
+        truth = truth_of(*shape)
+        written = truth.mT.contiguous().view(shape).float()
+        read = truth.reshape(*shape[:-2], shape[-1], shape[-2]).mT.contiguous().float()
+        assert "looks transposed" in mismatch(written, truth).hints
+        assert "looks transposed" in mismatch(read, truth).hints
+    symmetric = truth_of(32, 32) + truth_of(32, 32).T
+    assert "looks transposed" not in mismatch(3 * symmetric.T.float(), symmetric).hints
+
+
+def test_tile_boundaries_are_named_with_the_tile() -> None:
+    truth = truth_of(3, 1300)
+    for first, hint in ((1024, "column 1024 = 8 × 128"), (64, "column 64 = 1 × 64"), (1000, None), (0, None)):
+        got = truth.float()
+        got[1, first : first + 5] += 1
+        begins = [found for found in mismatch(got, truth).hints if found.startswith("wrong elements begin at column")]
+        assert begins == ([] if hint is None else [f"wrong elements begin at {hint}"])
+
+
+def test_a_suffix_in_a_flat_output_is_the_last_tile_and_a_prefix_is_not() -> None:
+    truth = truth_of(100_000)
+    tail, head = truth.float(), truth.float()
+    tail[99_328:] = 7
+    head[:672] = 7
+    assert mismatch(tail, truth).hints == (
+        "only the last tile is wrong: elements 99328 to 99999 (axis 0)",
+        "wrong elements begin at element 99328 = 776 × 128",
+    )
+    assert mismatch(head, truth).hints == ()
+
+
+def test_a_lower_precision_in_a_half_precision_problem_is_named_but_not_its_own() -> None:
+    truth = truth_of(64, 64).half().double()
+    assert mismatch(truth.bfloat16().half(), truth).hints[0].startswith("looks like lower precision (bfloat16)")
+    off = (truth * (1 + 2e-3 * torch.sign(truth_of(64, 64)))).bfloat16()
+    found = mismatch((off.double() * 1.1).bfloat16(), truth)
+    assert not any("bfloat16" in hint for hint in found.hints)
+
+
+def test_integers_that_were_not_written_or_hold_a_multiple_are_explained_too() -> None:
+    truth = torch.arange(1, 61).view(6, 10)
+    assert mismatch(torch.full_like(truth, -77), truth, poison=torch.full_like(truth, -77)).hints == ("output never written",)
+    assert mismatch(2 * truth, truth).hints[0].startswith("constant factor 2.000:")
+    assert mismatch(torch.zeros_like(truth), truth).hints == ("output is all zeros",)
+
+
+def test_a_bool_that_equals_its_poison_by_chance_is_not_called_unwritten() -> None:
+    truth = torch.arange(60) % 3 == 0
+    got = truth.clone()
+    got[::3] = False
+    got[1] = True
+    assert not any("never written" in hint for hint in mismatch(got, truth, poison=torch.zeros_like(got)).hints)
+
+
+# --- what a terminal shows ------------------------------------------------------------------------------------------
+
+
+def _budget(error: float, allowed: float, reference: float, floor: float) -> Budget:
+    return Budget(error=error, allowed=allowed, reference_error=reference, factor=4, floor=floor)
+
+
+EPS = 2**-23
+FINE = _budget(1e-8, 16 * EPS, 1e-8, 16 * EPS)
+
+
+@pytest.mark.parametrize(
+    ("maximum", "rms", "line"),
+    [
+        (_budget(3.1e-7, 4.8e-7, 1.2e-7, 1e-7), FINE, "y: your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)"),
+        (_budget(3.1e-7, 4 * EPS, 1e-8, 4 * EPS), FINE, "y: your error 3.1e-07, allowed 4.8e-07 (4 ulps of float32)"),
+        (FINE, _budget(1e-6, 16 * EPS, 1e-8, 16 * EPS), "y: your RMS error 1.0e-06, allowed 1.9e-06 (16 ulps of float32)"),
+        (_budget(0.4, 0.5, 0.3, 1e-7), FINE, "y: your error 4.0e-01, allowed 5.0e-01 (never more than half of the value)"),
+    ],
+)
+def test_a_check_is_described_by_its_tighter_metric(maximum: Budget, rms: Budget, line: str) -> None:
+    check = OutputCheck(output="y", correct=True, max_error=maximum, rms_error=rms)
+    assert describe(check, "float32") == line
+
+
+def test_a_check_of_unknown_dtype_says_less() -> None:
+    check = OutputCheck(output="y", correct=True, max_error=_budget(1e-7, 4 * EPS, 0, 4 * EPS), rms_error=FINE)
+    assert describe(check) == "y: your error 1.0e-07, allowed 4.8e-07 (a few ulps of the output's dtype)"
+
+
+def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:
+    truth = truth_of(4, 50)
+    got = truth.float()
+    got[1, 1] = NAN
+    check = check_output("y", got, truth, truth.float(), Tolerance())
+    assert describe(check) == "y: NaN or infinity in the wrong place, 1 of 200 elements wrong (0.5 %)"
+    got[1, 1] = truth[1, 1] + 1
+    line = describe(check_output("y", got, truth, truth.float(), Tolerance()))
+    assert line.startswith("y: your error ")
+    assert line.endswith("allowed 7.6e-06 (64 ulps of float32), 1 of 200 elements wrong (0.5 %)")
+    numbers = torch.arange(4)
+    right, wrong = (check_output("n", numbers + off, numbers, numbers, Tolerance()) for off in (0, 1))
+    assert describe(right) == "n: equal"
+    assert describe(wrong) == "n: 4 of 4 elements wrong (100 %), and all must be equal"
+
+
+def test_a_mismatch_is_rendered_as_a_table() -> None:
+    truth = torch.arange(1, 65, dtype=torch.float64).view(4, 16)
+    got = truth.float()
+    got[3, 15], got[0, 2] = NAN, 3.5
+    assert render(mismatch(got, truth)).splitlines() == [
+        "y [4 × 16] float32: 2 of 64 elements wrong (3.12 %)",
+        "  NaN: 1 got, 0 expected",
+        "  worst at [3, 15]",
+        "    index | got | expected | error",
+        "   [0, 2] | 3.5 |        3 |   0.5",
+        "  [3, 15] | nan |       64 |   nan",
+        "  hint: NaN where the truth is finite, in 1 element",
+    ]

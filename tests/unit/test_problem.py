@@ -1,0 +1,238 @@
+"""Loading a problem: what a good file means, and the one line that every bad one gets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import jsonschema
+import pytest
+import tomllib
+
+from harness.errors import ProblemError
+from harness.problem import Case, Problem, load
+from harness.problem.schema import document, json_schema
+from harness.submission import length_prefixed_sha256
+
+ROOT = Path(__file__).resolve().parents[2]
+
+GOOD = """
+title = "Scaled rows"
+entry = "scale_rows"
+parameters = ["rows", "cols", "dtype"]
+visibility = "after_deadline"
+deadline = 2027-01-31T23:59:00+01:00
+
+[[tensors]]
+name = "x"
+role = "input"
+shape = ["rows", "cols"]
+dtype = "dtype"
+fill = { kind = "uniform", low = -1.0, high = 1.0 }
+
+[[tensors]]
+name = "ids"
+role = "input"
+shape = ["rows"]
+dtype = "int32"
+fill = { kind = "integers", low = 0, high = 9 }
+
+[[tensors]]
+name = "parts"
+role = "inout"
+count = "rows + 1"
+shape = ["index + 1", 4]
+dtype = "float32"
+
+[[tensors]]
+name = "out"
+role = "output"
+shape = ["ceil_div(rows, 2) * cols"]
+dtype = "dtype"
+
+[[scalars]]
+name = "alpha"
+dtype = "float64"
+value = 0.5
+
+[[scalars]]
+name = "total"
+dtype = "int64"
+value = "rows * cols"
+
+[cost]
+bytes = "rows * cols * sizeof(dtype)"
+flops = 0
+
+[tolerance]
+factor = 2
+
+[limits]
+memory_bytes = 1_000_000
+
+[[tests]]
+name = "small"
+params = { rows = 3, cols = 5, dtype = "float32" }
+
+[[tests]]
+name = "masked"
+params = { rows = 3, cols = 5, dtype = "float16" }
+fill = { x = { kind = "normal", neg_inf = 0.1 } }
+devices = ["cuda"]
+hidden = true
+
+[[benchmarks]]
+name = "large"
+params = { rows = 300, cols = 50, dtype = "bfloat16" }
+"""
+
+
+def _write(directory: Path, toml: str, reference: str = "def reference(x, ids, parts, alpha, total): ...\n") -> Path:
+    directory.mkdir()
+    (directory / "problem.toml").write_text(toml)
+    (directory / "reference.py").write_text(reference)
+    return directory
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Problem:
+    return load(_write(tmp_path / "scale_rows", GOOD))
+
+
+def test_a_good_file(good: Problem) -> None:
+    assert good.slug == "scale_rows"
+    assert good.tolerance.factor == 2.0
+    assert good.tolerance.floor_ulps == 4.0
+    assert good.limits.memory_bytes == 1_000_000
+    assert good.limits.call_s == 30.0
+    assert [case.devices for case in good.tests] == [("cpu", "cuda"), ("cuda",)]
+    assert not good.closed(datetime(2027, 1, 31, 22, 59, tzinfo=UTC))
+    assert good.closed(datetime(2027, 1, 31, 22, 59, 1, tzinfo=UTC))
+    raw = [(good.directory / name).read_bytes() for name in ("problem.toml", "reference.py")]
+    assert good.sha256 == length_prefixed_sha256(*raw)
+
+
+def test_a_case_resolves(good: Problem) -> None:
+    case = good.resolve(good.tests[0])
+    assert case.symbol == "scale_rows_float32"
+    assert [(t.name, t.role, t.shape, t.dtype, t.list_name) for t in case.tensors] == [
+        ("x", "input", (3, 5), "float32", None),
+        ("ids", "input", (3,), "int32", None),
+        ("parts[0]", "inout", (1, 4), "float32", "parts"),
+        ("parts[1]", "inout", (2, 4), "float32", "parts"),
+        ("parts[2]", "inout", (3, 4), "float32", "parts"),
+        ("parts[3]", "inout", (4, 4), "float32", "parts"),
+        ("out", "output", (10,), "float32", None),
+    ]
+    assert [(s.name, s.dtype, s.value, type(s.value)) for s in case.scalars] == [
+        ("alpha", "float64", 0.5, float),
+        ("total", "int64", 15, int),
+    ]
+    assert (case.minimum_bytes, case.minimum_flops) == (60, 0)
+
+
+def test_a_case_may_replace_a_fill(good: Problem) -> None:
+    assert [good.resolve(case).tensors[0].fill.neg_inf for case in good.tests] == [0.0, 0.1]
+    assert good.resolve(good.tests[1]).hidden
+
+
+def test_a_foreign_case_is_refused(good: Problem) -> None:
+    with pytest.raises(ProblemError, match=r"key `case 'mine'.params` lacks `dtype`"):
+        good.resolve(Case(name="mine", params={"rows": 1, "cols": 1}))
+
+
+def test_a_problem_cannot_be_changed(good: Problem) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        good.title = "Other"
+
+
+# What is replaced in GOOD, by what, and what the line must say after the file's name.
+BAD: list[tuple[str, str, str]] = [
+    # Keys and types.
+    ("title =", "titel =", "key `titel` is unknown; did you mean `title`?"),
+    ('title = "Scaled rows"', "", "key `title` is missing; it is one line for people"),
+    ('title = "Scaled rows"', "title = 3", "key `title`: should be a valid string; it is 3"),
+    ("role = \"output\"", "rolle = \"output\"", "key `tensors[3].rolle` is unknown; did you mean `role`?"),
+    ("rows = 300", "rwos = 300", "key `benchmarks[0].params.rwos` is unknown; did you mean `rows`?"),
+    ("rows = 300, ", "", "key `benchmarks[0].params` lacks `rows`; give every parameter a value"),
+    ("rows = 300", "rows = 3.5", "key `benchmarks[0].params.rows`: should be a valid integer, or should be a valid string; it is 3.5"),
+    ("rows = 300", "rows = true", "key `benchmarks[0].params.rows`: should be a valid integer"),
+    ("hidden = true", 'hidden = "yes"', "key `tests[1].hidden`: should be a valid boolean; it is 'yes'"),
+    ("factor = 2", "factor = 0", "key `tolerance.factor`: should be greater than 0; it is 0"),
+    ("factor = 2", "factor = nan", "key `tolerance.factor`: should be"),
+    ("memory_bytes", "memory_byte", "key `limits.memory_byte` is unknown; did you mean `memory_bytes`?"),
+    ('role = "output"', 'role = "ouput"', "key `tensors[3].role`: should be 'input', 'output' or 'inout'; it is 'ouput'"),
+    ('"cuda"', '"gpu"', "key `tests[1].devices[0]`: should be 'cpu' or 'cuda'; it is 'gpu'"),
+    ('devices = ["cuda"]', "devices = []", "key `tests[1].devices`: "),
+    ("neg_inf = 0.1", "neg_inf = 1.1", "key `tests[1].fill.x.neg_inf`: should be less than or equal to 1; it is 1.1"),
+    ("neg_inf = 0.1", "neginf = 0.1", "key `tests[1].fill.x.neginf` is unknown; did you mean `neg_inf`?"),
+    # Names.
+    ('name = "x"', 'name = "x y"', "key `tensors[0].name`: 'x y' is no name"),
+    ('name = "x"', 'name = "größe"', "key `tensors[0].name`: 'größe' is no name"),
+    ('name = "x"', 'name = "lambda"', "key `tensors[0].name`: 'lambda' is a keyword"),
+    ('name = "x"', 'name = "template"', "key `tensors[0].name`: 'template' is a keyword"),
+    ('name = "x"', 'name = "index"', "key `tensors[0].name`: 'index' has a meaning"),
+    ('name = "x"', 'name = "out"', "key `tensors[3].name` is 'out', as is `tensors[0].name`"),
+    ('name = "x"', 'name = "rows"', "key `tensors[0].name` is 'rows', as is `parameters[0]`"),
+    ('name = "alpha"', 'name = "x"', "key `scalars[0].name` is 'x', as is `tensors[0].name`"),
+    ('name = "large"', 'name = "small"', "key `benchmarks[0].name` is 'small', as is `tests[0].name`"),
+    ('name = "large"', 'name = ""', "key `benchmarks[0].name`: a case's name is one line"),
+    ('entry = "scale_rows"', 'entry = "scale-rows"', "key `entry`: 'scale-rows' is no name"),
+    # Shapes, dtypes, expressions.
+    ('["rows", "cols"]\ndtype', '["rows", "columns"]\ndtype', "key `tensors[0].shape[1]` has no value: `columns`: `columns` is no parameter; parameters that hold a number: rows, cols"),
+    ('["rows", "cols"]\ndtype', '["rows", "index"]\ndtype', "key `tensors[0].shape[1]` has no value: `index`"),
+    ('["rows", "cols"]\ndtype', '["rows", "dtype"]\ndtype', "key `tensors[0].shape[1]` has no value: `dtype`: `dtype` holds 'float32', not a number"),
+    ('["rows", "cols"]\ndtype', '["rows", "cols / 2"]\ndtype', "key `tensors[0].shape[1]`: "),
+    ('["rows", "cols"]\ndtype', '["rows", "__import__(1)"]\ndtype', "key `tensors[0].shape[1]`: "),
+    ('["rows", "cols"]\ndtype', "[]\ndtype", "key `tensors[0].shape`: "),
+    ("cols = 50", "cols = 0", "key `tensors[0].shape[1]` is 0 in benchmarks[0]; a dimension is at least 1"),
+    ("cols = 50", "cols = -5", "key `tensors[0].shape[1]` is -5 in benchmarks[0]"),
+    ("cols = 50", "cols = 3_700_000_000", "key `tensors[0].shape` has 1,110,000,000,000 elements in benchmarks[0]; a tensor has at most 2⁴⁰"),
+    ('"rows + 1"', '"rows - 3"', "key `tensors[2].count` is 0 in tests[0]; a list has 1 to 4096 tensors"),
+    ('dtype = "int32"', 'dtype = "int31"', "key `tensors[1].dtype` is 'int31', neither a dtype nor a parameter; did you mean `int32`?"),
+    ('dtype = "int32"', 'dtype = "rows"', "key `tensors[1].dtype` names the parameter `rows`, which holds 3"),
+    ('dtype = "bfloat16"', 'dtype = "bfloat61"', "key `benchmarks[0].params.dtype` is 'bfloat61', which is no dtype; did you mean `bfloat16`?"),
+    ('dtype = "bfloat16"', "dtype = 16", "key `tensors[0].dtype` names the parameter `dtype`, which holds 16"),
+    ('cols = 50', 'cols = "int32"', "key `tensors[0].shape[1]` has no value"),
+    ('"rows * cols"', '"rows * kols"', "key `scalars[1].value` has no value: `rows * kols`: `kols` is no parameter"),
+    ('"rows * cols"', "1.5", "key `scalars[1]`: an int64 scalar needs a whole number"),
+    ("sizeof(dtype)", "sizeof(dytpe)", "key `cost.bytes` has no value: `rows * cols * sizeof(dytpe)`: sizeof(dytpe): 'dytpe' is no dtype"),
+    ("flops = 0", "flops = -1", "key `cost` is 60 bytes and -1 flops in tests[0]"),
+    # Fills.
+    ('dtype = "dtype"\n\n[[scalars]]', 'dtype = "dtype"\nfill = { kind = "zeros" }\n\n[[scalars]]', "key `tensors[3]`: an output has no `fill`"),
+    ("fill = { x =", "fill = { out =", "key `tests[1].fill.out` fills an output; outputs are poisoned"),
+    ("fill = { x =", "fill = { y =", "key `tests[1].fill.y` names no tensor"),
+    ("fill = { x =", "fill = { ids =", "key `tests[1].fill.ids.neg_inf` asks for -inf, which int32 does not have"),
+    ('dtype = "float16"', 'dtype = "float8_e4m3fn"', "key `tests[1].fill.x.neg_inf` asks for -inf, which float8_e4m3fn does not have"),
+    ('fill = { kind = "integers", low = 0, high = 9 }', "", "key `tensors[1].fill` is 'normal' for `ids`, which is int32; use { kind = \"integers\""),
+    ("high = 9 }", "high = 3_000_000_000 }", "key `tensors[1].fill` goes beyond what int32 can hold"),
+    ("high = 9 }", "high = 9, scale = 2.0 }", "key `tensors[1].fill`: kind 'integers' does not use `scale`"),
+    ("high = 9 }", "high = 9.5 }", "key `tensors[1].fill`: kind 'integers' needs whole numbers"),
+    ("low = 0, high = 9", "low = 10, high = 9", "key `tensors[1].fill`: `low` must not be above `high`"),
+    ("low = -1.0, high = 1.0", "low = 1.0, high = 1.0", "key `tensors[0].fill`: `low` must be below `high`"),
+    ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "key `tests[1].fill.x` goes beyond what float16 can hold"),
+    # What must agree.
+    ('role = "output"', 'role = "input"', None),  # still has the inout: good
+    ("deadline = 2027-01-31T23:59:00+01:00", "", "key `visibility` is 'after_deadline', but there is no `deadline`"),
+    ("23:59:00+01:00", "23:59:00", "key `deadline`: should have timezone info"),
+    ("2027-01-31T23:59:00+01:00", '"2027-01-31T23:59:00+01:00"', "key `deadline`: a date and time is written without quotation marks"),
+    ('"bfloat16" }', '"bfloat16" }\nhidden = true', "key `benchmarks[0].hidden` is true; only tests can be hidden"),
+    ('"bfloat16" }', '"bfloat16" }\ndevices = ["cuda"]', "key `benchmarks` has no case for cpu, but `tests` has"),
+    ('dtype = "float32" }', 'dtype = "float32" }\ndevices = ["cuda"]', "key `tests` has no case for cpu, but `benchmarks` has"),
+    ('"cols", "dtype"]', '"cols", "cols"]', "key `parameters[2]` is 'cols', as is `parameters[1]`"),
+    # TOML itself.
+    ('entry = "scale_rows"', "entry = scale_rows", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "line"), [case for case in BAD if case[2] is not None])
+def test_a_bad_file_gets_one_line(tmp_path: Path, old: str, new: str, line: str) -> None:
+    assert old in GOOD
+    directory = _write(tmp_path / "bad", GOOD.replace(old, new, 1))
+    with pytest.raises(ProblemError) as caught:
+        load(directory)
+    text = str(caught.value)
+    assert text.startswith(f"{directory / 'problem.toml'}: {line}")
+    assert "\n" not in text

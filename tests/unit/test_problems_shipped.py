@@ -1,0 +1,204 @@
+"""The four problems of this repository, and every kernel in `reference/` against them.
+
+Run as a program with a slug, it grades that problem's Triton kernel in Triton's interpreter and prints JSON: the
+interpreter is chosen by an environment variable that Triton reads at import, so it needs a process of its own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from harness.problem import Case, Problem, ResolvedCase, load
+from harness.problem.fill import fill
+from harness.problem.reference import Reference
+
+ROOT = Path(__file__).resolve().parents[2]
+SLUGS = ("gelu", "matmul", "softmax", "vector_add")
+CPP = ("softmax", "vector_add")
+
+
+def _problem(slug: str) -> Problem:
+    return load(ROOT / "problems" / slug)
+
+
+def _cases(problem: Problem, device: str) -> list[Case]:
+    return [case for case in problem.tests + problem.benchmarks if device in case.devices]
+
+
+def _module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"shipped_{path.parent.name}_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _tensors(case: ResolvedCase) -> dict[str, torch.Tensor]:
+    """Filled inputs, and outputs that hold NaN."""
+    generator = torch.Generator().manual_seed(len(case.name))
+    tensors = {t.name: torch.full(t.shape, torch.nan, dtype=getattr(torch, t.dtype)) for t in case.tensors}
+    for spec in case.tensors:
+        if spec.role != "output":
+            fill(tensors[spec.name], spec.fill, generator)
+    return tensors
+
+
+def _distance(got: torch.Tensor, truth: torch.Tensor) -> float:
+    """The largest error over the largest magnitude; infinite where NaNs or infinities differ."""
+    got = got.double()
+    finite = truth.isfinite()
+    if not torch.equal(got.isfinite(), finite) or not torch.equal(got.nan_to_num()[~finite], truth.nan_to_num()[~finite]):
+        return float("inf")
+    if not finite.any():
+        return 0.0
+    return float((got - truth)[finite].abs().max() / truth[finite].abs().max().clamp_min(1e-300))
+
+
+def _excess(problem: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], None]) -> float:
+    """How much of its error budget a kernel uses in one case; above 1 it is wrong."""
+    resolved = problem.resolve(case)
+    tensors = _tensors(resolved)
+    reference = Reference.load(problem)
+    inputs = {t.name: tensors[t.name] for t in resolved.tensors if t.role == "input"}
+    truth = reference({name: t.double() for name, t in inputs.items()}, {}, resolved)
+    honest = reference(inputs, {}, resolved)
+    run(resolved, tensors)
+    worst = 0.0
+    for name, right in truth.items():
+        assert isinstance(right, torch.Tensor)
+        own = honest[name]
+        assert isinstance(own, torch.Tensor)
+        epsilon = torch.finfo(tensors[name].dtype).eps
+        budget = max(problem.tolerance.factor * _distance(own, right), problem.tolerance.floor_ulps * epsilon)
+        worst = max(worst, _distance(tensors[name], right) / budget)
+    return worst
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_is_graded_on_both_devices_and_has_hidden_cases(slug: str) -> None:
+    problem = _problem(slug)
+    for device in ("cpu", "cuda"):
+        assert 2 <= sum(device in case.devices for case in problem.benchmarks) <= 4
+        assert any(case.hidden for case in problem.tests if device in case.devices)
+    assert {p.name for p in problem.directory.iterdir()} >= {"problem.toml", "reference.py", "README.md"}
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_cpu_is_spared_what_the_interpreter_cannot_do(slug: str) -> None:
+    for case in _cases(_problem(slug), "cpu"):
+        resolved = _problem(slug).resolve(case)
+        assert resolved.minimum_bytes <= 1 << 20
+        assert resolved.minimum_flops <= 20_000_000
+        assert all(t.dtype != "bfloat16" for t in resolved.tensors)
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_eager_kernel_is_right(slug: str) -> None:
+    problem, entry = _problem(slug), getattr(_module(ROOT / "reference" / slug / "eager.py"), slug)
+    for case in _cases(problem, "cpu"):
+        excess = _excess(problem, case, lambda resolved, t: entry(*(t[s.name] for s in resolved.tensors)))
+        assert excess <= 1, case.name
+
+
+@pytest.mark.parametrize("slug", CPP)
+def test_cpp_kernel_is_right(slug: str, tmp_path: Path) -> None:
+    library = tmp_path / "kernel.so"
+    source = ROOT / "reference" / slug / "cpp.cpp"
+    subprocess.run(["g++", "-shared", "-fPIC", "-O3", "-Wall", "-Werror", "-o", library, source], check=True)
+    problem, code = _problem(slug), ctypes.CDLL(str(library))
+
+    def run(resolved: ResolvedCase, tensors: dict[str, torch.Tensor]) -> None:
+        numbers = [v for name in problem.parameters if isinstance(v := resolved.params[name], int)]
+        pointers = [ctypes.c_void_p(tensors[s.name].data_ptr()) for s in resolved.tensors]
+        getattr(code, resolved.symbol)(*pointers, *map(ctypes.c_int64, numbers))
+
+    for case in _cases(problem, "cpu"):
+        assert _excess(problem, case, run) <= 1, case.name
+
+
+@pytest.mark.parametrize("slug", SLUGS)
+def test_triton_kernel_is_right_in_the_interpreter(slug: str) -> None:
+    environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, __file__, slug]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert [r["case"] for r in results] == [case.name for case in _cases(_problem(slug), "cpu")]
+    assert [r for r in results if r["excess"] > 1] == []
+
+
+_COMPILED = [
+    ("gelu", "gelu_kernel", {"x": "*fp32", "y": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
+    ("vector_add", "add_kernel", {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
+    ("softmax", "row_kernel", {"x": "*fp32", "y": "*fp32", "cols": "i32"}, {"BLOCK": 4096}),
+    ("softmax", "long_row_kernel", {"x": "*fp32", "y": "*fp32", "cols": "i32"}, {"BLOCK": 8192}),
+    *(
+        (
+            "matmul",
+            "tile_kernel",
+            {**dict.fromkeys("abc", f"*{kind}"), **dict.fromkeys("mnk", "i32")},
+            {"TILE_M": tile, "TILE_N": tile, "TILE_K": tile // 2, "GROUP": 8},
+        )
+        for kind, tile in (("fp32", 64), ("fp16", 128), ("bf16", 128))
+    ),
+]
+
+
+@pytest.mark.parametrize(("slug", "kernel", "arguments", "constants"), _COMPILED)
+def test_triton_kernel_compiles_for_sm_90(
+    slug: str, kernel: str, arguments: dict[str, str], constants: dict[str, int]
+) -> None:
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    function = getattr(_module(ROOT / "reference" / slug / "triton.py"), kernel)
+    signature = {**arguments, **dict.fromkeys(constants, "constexpr")}
+    compiled = triton.compile(ASTSource(function, signature, constants), target=GPUTarget("cuda", 90, 32))
+    assert f".entry {kernel}" in compiled.asm["ptx"]
+
+
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
+@pytest.mark.parametrize("slug", SLUGS)
+def test_cuda_kernel_compiles_for_sm_90_with_its_symbols(slug: str, tmp_path: Path) -> None:
+    library = tmp_path / "kernel.so"
+    source = ROOT / "reference" / slug / "cuda.cu"
+    command = ["nvcc", "-shared", "-Xcompiler", "-fPIC", "-arch=sm_90", "-O3", "-Werror", "all-warnings"]
+    subprocess.run([*command, "-o", library, source], check=True)
+    problem, code = _problem(slug), ctypes.CDLL(str(library))
+    for case in _cases(problem, "cuda"):
+        assert getattr(code, problem.resolve(case).symbol)
+
+
+def _grade_interpreted(slug: str) -> list[dict[str, Any]]:
+    problem, entry = _problem(slug), getattr(_module(ROOT / "reference" / slug / "triton.py"), slug)
+    results: list[dict[str, Any]] = []
+    for case in _cases(problem, "cpu"):
+        seconds = 0.0
+
+        def run(resolved: ResolvedCase, tensors: dict[str, torch.Tensor]) -> None:
+            nonlocal seconds
+            start = time.perf_counter()
+            entry(*(tensors[s.name] for s in resolved.tensors))
+            seconds = time.perf_counter() - start
+
+        results.append({"case": case.name, "excess": _excess(problem, case, run), "seconds": seconds})
+    return results
+
+
+if __name__ == "__main__":
+    print(json.dumps(_grade_interpreted(sys.argv[1])))

@@ -1,0 +1,55 @@
+"""Progress goes to the given stream: lines where it is a file, a live status where it is a terminal."""
+
+from __future__ import annotations
+
+import io
+from types import SimpleNamespace
+from typing import Any
+
+from harness.verdict import Stage
+from kernelmark.progress import Reporter, describe
+
+
+def step(stage: Stage, done: int = 0, total: int = 0, label: str = "") -> Any:
+    return SimpleNamespace(stage=stage, done=done, total=total, label=label)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_step_counts_from_one_and_never_past_the_total() -> None:
+    assert describe(step(Stage.BUILD)) == "build"
+    assert describe(step(Stage.TEST, 0, 12, "one row")) == "test 1/12 one row"
+    assert describe(step(Stage.TEST, 12, 12)) == "test 12/12"
+
+
+def test_a_file_gets_one_line_a_step_and_none_twice() -> None:
+    stream = io.StringIO()
+    with Reporter(stream) as reporter:
+        for each in (step(Stage.BUILD), step(Stage.TEST, 0, 2, "a"), step(Stage.TEST, 0, 2, "a"), step(Stage.TEST, 1, 2)):
+            reporter.report(each)
+    assert stream.getvalue() == "build\ntest 1/2 a\ntest 2/2\n"
+
+
+def test_labels_are_neither_control_sequences_nor_markup() -> None:
+    hostile = step(Stage.SEAL, 0, 1, "[red]x[/nope]\x1b[2J\u202e")
+    plain, terminal = io.StringIO(), Terminal()
+    for stream in (plain, terminal):
+        with Reporter(stream) as reporter:
+            reporter.report(hostile)
+    assert plain.getvalue() == "seal 1/1 [red]x[/nope]\\x1b[2J\\u202e\n"
+    assert "\x1b[2J" not in terminal.getvalue()
+
+
+def test_a_terminal_gets_its_cursor_back_also_after_a_failure() -> None:
+    stream = Terminal()
+    try:
+        with Reporter(stream) as reporter:
+            reporter.report(step(Stage.TIME, 0, 3, "[bold]4096"))
+            raise RuntimeError("the judge failed")
+    except RuntimeError:
+        pass
+    hide, show = "\x1b[?25l", "\x1b[?25h"
+    assert stream.getvalue().count(hide) == stream.getvalue().count(show)

@@ -1,0 +1,136 @@
+"""Settings: which source wins, what is refused, and where the message points."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.errors import SettingsError
+from kernelmark import settings as module
+from kernelmark.settings import KEYS, Settings, default_author
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.upper().startswith("KERNELMARK_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    return tmp_path
+
+
+def write(project: Path, text: str) -> Path:
+    file = project / "kernelmark.toml"
+    file.write_text(text)
+    return file
+
+
+def test_without_anything_the_defaults_hold_and_the_root_is_where_one_stands(project: Path) -> None:
+    found = Settings.load(project / "deep")
+    assert found.root == (project / "deep").resolve()
+    assert (found.device, found.sandbox, found.author, found.docker_binds) == ("auto", "auto", None, ())
+    assert found.locate("board") == found.root / "leaderboard/BOARD.md"
+
+
+def test_each_source_stands_above_the_next(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(project, 'author = "file"\ndevice = "cpu"\nsandbox = "bwrap"\n')
+    monkeypatch.setenv("KERNELMARK_AUTHOR", "environment")
+    monkeypatch.setenv("KERNELMARK_DEVICE", "cuda")
+    found = Settings.load(project, author="flag", device=None)
+    assert (found.author, found.device, found.sandbox) == ("flag", "cuda", "bwrap")
+
+
+def test_the_nearest_file_upward_is_the_root_of_relative_paths(project: Path) -> None:
+    write(project, 'results = "elsewhere"\nproblems = "/shared/problems"\n')
+    found = Settings.load(project / "deep" / "er")
+    assert found.root == project.resolve()
+    assert found.locate("results") == project.resolve() / "elsewhere"
+    assert found.locate("problems") == Path("/shared/problems")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("autor = 'x'", r"kernelmark\.toml: unknown key `autor`; did you mean `author`\?"),
+        ("root = '/'", r"kernelmark\.toml: unknown key `root`"),
+        ("device = 'tpu'", r"kernelmark\.toml: key `device`: 'tpu' does not fit; Input should be 'auto', 'cpu' or 'cuda'"),
+        ("docker_binds = ['usr']", r"key `docker_binds`: .*'usr' is not an absolute path"),
+        ("image = 3", r"key `image`: 3 does not fit"),
+        ("a b", r"kernelmark\.toml: cannot be read as TOML"),
+    ],
+)
+def test_a_bad_file_is_refused_where_it_is_wrong(project: Path, text: str, expected: str) -> None:
+    write(project, text)
+    with pytest.raises(SettingsError, match=expected) as raised:
+        Settings.load(project / "deep")
+    assert raised.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("KERNELMARK_DEVCE", "cpu", r"environment: unknown variable `KERNELMARK_DEVCE`; did you mean `KERNELMARK_DEVICE`"),
+        ("kernelmark_device", "cpu", r"unknown variable `kernelmark_device`; did you mean `KERNELMARK_DEVICE`"),
+        ("KERNELMARK_ROOT", "/", r"unknown variable `KERNELMARK_ROOT`"),
+        ("KERNELMARK_SANDBOX", "jail", r"KERNELMARK_SANDBOX: 'jail' does not fit"),
+    ],
+)
+def test_a_bad_variable_is_refused_by_name(
+    project: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, expected: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SettingsError, match=expected):
+        Settings.load(project)
+
+
+def test_a_bad_flag_is_blamed_on_the_flag_although_the_file_is_bad_too(project: Path) -> None:
+    write(project, "device = 'tpu'")
+    with pytest.raises(SettingsError, match=r"^--device: 'gpu' does not fit"):
+        Settings.load(project, device="gpu")
+
+
+def test_debug_is_known_an_empty_variable_counts_as_unset_and_binds_take_colons(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_DEBUG", "1")
+    monkeypatch.setenv("KERNELMARK_DEVICE", "")
+    monkeypatch.setenv("KERNELMARK_DOCKER_BINDS", "/usr:/opt/cuda")
+    found = Settings.load(project)
+    assert found.device == "auto"
+    assert found.docker_binds == (Path("/usr"), Path("/opt/cuda"))
+
+
+@pytest.mark.parametrize(
+    ("git", "login", "author"),
+    [
+        ("Ada Lovelace", "root", "Ada-Lovelace"),
+        ("Émile Borel <e@b>", "root", "Emile-Borel-e-b"),
+        ("../../etc", "root", "etc"),
+        ("李", "li", "li"),
+        ("", "", "anonymous"),
+        ("x" * 99, "root", "x" * 64),
+    ],
+)
+def test_the_default_author_can_stand_in_a_path(
+    monkeypatch: pytest.MonkeyPatch, git: str, login: str, author: str
+) -> None:
+    monkeypatch.setattr(module, "_git_user", lambda: git)
+    monkeypatch.setattr(module, "_login", lambda: login)
+    assert default_author() == author
+
+
+def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -> None:
+    text = (ROOT / "kernelmark.toml").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^# (\w+) = ", text, flags=re.M)) == KEYS
+    write(tmp_path, re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M))
+    shipped = Settings.load(tmp_path).model_dump(exclude={"root", "author"})
+    assert shipped == Settings.load(tmp_path.parent).model_dump(exclude={"root", "author"})

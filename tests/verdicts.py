@@ -1,0 +1,199 @@
+"""Verdicts that no judge gave, for tests of whatever reads them; realistic in shape and size, the same every time."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import count
+
+from harness.verdict import (
+    BenchmarkResult,
+    Budget,
+    CaseResult,
+    ClaimedLatency,
+    DeviceKind,
+    Environment,
+    Interval,
+    Outcome,
+    OutputCheck,
+    ProblemId,
+    SandboxName,
+    SealedRound,
+    Stage,
+    SubmissionId,
+    Verdict,
+)
+
+_serial = count(1)
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def interval(median_ns: int, low_ns: int | None = None, high_ns: int | None = None) -> Interval:
+    """A median with its interval; ±0.5 % unless told."""
+    low_ns = median_ns - median_ns // 200 if low_ns is None else low_ns
+    high_ns = median_ns + median_ns // 200 if high_ns is None else high_ns
+    return Interval(median_ns=median_ns, low_ns=low_ns, high_ns=high_ns, confidence=0.95)
+
+
+def environment(
+    *,
+    device_kind: DeviceKind = "cuda",
+    device_name: str = "NVIDIA H200",
+    sandbox: SandboxName = "docker",
+    interpreted: bool = False,
+) -> Environment:
+    return Environment(
+        device_kind=device_kind,
+        device_name=device_name,
+        device_uuid_sha256=sha256(device_name),
+        driver="580.65",
+        cuda="13.0",
+        power_limit_mw=700_000,
+        sandbox=sandbox,
+        image_digest="sha256:" + sha256("image") if sandbox == "docker" else None,
+        interpreted=interpreted,
+        python="3.12.3",
+        torch="2.11.0",
+        triton="3.6.0",
+    )
+
+
+def accepted(
+    *,
+    author: str = "ada",
+    score_ns: int = 57_300,
+    low_ns: int | None = None,
+    high_ns: int | None = None,
+    problem: str = "softmax",
+    problem_version: str = "1",
+    name: str = "kernel.py",
+    source: str | None = None,
+    protocol: int = 1,
+    run: str | None = None,
+    created_at: datetime = EPOCH,
+    modes: Sequence[str] = ("graphs", "graphs", "graphs", "graphs"),
+    log: str = "",
+    device_kind: DeviceKind = "cuda",
+    device_name: str = "NVIDIA H200",
+    sandbox: SandboxName = "docker",
+    interpreted: bool = False,
+) -> Verdict:
+    """An accepted verdict, about 7 KB of JSON, a benchmark case for each of `modes`; each call makes a run of its own."""
+    score = interval(score_ns, low_ns, high_ns)
+    return Verdict(
+        outcome=Outcome.ACCEPTED,
+        stage=Stage.SEAL,
+        message="",
+        problem=_problem(problem, problem_version),
+        submission=_submission(author, name, source),
+        environment=environment(
+            device_kind=device_kind, device_name=device_name, sandbox=sandbox, interpreted=interpreted
+        ),
+        protocol=protocol,
+        seeds=tuple(range(9_000_000_000, 9_000_000_008)),
+        tests=tuple(_passed(index) for index in range(4)),
+        log=log,
+        run=run or _next_run(),
+        created_at=created_at,
+        duration_ns=5_800_000_000,
+        benchmarks=tuple(_benchmark(index, mode, score) for index, mode in enumerate(modes)),
+        score=score,
+    )
+
+
+def failed(
+    outcome: Outcome = Outcome.WRONG_ANSWER,
+    *,
+    author: str = "ada",
+    message: str = "it is not right",
+    problem: str = "softmax",
+    problem_version: str = "1",
+    name: str = "kernel.py",
+    run: str | None = None,
+    created_at: datetime = EPOCH,
+    sandbox: SandboxName = "docker",
+) -> Verdict:
+    """A verdict with no score; a wrong answer has one failed test, the others ended as their outcome says."""
+    stages = {Outcome.COMPILE_ERROR: Stage.BUILD, Outcome.REJECTED: Stage.SEAL}
+    wrong = CaseResult(name="wide", params={"rows": 4, "cols": 4096}, outcome=Outcome.WRONG_ANSWER, message=message)
+    tests = (_passed(0), wrong) if outcome is Outcome.WRONG_ANSWER else (_passed(0),)
+    return Verdict(
+        outcome=outcome,
+        stage=stages.get(outcome, Stage.TEST),
+        message=message,
+        problem=_problem(problem, problem_version),
+        submission=_submission(author, name, None),
+        environment=environment(sandbox=sandbox),
+        protocol=1,
+        tests=() if outcome is Outcome.COMPILE_ERROR else tests,
+        run=run or _next_run(),
+        created_at=created_at,
+        duration_ns=1_200_000_000,
+    )
+
+
+def _next_run() -> str:
+    return f"{next(_serial):016x}"
+
+
+def _problem(slug: str, version: str) -> ProblemId:
+    return ProblemId(slug=slug, sha256=sha256(f"{slug} {version}"))
+
+
+def _submission(author: str, name: str, source: str | None) -> SubmissionId:
+    text = f"# {author}" if source is None else source
+    return SubmissionId(sha256=sha256(text), name=name, author=author, language="py", size_bytes=len(text.encode()))
+
+
+def _passed(index: int) -> CaseResult:
+    budget = Budget(error=2.1e-7, allowed=4.8e-7, reference_error=1.2e-7, factor=4.0, floor=4.8e-7)
+    return CaseResult(
+        name=f"case {index}",
+        params={"rows": 16 << index, "cols": 1000 + index},
+        outcome=Outcome.ACCEPTED,
+        outputs=(OutputCheck(output="y", correct=True, max_error=budget, rms_error=budget),),
+    )
+
+
+def _benchmark(index: int, mode: str, score: Interval) -> BenchmarkResult:
+    calls, overhead_ns, median_ns = 400, 600_000, score.median_ns
+    samples = tuple(median_ns + step * (median_ns // 2000) for step in range(-10, 30))
+    rounds = tuple(
+        SealedRound(
+            calls=calls,
+            sets=512,
+            seed=4_000_000_000 + 100 * index + step,
+            wall_ns=overhead_ns + calls * median_ns + step * 1000,
+            claimed_ns=calls * median_ns + step * 900,
+        )
+        for step in range(8)
+    )
+    return BenchmarkResult.model_validate(
+        {
+            "name": f"{2048 << index} square",
+            "params": {"rows": 2048 << index, "cols": 2048 << index},
+            "mode": mode,
+            "claimed_latency": ClaimedLatency(
+                claimed_p10_ns=samples[4],
+                claimed_median_ns=samples[20],
+                claimed_p90_ns=samples[36],
+                claimed_samples_ns=samples,
+            ),
+            "rounds": rounds,
+            "null_walls_ns": tuple(overhead_ns + step * 1000 for step in range(-4, 5)),
+            "overhead_ns": overhead_ns,
+            "noise_ns": 7_200,
+            "sealed_ns": median_ns,
+            "claimed_ns": median_ns,
+            "tolerance_ns": max(1, median_ns // 50),
+            "score": score,
+            "stop_reason": "converged",
+            "minimum_bytes": 134_217_728,
+            "minimum_flops": 83_886_080,
+        }
+    )
