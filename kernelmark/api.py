@@ -23,7 +23,7 @@ from kernelmark.settings import DeviceChoice, SandboxChoice, Settings
 
 if TYPE_CHECKING:
     from harness.judge import Progress
-    from harness.problem import Case, Problem
+    from harness.problem import Problem
     from harness.sandbox import Provider
     from leaderboard.ranking import Table
 
@@ -117,7 +117,7 @@ class Job:
         Raises:
             HarnessError: we failed twice, the second time in a fresh sandbox.
         """
-        provider, device = self._place(self.problem.tests)
+        provider, device = self._place()
         from harness.judge import check
 
         return self._twice(partial(check, provider=provider, device=device), on_progress)
@@ -128,7 +128,7 @@ class Job:
         Raises:
             HarnessError: we failed twice, the second time in fresh sandboxes.
         """
-        provider, device = self._place(self.problem.tests, self.problem.benchmarks)
+        provider, device = self._place()
         from harness.judge import grade
 
         return self._twice(partial(grade, provider=provider, device=device), on_progress)
@@ -151,15 +151,11 @@ class Job:
         """
         return record(self.settings, self.submission, verdict)
 
-    def _place(self, *needed: tuple[Case, ...]) -> tuple[Provider, DeviceKind]:
+    def _place(self) -> tuple[Provider, DeviceKind]:
         """Where to grade; refused where the problem has nothing to ask on the device."""
         device = choose_device(self.settings.device, self.submission.language)
-        for cases in needed:
-            if not any(device in case.devices for case in cases):
-                kind = "test" if cases is self.problem.tests else "benchmark"
-                raise UsageError(
-                    f"problem {self.problem.slug}", f"has no {kind} for {device}", "choose another --device"
-                )
+        if not any(device in case.devices for case in self.problem.tests):
+            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
         return choose_provider(self.settings), device
 
     def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:

@@ -173,7 +173,10 @@ def problems_show(problem: str, form: str) -> None:
     from kernelmark.project import find_problem
 
     found = find_problem(_settings(), problem)
-    _print([found.model_dump_json(exclude_none=True)] if form == "json" else show.problem(found))
+    if form == "json":
+        _print_json(show.problem_document(found))
+    else:
+        _print(show.problem(found))
 
 
 @problems.command("schema")

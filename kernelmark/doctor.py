@@ -149,9 +149,7 @@ def cuda(probe: dict[str, Any]) -> Iterator[Finding]:
         why = probe.get("device_error") or (
             "torch sees no CUDA device" if probe.get("cuda") else "this torch build has no CUDA"
         )
-        yield Finding(
-            "warn", "CUDA device", why, "kernels run on the CPU, Triton in its interpreter: no speed is measured"
-        )
+        yield Finding("warn", "CUDA device", why, "on a CPU Triton runs in its interpreter, which measures no speed")
         return
     yield Finding("ok", "CUDA device", ", ".join(devices))
     bindings = probe["cuda.bindings.driver"]

@@ -9,14 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kernelmark.text import INDENT, block, columns, visible
 from leaderboard.units import duration, interval
 
 if TYPE_CHECKING:
     from harness.problem import Problem
-    from harness.verdict import BenchmarkResult, Budget, CaseResult, Check, Environment, Interval, Mismatch, Verdict
+    from harness.verdict import (
+        BenchmarkResult,
+        Budget,
+        CaseResult,
+        Check,
+        Environment,
+        Interval,
+        Mismatch,
+        OutputCheck,
+        Verdict,
+    )
     from leaderboard.ranking import Table
 
 NOT_ISOLATED = (
@@ -89,9 +99,9 @@ def run(result: Verdict) -> Iterator[str]:
         yield ""
         yield f"{INDENT}test {_case(case)}"
         for output in case.outputs:
-            yield from _budgets(output.output, output.max_error, output.rms_error, "")
+            yield from _budgets(output, f" in {output.mismatch.dtype}" if output.mismatch else "")
             if output.mismatch is not None:
-                yield from _mismatch(output.mismatch, "")
+                yield from _mismatch(output.mismatch)
     if result.score is not None:
         yield ""
         yield from _times(result.benchmarks, result.score)
@@ -129,8 +139,18 @@ def problem(found: Problem) -> Iterator[str]:
         yield f"{INDENT}deadline    {found.deadline.isoformat()}"
     for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
         for case in cases:
-            shown = "hidden" if case.hidden else _params(case.params)
-            yield f"{INDENT}{kind:<10}  {case.name}: {shown} ({', '.join(case.devices)})"
+            if not case.hidden:
+                yield f"{INDENT}{kind:<10}  {case.name}: {_params(case.params)} ({', '.join(case.devices)})"
+    hidden = sum(case.hidden for case in found.tests)
+    if hidden:
+        yield f"{INDENT}test        and {hidden} hidden one{'s' if hidden > 1 else ''}"
+
+
+def problem_document(found: Problem) -> dict[str, Any]:
+    """The same for programs: `problem.toml` as it was understood, with the hidden cases counted and left out."""
+    shown = [case for case in found.tests if not case.hidden]
+    document = found.model_copy(update={"tests": tuple(shown)}).model_dump(mode="json", exclude_none=True)
+    return {**document, "hidden_tests": len(found.tests) - len(shown)}
 
 
 def _outcome(result: Check) -> Iterator[str]:
@@ -140,8 +160,9 @@ def _outcome(result: Check) -> Iterator[str]:
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {len(result.tests)} right"
     for case in failed:
         yield f"{INDENT}failed      {_case(case)}"
-    for mismatch, case_name in _first_mismatch(failed):
-        yield from _mismatch(mismatch, case_name)
+    for output, mismatch, case_name in _mismatches(failed)[:1]:  # one table is read, twelve are not
+        yield from _mismatch(mismatch, f" in {case_name}")
+        yield from _budgets(output, f" in {mismatch.dtype}")
     yield from _traceback_and_log(result)
 
 
@@ -194,18 +215,15 @@ def _case(case: CaseResult) -> str:
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
     params = f" ({_params(case.params)})" if case.params else ""
     outcome = case.outcome.value.replace("_", " ")
-    return f"{name}{params}: {outcome}" + (f": {visible(case.message)}" if case.message else "")
+    return f"{name}{params}: {outcome}" + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
 
 
-def _first_mismatch(failed: Iterable[CaseResult]) -> list[tuple[Mismatch, str]]:
-    """The first wrong output of the first case that shows one: one table is read, twelve are not."""
-    shown = ((o.mismatch, case.name) for case in failed for o in case.outputs if o.mismatch is not None)
-    return list(shown)[:1]
+def _mismatches(failed: Iterable[CaseResult]) -> list[tuple[OutputCheck, Mismatch, str]]:
+    return [(o, o.mismatch, visible(case.name)) for case in failed for o in case.outputs if o.mismatch is not None]
 
 
-def _mismatch(mismatch: Mismatch, case_name: str) -> Iterator[str]:
+def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
     shape = ", ".join(map(str, mismatch.shape))
-    where = f" in {visible(case_name)}" if case_name else ""
     worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
     yield (
         f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: "
@@ -226,22 +244,22 @@ def _mismatch(mismatch: Mismatch, case_name: str) -> Iterator[str]:
         yield f"{INDENT * 2}hint: {visible(hint)}"
 
 
-def _budgets(output: str, largest: Budget | None, rms: Budget | None, dtype: str) -> Iterator[str]:
-    for label, budget in (("largest error", largest), ("RMS error", rms)):
+def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
+    for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
         if budget is not None:
-            yield f"{INDENT * 2}{visible(output)} {label}: {budget_text(budget, dtype)}"
+            yield f"{INDENT * 2}{visible(output.output)}, {label}: {budget_text(budget, in_dtype)}"
 
 
-def budget_text(budget: Budget, dtype: str = "") -> str:
+def budget_text(budget: Budget, in_dtype: str = "") -> str:
     """`your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)`."""
-    own = f"{budget.factor:g} × the reference's own" + (f" in {dtype}" if dtype else "")
+    own = f"{budget.factor:g} × the reference's own{visible(in_dtype)}"
     floored = budget.factor * budget.reference_error < budget.floor
-    why = f"the floor, a few ulps of the dtype; {own} is less" if floored else own
+    why = f"the floor; {own} is less" if floored else own
     return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
 
 
 def _times(benchmarks: Sequence[BenchmarkResult], score: Interval) -> Iterator[str]:
-    rows = [("case", "time", f"{100 * score.confidence:g} % interval", "one cold call, claimed: p10, median, p90")]
+    rows = [("case", "time", f"{100 * score.confidence:.3g} % interval", "one cold call, claimed: p10, median, p90")]
     for b in benchmarks:
         c = b.claimed_latency
         cold = ", ".join(duration(ns) for ns in (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns))

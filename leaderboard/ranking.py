@@ -121,19 +121,30 @@ def _accepted(entries: Iterable[Entry]) -> Iterator[_Scored]:
     for entry in entries:
         if entry.kind != VERDICT:
             continue
-        try:
-            verdict = _RANKED.validate_json(_without_bulk(entry.document))
-        except ValidationError as error:
-            raise unreadable(entry, error) from error
+        verdict = _read(entry)
         if verdict.outcome is Outcome.ACCEPTED and verdict.score is not None:
             yield verdict, verdict.score, entry
 
 
-def _without_bulk(document: bytes) -> bytes:
-    """The document less its tests, log and benchmarks: nine tenths of its bytes, none of which decides a place.
+def _read(entry: Entry) -> _Ranked:
+    """Parse what decides a place: first without the bulk, and whole when something turns out to be missing."""
+    try:
+        verdict = _RANKED.validate_json(_without_bulk(entry.document))
+        if verdict.outcome is not Outcome.ACCEPTED or verdict.score is not None:
+            return verdict
+    except ValidationError:
+        pass
+    try:
+        return _RANKED.validate_json(entry.document)
+    except ValidationError as error:
+        raise unreadable(entry, error) from error
 
-    Inside a JSON string a quote has a backslash before it, so these bytes stand only where the keys do. A document
-    with its keys in another order is returned as it is: that costs time and changes nothing.
+
+def _without_bulk(document: bytes) -> bytes:
+    """The document less its tests, log and benchmarks: most of its bytes, none of which decides a place.
+
+    Inside a JSON string a quote has a backslash before it, so these bytes stand only where the keys do. In a document
+    with its keys in another order too much is cut: then a needed key is missing, or it is no JSON any more.
     """
     for first, last in _BULK:
         start, end = document.find(first), document.rfind(last)

@@ -11,8 +11,9 @@ import os
 import pytest
 
 from harness import sandbox
+from harness.verdict import SandboxName
 
-_MARKED: tuple[sandbox.SandboxName, ...] = ("docker", "bwrap")
+_MARKED: tuple[SandboxName, ...] = ("docker", "bwrap")
 _reasons: dict[str, str | None] = {}
 
 

@@ -83,7 +83,7 @@ def accepted(
     sandbox: SandboxName = "docker",
     interpreted: bool = False,
 ) -> Verdict:
-    """An accepted verdict, about 7 KB of JSON, a benchmark case for each of `modes`; each call makes a run of its own."""
+    """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run."""
     score = interval(score_ns, low_ns, high_ns)
     return Verdict(
         outcome=Outcome.ACCEPTED,

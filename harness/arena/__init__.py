@@ -33,11 +33,12 @@ class Arena(Protocol):
 
 
 class Window(Protocol):
-    """The runner's side: reserved addresses. `map` replaces what was mapped there before."""
+    """The runner's side: reserved addresses, with an arena behind them between `map` and `unmap`."""
 
     address: int
 
     def map(self, descriptor: int) -> None: ...
+    def unmap(self) -> None: ...
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor: ...
     def close(self) -> None: ...
 

@@ -17,6 +17,9 @@ import torch
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module of Python 3.11
 _MAP_NORESERVE = 0x4000
 _MAP_FIXED = 0x10
+_MAP_POPULATE = 0x8000
+_PROT_NONE = 0
+_RESERVED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
 _PAGE = mmap.PAGESIZE
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -61,18 +64,19 @@ class MemfdArena:
 
 
 class MemfdWindow:
-    """A reserved range; every `map` lays another memfd over it with MAP_FIXED."""
+    """A reserved range; every `map` lays a memfd over it with MAP_FIXED."""
 
     def __init__(self, nbytes: int, *, writable: bool) -> None:
         self.nbytes = _pages(nbytes)
         self._protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-        self.address = _mmap(
-            None, self.nbytes, 0,  # PROT_NONE
-            mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE, -1,
-        )  # fmt: skip
+        self.address = _mmap(None, self.nbytes, _PROT_NONE, _RESERVED, -1)
 
     def map(self, descriptor: int) -> None:
-        _mmap(self.address, self.nbytes, self._protection, mmap.MAP_SHARED | _MAP_FIXED, descriptor)
+        # Populated at once: a null round then pays for the pages as a real one does, and no call pays for any.
+        _mmap(self.address, self.nbytes, self._protection, mmap.MAP_SHARED | _MAP_FIXED | _MAP_POPULATE, descriptor)
+
+    def unmap(self) -> None:
+        _mmap(self.address, self.nbytes, _PROT_NONE, _RESERVED | _MAP_FIXED, -1)
 
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
         kind = getattr(torch, dtype)

@@ -98,7 +98,7 @@ class VmmArena:
 
 
 class VmmWindow:
-    """A reserved range of device addresses; every `map` replaces the allocation behind it."""
+    """A reserved range of device addresses; an allocation is behind it between `map` and `unmap`."""
 
     def __init__(self, nbytes: int, *, writable: bool) -> None:
         self.nbytes = _granules(nbytes)
@@ -108,7 +108,7 @@ class VmmWindow:
 
     def map(self, descriptor: int) -> None:
         handle = check(driver.cuMemImportFromShareableHandle(descriptor, _POSIX))
-        self._unmap()
+        self.unmap()
         _map(self.address, self.nbytes, handle, self._access)
         self._mapped = True
         check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is not needed any more
@@ -120,13 +120,13 @@ class VmmWindow:
             nbytes *= extent
         return _view(self.address + offset, nbytes).view(kind).view(shape)
 
-    def _unmap(self) -> None:
+    def unmap(self) -> None:
         if self._mapped:
             check(driver.cuMemUnmap(self.address, self.nbytes))
             self._mapped = False
 
     def close(self) -> None:
         if self.address:
-            self._unmap()
+            self.unmap()
             check(driver.cuMemAddressFree(self.address, self.nbytes))
             self.address = 0

@@ -34,7 +34,9 @@ class Trespass:
 class Batch:
     """Arenas for `sets` calls of a case. Use: `snapshot` after the runner's answer, then `close_arenas`, then judge."""
 
-    def __init__(self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> None:
+    def __init__(
+        self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True, filled: bool = True
+    ) -> None:
         self._layout, self._device, self.sets = layout, device, sets
         self.seed = secrets.randbits(63)
         self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
@@ -43,10 +45,8 @@ class Batch:
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=device)
         self._poison = pattern.repeat(layout.output_stride // 16)
         self._outputs.bytes[: self._snapshot.numel()].view(sets, -1).copy_(self._poison)
-        for k, tensors in enumerate(self._generate(1)):
-            for slot, tensor in zip(layout.slots, tensors, strict=True):
-                if tensor is not None:
-                    self._shared(slot, k).copy_(tensor[0])
+        if filled:
+            self._fill()
         self._synchronize()
         self._snapshot.zero_()  # touched now, so that the copy inside the timed round meets no page fault
 
@@ -119,10 +119,17 @@ class Batch:
         self._inputs.close()
         self._outputs.close()
 
-    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """Make the initial tensors from the seed again, `chunk` sets at a time: `[c, *shape]`, None for outputs.
+    def _fill(self) -> None:
+        generator = torch.Generator(self._device).manual_seed(self.seed)
+        for k in range(self.sets):
+            for slot in self._layout.slots:
+                if slot.tensor.role != "output":
+                    fill(self._shared(slot, k), slot.tensor.fill, generator)
 
-        Set by set and tensor by tensor, whatever the chunk, so that the same seed always gives the same bytes.
+    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Make what `_fill` made once more, in private, `chunk` sets at a time: `[c, *shape]`, None for outputs.
+
+        Set by set and tensor by tensor, so that the same seed gives the same bytes.
         """
         generator = torch.Generator(self._device).manual_seed(self.seed)
         for first in range(0, self.sets, chunk):

@@ -56,20 +56,28 @@ class Sealing:
         """
         sets = sets_for(self._layout, latency.claimed_median_ns, self._plan)
         captured = self._capture(sets)
-        walls, started = _Walls(), time.perf_counter_ns()
-        converged = False
-        self._round(sets, [], walls)  # the first of each kind meets cold paths in both processes
-        self._round(sets, self._draw(sets), walls)
-        walls = _Walls()
-        while not converged and len(walls.rounds) < self._plan.rounds_max:
-            order = self._draw(sets)
-            for drawn in ([], order) if len(walls.rounds) % 2 else (order, []):
-                self._round(sets, drawn, walls)
-            enough = len(walls.rounds) >= self._plan.rounds_min
-            converged = enough and self._half_width(walls) <= _NARROW
-            if enough and time.perf_counter_ns() - started > self._plan.rounds_budget_ns:
-                break
+        # Null rounds read no inputs, so one batch without any serves them all.
+        null = Batch(self._layout, self._device, sets, filled=False)
+        try:
+            walls, converged = self._measure(sets, null)
+        finally:
+            null.close_arenas()
         return self._result(latency, captured, walls, converged)
+
+    def _measure(self, sets: int, null: Batch) -> tuple[_Walls, bool]:
+        """Alternate real and null rounds until the interval is narrow (true) or the budget ends (false)."""
+        self._null_round(null)  # the first of each kind meets cold paths in both processes
+        self._real_round(sets, 0)
+        walls, started = _Walls(), time.perf_counter_ns()
+        while len(walls.rounds) < self._plan.rounds_max:
+            walls.null_ns.append(self._null_round(null))
+            walls.rounds.append(self._real_round(sets, len(walls.rounds) + 1))
+            if len(walls.rounds) >= self._plan.rounds_min:
+                if self._half_width(walls) <= _NARROW:
+                    return walls, True
+                if time.perf_counter_ns() - started > self._plan.rounds_budget_ns:
+                    break
+        return walls, False
 
     def _ask(self, command: wire.Command, expect: type[R], descriptors: list[int] | None = None) -> R:
         seconds = max(0.0, self._deadline - time.monotonic())
@@ -92,23 +100,31 @@ class Sealing:
         left_out = max(1, sets // 16) if sets > 1 else 0
         return self._random.sample(range(sets), sets - left_out)
 
-    def _round(self, sets: int, order: list[int], walls: _Walls) -> None:
+    def _real_round(self, sets: int, number: int) -> SealedRound:
+        order = self._draw(sets)
         batch = Batch(self._layout, self._device, sets)
         try:
-            self._ask(wire.Assemble(order=tuple(order)), wire.Done)
-            start = time.perf_counter_ns()
-            timed = self._ask(wire.Round(), wire.Timed, list(batch.descriptors))
-            batch.snapshot()
-            wall_ns = time.perf_counter_ns() - start
+            wall_ns, claimed_ns = self._round(batch, order)
         finally:
             batch.close_arenas()
-        self._check(batch, order, len(walls.rounds))
-        if order:
-            walls.rounds.append(
-                SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
+        self._check(batch, order, number)
+        return SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=claimed_ns)
+
+    def _null_round(self, null: Batch) -> int:
+        wall_ns, _ = self._round(null, [])
+        if null.trespass([]):
+            raise SubmissionFault(
+                Outcome.REJECTED, f"benchmark {self._case.name}: wrote to memory when nothing was called"
             )
-        else:
-            walls.null_ns.append(wall_ns)
+        return wall_ns
+
+    def _round(self, batch: Batch, order: list[int]) -> tuple[int, int]:
+        """One round by both clocks, in ns: the judge's, and the runner's claim."""
+        self._ask(wire.Assemble(order=tuple(order)), wire.Done)
+        start = time.perf_counter_ns()
+        timed = self._ask(wire.Round(), wire.Timed, list(batch.descriptors))
+        batch.snapshot()
+        return time.perf_counter_ns() - start, timed.claimed_ns
 
     def _check(self, batch: Batch, order: list[int], number: int) -> None:
         where = f"benchmark {self._case.name}, sealed round {number + 1}"

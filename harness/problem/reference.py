@@ -21,7 +21,7 @@ import torch
 from harness.errors import DeviceError, ProblemError
 from harness.problem.dtypes import DTYPES
 from harness.problem.load import fingerprint
-from harness.problem.spec import Problem, ResolvedCase, TensorSpec
+from harness.problem.spec import Problem, ResolvedCase, ResolvedTensor, TensorSpec
 
 Value = torch.Tensor | list[torch.Tensor]
 
@@ -59,14 +59,13 @@ class Reference:
         return self._compare is not None
 
     def __call__(
-        self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase | None = None
+        self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase
     ) -> dict[str, Value]:
         """Compute the outputs, and the final values of the inouts, by name.
 
         `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64; they are left
-        as they are. Floats come back as float64 where the inputs are, otherwise in the dtype that `reference` gave
-        them. With `case`, shapes and list lengths are checked as well, and the floats of a run in the case's own
-        dtypes are cast to the output's dtype.
+        as they are. Floats come back as float64 where the inputs are, otherwise rounded to the output's own dtype;
+        integers in their own dtype always. May be called under `torch.vmap`, where a changed input goes unnoticed.
 
         Raises:
             ProblemError: `reference` fails, changes an input, or returns what does not fit problem.toml.
@@ -137,34 +136,30 @@ class Reference:
             named[spec.name] = members
         return named
 
-    def _checked(self, name: str, value: Value, double: bool, case: ResolvedCase | None) -> Value:
-        spec = next(spec for spec in self._problem.tensors if spec.name == name)
+    def _checked(self, name: str, value: Value, double: bool, case: ResolvedCase) -> Value:
+        """Check shapes and dtypes of one output against the case."""
         members = value if isinstance(value, list) else [value]
-        wanted = [t for t in case.tensors if name in (t.name, t.list_name)] if case else None
-        if wanted is not None and len(members) != len(wanted):
+        wanted = [t for t in case.tensors if name in (t.name, t.list_name)]
+        if len(members) != len(wanted):
             self._fail(f"returned {len(members)} tensors for the list `{name}`", f"return {len(wanted)}")
-        checked = []
-        for number, tensor in enumerate(members):
-            label = f"{name}[{number}]" if isinstance(value, list) else name
-            if wanted is not None and tuple(tensor.shape) != wanted[number].shape:
-                remedy = f"problem.toml says {list(wanted[number].shape)}"
-                self._fail(f"returned `{label}` with the shape {list(tensor.shape)}", remedy)
-            dtype = wanted[number].dtype if wanted is not None else spec.dtype
-            checked.append(self._in_dtype(tensor, label, dtype, double, cast=wanted is not None))
+        checked = [self._fitting(tensor, spec, double) for tensor, spec in zip(members, wanted, strict=True)]
         return checked if isinstance(value, list) else checked[0]
 
-    def _in_dtype(self, tensor: torch.Tensor, label: str, dtype: str, double: bool, cast: bool) -> torch.Tensor:
-        """Check the family of a result; integers must have their own dtype exactly."""
+    def _fitting(self, tensor: torch.Tensor, spec: ResolvedTensor, double: bool) -> torch.Tensor:
+        if tuple(tensor.shape) != spec.shape:
+            self._fail(
+                f"returned `{spec.name}` with the shape {list(tensor.shape)}", f"problem.toml says {list(spec.shape)}"
+            )
         found = str(tensor.dtype).removeprefix("torch.")
-        # Which dtype a parameter chooses is known with the case only.
-        family = DTYPES[dtype].family if dtype in DTYPES else None
-        if family is not None and family != "float" and found != dtype:
-            self._fail(f"returned `{label}` as {found}", f"problem.toml says {dtype}: cast the result")
-        if family == "float" and not tensor.dtype.is_floating_point:
-            self._fail(f"returned `{label}` as {found}", f"problem.toml says {dtype}")
-        if family == "float" and double and found != "float64":
-            self._fail(f"returned `{label}` as {found} for float64 inputs", "compute in the dtype of the inputs")
-        return tensor.to(getattr(torch, dtype)) if family == "float" and cast and not double else tensor
+        if DTYPES[spec.dtype].family != "float":
+            if found != spec.dtype:
+                self._fail(f"returned `{spec.name}` as {found}", f"problem.toml says {spec.dtype}: cast the result")
+            return tensor
+        if not tensor.dtype.is_floating_point:
+            self._fail(f"returned `{spec.name}` as {found}", f"problem.toml says {spec.dtype}")
+        if double and found != "float64":
+            self._fail(f"returned `{spec.name}` as {found} for float64 inputs", "compute in the dtype of the inputs")
+        return tensor if double else tensor.to(getattr(torch, spec.dtype))
 
     def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:
         """Raise at the line of the function's `def`."""

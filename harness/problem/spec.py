@@ -79,6 +79,12 @@ def _case_name(text: str) -> str:
     return text
 
 
+def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
+    if len(set(devices)) != len(devices):
+        raise ValueError("a device is named twice")
+    return devices
+
+
 def _not_text(value: object) -> object:
     if isinstance(value, str):
         raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
@@ -171,7 +177,9 @@ class Case(Spec):
 
     name: CaseName = Field(description="unique within the problem")
     params: dict[str, Whole | str] = Field(description="a value for every parameter: a whole number, or a dtype")
-    devices: tuple[DeviceKind, ...] = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
+    devices: Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)] = Field(
+        default=("cpu", "cuda"), min_length=1, description="where the case runs"
+    )
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
 

@@ -70,7 +70,7 @@ class Sandbox(Protocol):
         """
 
     def startup_log(self) -> str:
-        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; also after `close`."""
+        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; ask before `close`."""
 
 
 class Provider(Protocol):

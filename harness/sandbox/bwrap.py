@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from harness.errors import SandboxError
-from harness.sandbox import Breach, Exit, Launch, gpu, inside
+from harness.sandbox import Breach, Exit, Launch, gpu, inside, seccomp
 from harness.sandbox import tree as process_tree
 from harness.sandbox.cgroup import MemoryGroup
 from harness.sandbox.limits import over
@@ -56,7 +56,7 @@ class Bwrap:
         for tool, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux"), ("prlimit", "util-linux")):
             if shutil.which(tool) is None:
                 return f"the program {tool!r} is not installed; run `apt-get install {package}`"
-        probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "true"]
+        probe = ["bwrap", *_namespaces(os.geteuid() == 0), "--ro-bind", "/", "/", "--proc", "/proc", "true"]
         try:
             ran = subprocess.run(probe, capture_output=True, text=True, timeout=10)
         except subprocess.TimeoutExpired:
@@ -104,6 +104,10 @@ class BwrapSandbox:
         # The shell enters the control group and becomes bubblewrap: no moment in which a child is outside.
         enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._group.entrance)] if self._group else []
         bwrap = ["bwrap", "--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd"]
+        passed = [tell, users]
+        if (calls := seccomp.filter_file()) is not None:
+            passed.append(calls)
+            bwrap += ["--seccomp", str(calls)]
         try:
             with self._log.writer() as output:
                 self._process = subprocess.Popen(
@@ -111,10 +115,9 @@ class BwrapSandbox:
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
-                    pass_fds=(tell, users),
+                    pass_fds=passed,
                 )
-            os.close(tell)
-            tell = -1
+            os.close(passed.pop(0))  # the pipe ends with the sandbox's copy
             with open(told, encoding="utf-8", closefd=False) as file:
                 said = file.read()
             self._init_pid = int(json.loads(said)["child-pid"])
@@ -122,7 +125,7 @@ class BwrapSandbox:
         except (OSError, ValueError) as error:
             raise SandboxError(f"bubblewrap failed ({self._failure() or error})") from error
         finally:
-            for fd in filter(lambda each: each >= 0, (told, tell, users)):
+            for fd in (told, *passed):
                 os.close(fd)
 
     def _failure(self) -> str:
@@ -213,13 +216,25 @@ def _users_file(uid: int) -> int:
     return fd
 
 
+def _namespaces(root: bool) -> list[str]:
+    """All of them; root needs no user namespace, and could not change to another user id inside one."""
+    new = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
+    return new if root else [*new, "--unshare-user", "--disable-userns"]
+
+
 def _command(launch: Launch, uid: int | None) -> list[str]:
     """bubblewrap's arguments, then the runner's command line behind the programs that lower its rights."""
-    options = ["--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"]
-    options += ["--die-with-parent", "--new-session", "--hostname", "runner", "--clearenv", "--cap-drop", "ALL"]
-    if uid is None:
-        options += ["--unshare-user", "--disable-userns"]
-    else:
+    options = [
+        *_namespaces(uid is not None),
+        "--die-with-parent",
+        "--new-session",
+        "--hostname",
+        "runner",
+        "--clearenv",
+        "--cap-drop",
+        "ALL",
+    ]
+    if uid is not None:
         options += [word for each in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{each}")]
     toolkit = gpu.toolkit()
     libraries = gpu.driver_libraries() if launch.device == "cuda" else []
@@ -240,7 +255,8 @@ def _command(launch: Launch, uid: int | None) -> list[str]:
             options += ["--dev-bind", str(node), str(node)]
     options += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", inside.HOME]
     search_path = inside.search_path(Path(sys.executable).parent, *([toolkit / "bin"] if toolkit else []))
-    extra = {"LD_LIBRARY_PATH": gpu.library_path(libraries)} if libraries else {}
+    searched = gpu.library_path(libraries, host_system=True)
+    extra = {"LD_LIBRARY_PATH": searched} if searched else {}
     variables = inside.environment(launch, path=search_path, extra=extra)
     runner = inside.command(sys.executable, inside.runner(launch), inside.SOCKET, variables)
     return [*options, "--", *_lowered(launch, uid), *runner]

@@ -13,7 +13,7 @@ import os
 import select
 import time
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from harness.sandbox import STARTUP_LOG_BYTES, Breach, Exit, Launch, gpu, inside
 from harness.verdict import SandboxName
 
 IMAGE = "kernelmark-runner:latest"
-LABELS = {"kernelmark": "runner"}
+LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
 NOBODY = 65534
 # The daemon learns of an OOM kill from another channel than of the death itself, and at times later.
@@ -62,6 +62,7 @@ class Docker:
             SandboxError: the daemon refused, a host path is missing, or there is no such GPU.
         """
         with _translated():
+            _ = self._swept
             created: str = self._api.create_container(
                 self.image,
                 command=inside.command(self.python, inside.runner(launch), inside.SOCKET, self._environment(launch)),
@@ -69,7 +70,7 @@ class Docker:
                 user=f"{NOBODY}:{NOBODY}",
                 working_dir=inside.HOME,
                 hostname="runner",
-                labels=LABELS,
+                labels={LABEL: "runner", JUDGE_LABEL: f"{_process_space()} {os.getpid()}"},
                 host_config=self._host_config(launch),
             )["Id"]
             container = Container(self._api, created)
@@ -91,6 +92,15 @@ class Docker:
     def _gpu_way(self) -> gpu.Way:
         return gpu.way_for_docker(self._api.info())
 
+    @cached_property
+    def _swept(self) -> bool:
+        """Removes, once, the containers of judges on this machine that were killed before they could."""
+        for each in self._api.containers(all=True, filters={"label": f"{LABEL}=runner"}):
+            space, _, judge = each["Labels"].get(JUDGE_LABEL, "").rpartition(" ")
+            if space == _process_space() and not Path("/proc", judge).exists():
+                _remove(self._api, each["Id"])
+        return True
+
     def _image_id(self) -> str:
         return str(self._api.inspect_image(self.image)["Id"])
 
@@ -102,8 +112,8 @@ class Docker:
 
     def _environment(self, launch: Launch) -> dict[str, str]:
         toolkits = [each / "bin" for each in (gpu.toolkit(),) if each]
-        libraries = self._libraries(launch)
-        extra = {"LD_LIBRARY_PATH": gpu.library_path(libraries)} if libraries else {}
+        searched = gpu.library_path(self._libraries(launch), host_system=self._bound(Path("/usr")))
+        extra = {"LD_LIBRARY_PATH": searched} if searched else {}
         return inside.environment(launch, path=inside.search_path(*toolkits, Path("/usr/local/cuda/bin")), extra=extra)
 
     def _mounts(self, launch: Launch) -> list[Any]:
@@ -192,10 +202,8 @@ class Container:
     def close(self) -> None:
         if self._closed:
             return
-        import docker
-
-        with _translated(), contextlib.suppress(docker.errors.NotFound):
-            self._api.remove_container(self._id, force=True, v=True)
+        with _translated():
+            _remove(self._api, self._id)
         if self._pidfd >= 0:
             os.close(self._pidfd)
             self._pidfd = -1
@@ -216,6 +224,26 @@ class Container:
         if code == 128 + 9 and not out_of_memory and now - self._died_at < OOM_NEWS_S:
             return None
         return inside.exit_of_init(code, out_of_memory)
+
+
+def _remove(api: Any, container: str) -> None:
+    """Kill and remove a container, unless somebody else has done it or is about to."""
+    import docker
+
+    try:
+        api.remove_container(container, force=True, v=True)
+    except docker.errors.NotFound:
+        return
+    except docker.errors.APIError as error:
+        if error.status_code != 409:
+            raise
+
+
+@cache
+def _process_space() -> str:
+    """Where a process id means what it means here: this boot and this PID namespace."""
+    boot = Path("/proc/sys/kernel/random/boot_id")
+    return f"{boot.read_text().strip()} {Path('/proc/self/ns/pid').readlink()}" if boot.exists() else "unknown"
 
 
 @contextlib.contextmanager

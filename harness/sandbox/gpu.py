@@ -19,11 +19,11 @@ from harness.errors import SandboxError
 
 Way = Literal["toolkit", "cdi", "nodes"]
 _SHARED_NODES = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools")
+_MULTIARCH = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu")
 _LIBRARY_DIRECTORIES = (
     "/usr/local/nvidia/lib64",
     "/usr/local/nvidia/lib",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib/aarch64-linux-gnu",
+    *_MULTIARCH,
     "/usr/lib64",
     "/usr/lib/wsl/lib",
 )
@@ -84,9 +84,14 @@ def driver_libraries() -> list[Path]:
     return list(found)
 
 
-def library_path(libraries: Iterable[Path]) -> str:
-    """LD_LIBRARY_PATH for the libraries: the sandbox's own loader cache does not know them."""
-    return os.pathsep.join(dict.fromkeys(str(path.parent) for path in libraries))
+def library_path(libraries: Iterable[Path], *, host_system: bool) -> str:
+    """LD_LIBRARY_PATH for the libraries that the sandbox's loader does not find by itself.
+
+    `host_system`: whether the sandbox has the host's /usr. The directories that its loader searches anyway must not be
+    named then: they would come before those that torch's own libraries name, and hide the CUDA libraries there.
+    """
+    known = {*_MULTIARCH, *(("/usr/lib", "/usr/lib64") if host_system else ())}
+    return os.pathsep.join(dict.fromkeys(at for path in libraries if (at := str(path.parent)) not in known))
 
 
 def _known_to_the_loader() -> list[Path]:

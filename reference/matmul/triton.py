@@ -3,6 +3,7 @@
 `input_precision="ieee"` keeps float32 operands in float32; without it tl.dot rounds them to TF32, which this problem's
 error budget does not allow. float16 and bfloat16 use the matrix units either way.
 """
+# ruff: noqa: N803 - compile-time arguments are upper case in Triton
 
 import torch
 import triton
@@ -13,7 +14,7 @@ import triton.language as tl
 def tile_kernel(
     a, b, c, m, n, k, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, GROUP: tl.constexpr
 ):
-    # Programs run in bands of GROUP rows of tiles, so that those at work together share rows of a and columns of b in L2.
+    # Programs run in bands of GROUP rows of tiles: those at work together share rows of a and columns of b in L2.
     tiles_n = tl.cdiv(n, TILE_N)
     band = tl.program_id(0) // (GROUP * tiles_n)
     height = min(tl.cdiv(m, TILE_M) - band * GROUP, GROUP)
@@ -36,4 +37,6 @@ def matmul(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
     # The matrix units want large tiles; float32 runs on the ordinary cores, where large tiles spill.
     tile_m, tile_n, tile_k, warps = (64, 64, 32, 4) if a.dtype is torch.float32 else (128, 128, 64, 8)
     grid = (triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n),)
-    tile_kernel[grid](a, b, c, m, n, k, TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP=8, num_warps=warps, num_stages=3)
+    tile_kernel[grid](
+        a, b, c, m, n, k, TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, GROUP=8, num_warps=warps, num_stages=3
+    )

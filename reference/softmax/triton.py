@@ -3,6 +3,7 @@
 The row's maximum is subtracted before exp(), so that nothing overflows. Where every element is -inf there is no finite
 maximum: 0 is subtracted instead, the sum is 0, and 0/0 gives the NaN that the definition asks for.
 """
+# ruff: noqa: N803 - compile-time arguments are upper case in Triton
 
 import torch
 import triton

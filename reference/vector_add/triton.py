@@ -1,4 +1,5 @@
 """Vector addition in Triton: each program adds one block of elements."""
+# ruff: noqa: N803 - compile-time arguments are upper case in Triton
 
 import torch
 import triton

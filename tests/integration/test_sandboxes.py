@@ -26,7 +26,8 @@ import pytest
 
 from harness import sandbox
 from harness.errors import SandboxError
-from harness.sandbox import Breach, Exit, Launch, Sandbox, SandboxName
+from harness.sandbox import Exit, Launch, Sandbox
+from harness.verdict import SandboxName
 
 REPO = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -231,6 +232,26 @@ def test_identity(inspect_inside: Any, name: SandboxName) -> None:
     assert seen["no_new_privileges"] == "1"
 
 
+@providers("identity")
+def test_no_rights_can_be_gained(name: SandboxName) -> None:
+    """A user namespace would give all capabilities inside it; keyrings are shared by the whole machine."""
+    program = """
+        libc = ctypes.CDLL(None, use_errno=True)
+        def call(function, *arguments):
+            return "done" if function(*arguments) >= 0 else errno.errorcode[ctypes.get_errno()]
+        NEWUSER, KEYCTL = 0x10000000, {"x86_64": 250, "aarch64": 219}[os.uname().machine]
+        GET_KEYRING_ID, SESSION = 0, -3
+        report(unshare=call(libc.unshare, NEWUSER), keyctl=call(libc.syscall, KEYCTL, GET_KEYRING_ID, SESSION, 0),
+               mount=call(libc.mount, b"none", b"/tmp", b"tmpfs", 0, None), chroot=call(libc.chroot, b"/tmp"),
+               setuid=call(libc.setuid, 0), thread=subprocess.run(["true"]).returncode)
+    """
+    with launched(name, program) as judge:
+        report = judge.report()
+    assert report.pop("thread") == 0
+    assert report.pop("setuid") in ("EPERM", "EINVAL")  # EINVAL: a user namespace in which there is no user 0
+    assert set(report.values()) == {"EPERM"}, report
+
+
 @providers("files")
 def test_files_of_the_host(inspect_inside: Any, name: SandboxName) -> None:
     seen = inspect_inside(name)
@@ -320,12 +341,12 @@ def test_a_memory_hog_is_told_from_a_crash(name: SandboxName) -> None:
     with launched(name, program, memory_bytes=128 * MIB) as judge:
         judge.report()
 
-        def look() -> Exit | Breach | None:
-            return judge.sandbox.breach() or judge.sandbox.ended()
+        def reported() -> bool | None:
+            breach, end = judge.sandbox.breach(), judge.sandbox.ended()
+            assert end is None or end.out_of_memory or breach, end
+            return (breach is not None and breach.kind == "memory") or (end is not None and end.out_of_memory) or None
 
-        found: Exit | Breach = eventually(look)
-        assert isinstance(found, Breach) or found.out_of_memory, found
-        assert not isinstance(found, Breach) or found.kind == "memory"
+        assert eventually(reported)
 
 
 @providers()
@@ -371,6 +392,7 @@ def test_two_sandboxes_do_not_share_their_limits(name: SandboxName) -> None:
 @providers()
 def test_a_daemon_dies_with_its_sandbox(name: SandboxName) -> None:
     program = """
+        running, says = os.pipe()
         if os.fork() == 0:
             os.setsid()
             if os.fork() == 0:
@@ -378,9 +400,11 @@ def test_a_daemon_dies_with_its_sandbox(name: SandboxName) -> None:
                 signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
                 report(daemon=True)
+                os.write(says, b"!")
                 while True: time.sleep(60)
             os._exit(0)
         os.wait()
+        os.read(running, 1)
         os._exit(0)
     """
     with launched(name, program) as judge:
@@ -508,6 +532,9 @@ def test_the_sandbox_dies_with_the_judge(tmp_path: Path) -> None:
         judge.kill()
         judge.wait()
     eventually(lambda: None if watcher.left() else True)
+    with launched("bwrap", "report()") as next_one:
+        next_one.report()
+    assert list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{judge.pid}-*")) == []
 
 
 @pytest.mark.parametrize(("name", "remedy"), [("docker", "dockerd"), ("bwrap", "apt-get install bubblewrap")])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from harness.compare import check_output, describe
 from harness.compare import field as field_module
@@ -17,6 +19,15 @@ from harness.verdict import OutputCheck
 Kernel = Callable[..., Tensor]
 F32, F16, BF16, F8 = torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn
 EPS = torch.finfo(F32).eps
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    # Small tensors gain nothing by threads, and on a busy machine these wait for each other.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def check(got: Tensor, truth: Tensor, honest: Tensor | None = None, poison: Tensor | None = None) -> OutputCheck:
@@ -380,6 +391,11 @@ def test_neighbouring_64_bit_integers_differ() -> None:
     assert (bad.index, bad.got, bad.expected, bad.error) == ((1,), str(2**62 + 1), str(2**62), "1")
 
 
+def use_blocks_of(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("field", "check", "mismatch", "hints"):
+        monkeypatch.setattr(f"harness.compare.{module}.BLOCK_ELEMENTS", elements)
+
+
 @pytest.mark.parametrize("shape", [(100,), (10, 10), (3, 40), (100, 1), (2, 5, 10)], ids=str)
 def test_small_blocks_give_the_same_record_as_one(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     truth = normal(shape)[0].double()
@@ -388,8 +404,7 @@ def test_small_blocks_give_the_same_record_as_one(shape: tuple[int, ...], monkey
     got.view(-1)[30] = NAN
     whole = check(got, truth)
     for size in (7, 40, 64):
-        for module in ("field", "check", "mismatch"):
-            monkeypatch.setattr(f"harness.compare.{module}.BLOCK_ELEMENTS", size)
+        use_blocks_of(size, monkeypatch)
         parts = check(got, truth)
         assert parts.mismatch == whole.mismatch
         for ours, theirs in ((parts.max_error, whole.max_error), (parts.rms_error, whole.rms_error)):
@@ -398,9 +413,47 @@ def test_small_blocks_give_the_same_record_as_one(shape: tuple[int, ...], monkey
             assert ours.error == pytest.approx(theirs.error, rel=1e-12)
 
 
-def test_float64_temporaries_stay_below_512_mib() -> None:
-    # Eight float64 and eight bool tensors of one block are alive at most; the field's docstring states the bound.
-    assert field_module.BLOCK_ELEMENTS * (8 * 8 + 8) <= 512 << 20
+class LargestTensor(TorchDispatchMode):
+    """Records the largest tensor that is made, by dtype, apart from views of what was there before."""
+
+    def __init__(self, *known: Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.known = {tensor.untyped_storage().data_ptr() for tensor in known}
+        self.elements: dict[torch.dtype, int] = {}
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in [result] if isinstance(result, Tensor) else []:
+            if tensor.untyped_storage().data_ptr() not in self.known:
+                self.elements[tensor.dtype] = max(self.elements.get(tensor.dtype, 0), tensor.numel())
+        return result
+
+
+@pytest.mark.parametrize("shape", [(6400,), (100, 64), (6400, 1), (4, 1600)], ids=str)
+@pytest.mark.parametrize("correct", [True, False])
+def test_nothing_larger_than_a_block_is_made_but_the_mask_of_a_wrong_output(
+    shape: tuple[int, ...], correct: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_blocks_of(64, monkeypatch)
+    monkeypatch.setattr("harness.compare.hints.SAMPLE_ELEMENTS", 64)
+    truth = normal(shape)[0].double()
+    got, honest, poison = truth.float(), truth.float(), torch.zeros(shape)
+    got.view(-1)[-100:] += 0.0 if correct else 1.0
+    with LargestTensor(got, truth, honest, poison) as largest:
+        assert check(got, truth, honest, poison).correct is correct
+    mask = largest.elements.pop(torch.bool)
+    assert mask <= (64 if correct else 6400)
+    assert largest.elements.pop(torch.int64) <= 8 * 6400 // 64, "eight counts a block"
+    # The RMS of a row, one number for at least 32 elements, is all that grows with the output.
+    assert max(largest.elements.values()) <= 6400 // 32, largest.elements
+
+
+def test_the_float64_temporaries_of_a_block_stay_below_512_mib() -> None:
+    assert field_module.BLOCK_ELEMENTS * 8 * 12 <= 512 << 20, (
+        "a dozen float64 tensors of one block are never alive at once"
+    )
 
 
 def test_the_inputs_of_a_comparison_are_left_as_they_were() -> None:

@@ -1,8 +1,8 @@
-"""What a wrong output's record says: counts, places, and hints, each with a case that shows it and one that does not."""
+"""What a wrong output's record says; every hint is tested with cases that show it and cases that do not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 import torch
@@ -13,6 +13,15 @@ from harness.problem.spec import Tolerance
 from harness.verdict import Budget, Mismatch, OutputCheck
 
 NAN = float("nan")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread() -> Iterator[None]:
+    # Small tensors gain nothing by threads, and on a busy machine these wait for each other.
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def truth_of(*shape: int) -> Tensor:
@@ -56,7 +65,8 @@ def test_expected_infinities_are_those_of_the_outputs_dtype() -> None:
 def test_a_loss_that_only_the_rms_sees_counts_the_elements_beyond_the_references_own_maximum() -> None:
     truth = truth_of(64, 64)
     got = (truth * (1 + 40 * torch.finfo(torch.float32).eps)).float()
-    result = check_output("y", got, truth, truth.float(), Tolerance())
+    honest = (truth * (1 + 2 * torch.finfo(torch.float32).eps)).float()
+    result = check_output("y", got, truth, honest, Tolerance())
     assert result.max_error is not None
     assert result.max_error.met
     assert result.mismatch is not None
@@ -110,7 +120,8 @@ HINTS = {
 
 def hints_of(make: Callable[[Tensor, Tensor], Tensor]) -> tuple[str, ...]:
     truth = truth_of(64, 100)
-    poison = torch.full((64, 100), NAN)
+    # A NaN with a payload: arithmetic does not make this one.
+    poison = torch.full((64, 100), 0x7FE5A5A5, dtype=torch.int32).view(torch.float32)
     return mismatch(make(truth.float(), poison), truth, poison).hints
 
 
@@ -159,6 +170,17 @@ def test_transposition_is_seen_for_square_wide_and_batched_outputs_in_both_direc
     assert "looks transposed" not in mismatch(3 * symmetric.T.float(), symmetric).hints
 
 
+def test_a_loss_below_every_format_is_called_a_loss_of_precision() -> None:
+    noise = torch.randn(64, 100, generator=torch.Generator().manual_seed(1)).double()
+    truth = truth_of(64, 100)
+    assert mismatch((truth * (1 + 1e-5 * noise)).float(), truth).hints == (
+        "systematic loss of precision: an RMS error of 1.0e-05 in every part of the output",
+    )
+    tile = truth.float()
+    tile[:8, :8] *= 1.0001
+    assert not any("precision" in hint for hint in mismatch(tile, truth).hints)
+
+
 def test_tile_boundaries_are_named_with_the_tile() -> None:
     truth = truth_of(3, 1300)
     for first, hint in ((1024, "column 1024 = 8 × 128"), (64, "column 64 = 1 × 64"), (1000, None), (0, None)):
@@ -190,7 +212,9 @@ def test_a_lower_precision_in_a_half_precision_problem_is_named_but_not_its_own(
 
 def test_integers_that_were_not_written_or_hold_a_multiple_are_explained_too() -> None:
     truth = torch.arange(1, 61).view(6, 10)
-    assert mismatch(torch.full_like(truth, -77), truth, poison=torch.full_like(truth, -77)).hints == ("output never written",)
+    assert mismatch(torch.full_like(truth, -77), truth, poison=torch.full_like(truth, -77)).hints == (
+        "output never written",
+    )
     assert mismatch(2 * truth, truth).hints[0].startswith("constant factor 2.000:")
     assert mismatch(torch.zeros_like(truth), truth).hints == ("output is all zeros",)
 
@@ -217,10 +241,22 @@ FINE = _budget(1e-8, 16 * EPS, 1e-8, 16 * EPS)
 @pytest.mark.parametrize(
     ("maximum", "rms", "line"),
     [
-        (_budget(3.1e-7, 4.8e-7, 1.2e-7, 1e-7), FINE, "y: your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)"),
+        (
+            _budget(3.1e-7, 4.8e-7, 1.2e-7, 1e-7),
+            FINE,
+            "y: your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)",
+        ),
         (_budget(3.1e-7, 4 * EPS, 1e-8, 4 * EPS), FINE, "y: your error 3.1e-07, allowed 4.8e-07 (4 ulps of float32)"),
-        (FINE, _budget(1e-6, 16 * EPS, 1e-8, 16 * EPS), "y: your RMS error 1.0e-06, allowed 1.9e-06 (16 ulps of float32)"),
-        (_budget(0.4, 0.5, 0.3, 1e-7), FINE, "y: your error 4.0e-01, allowed 5.0e-01 (never more than half of the value)"),
+        (
+            FINE,
+            _budget(1e-6, 16 * EPS, 1e-8, 16 * EPS),
+            "y: your RMS error 1.0e-06, allowed 1.9e-06 (16 ulps of float32)",
+        ),
+        (
+            _budget(0.4, 0.5, 0.3, 1e-7),
+            FINE,
+            "y: your error 4.0e-01, allowed 5.0e-01 (never more than half of the value)",
+        ),
     ],
 )
 def test_a_check_is_described_by_its_tighter_metric(maximum: Budget, rms: Budget, line: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
 import jsonschema
 import pytest
-import tomllib
 
 from harness.errors import ProblemError
 from harness.problem import Case, Problem, load
@@ -154,16 +154,24 @@ BAD: list[tuple[str, str, str]] = [
     ("title =", "titel =", "key `titel` is unknown; did you mean `title`?"),
     ('title = "Scaled rows"', "", "key `title` is missing; it is one line for people"),
     ('title = "Scaled rows"', "title = 3", "key `title`: should be a valid string; it is 3"),
-    ("role = \"output\"", "rolle = \"output\"", "key `tensors[3].rolle` is unknown; did you mean `role`?"),
+    ('role = "output"', 'rolle = "output"', "key `tensors[3].rolle` is unknown; did you mean `role`?"),
     ("rows = 300", "rwos = 300", "key `benchmarks[0].params.rwos` is unknown; did you mean `rows`?"),
     ("rows = 300, ", "", "key `benchmarks[0].params` lacks `rows`; give every parameter a value"),
-    ("rows = 300", "rows = 3.5", "key `benchmarks[0].params.rows`: should be a valid integer, or should be a valid string; it is 3.5"),
+    (
+        "rows = 300",
+        "rows = 3.5",
+        "key `benchmarks[0].params.rows`: should be a valid integer, or should be a valid string; it is 3.5",
+    ),
     ("rows = 300", "rows = true", "key `benchmarks[0].params.rows`: should be a valid integer"),
     ("hidden = true", 'hidden = "yes"', "key `tests[1].hidden`: should be a valid boolean; it is 'yes'"),
     ("factor = 2", "factor = 0", "key `tolerance.factor`: should be greater than 0; it is 0"),
     ("factor = 2", "factor = nan", "key `tolerance.factor`: should be"),
     ("memory_bytes", "memory_byte", "key `limits.memory_byte` is unknown; did you mean `memory_bytes`?"),
-    ('role = "output"', 'role = "ouput"', "key `tensors[3].role`: should be 'input', 'output' or 'inout'; it is 'ouput'"),
+    (
+        'role = "output"',
+        'role = "ouput"',
+        "key `tensors[3].role`: should be 'input', 'output' or 'inout'; it is 'ouput'",
+    ),
     ('"cuda"', '"gpu"', "key `tests[1].devices[0]`: should be 'cpu' or 'cuda'; it is 'gpu'"),
     ('devices = ["cuda"]', "devices = []", "key `tests[1].devices`: "),
     ("neg_inf = 0.1", "neg_inf = 1.1", "key `tests[1].fill.x.neg_inf`: should be less than or equal to 1; it is 1.1"),
@@ -181,32 +189,68 @@ BAD: list[tuple[str, str, str]] = [
     ('name = "large"', 'name = ""', "key `benchmarks[0].name`: a case's name is one line"),
     ('entry = "scale_rows"', 'entry = "scale-rows"', "key `entry`: 'scale-rows' is no name"),
     # Shapes, dtypes, expressions.
-    ('["rows", "cols"]\ndtype', '["rows", "columns"]\ndtype', "key `tensors[0].shape[1]` has no value: `columns`: `columns` is no parameter; parameters that hold a number: rows, cols"),
+    (
+        '["rows", "cols"]\ndtype',
+        '["rows", "columns"]\ndtype',
+        "key `tensors[0].shape[1]` has no value: `columns`: `columns` is no parameter; parameters that hold",
+    ),
     ('["rows", "cols"]\ndtype', '["rows", "index"]\ndtype', "key `tensors[0].shape[1]` has no value: `index`"),
-    ('["rows", "cols"]\ndtype', '["rows", "dtype"]\ndtype', "key `tensors[0].shape[1]` has no value: `dtype`: `dtype` holds 'float32', not a number"),
+    (
+        '["rows", "cols"]\ndtype',
+        '["rows", "dtype"]\ndtype',
+        "key `tensors[0].shape[1]` has no value: `dtype`: `dtype` holds 'float32', not a number",
+    ),
     ('["rows", "cols"]\ndtype', '["rows", "cols / 2"]\ndtype', "key `tensors[0].shape[1]`: "),
     ('["rows", "cols"]\ndtype', '["rows", "__import__(1)"]\ndtype', "key `tensors[0].shape[1]`: "),
     ('["rows", "cols"]\ndtype', "[]\ndtype", "key `tensors[0].shape`: "),
     ("cols = 50", "cols = 0", "key `tensors[0].shape[1]` is 0 in benchmarks[0]; a dimension is at least 1"),
     ("cols = 50", "cols = -5", "key `tensors[0].shape[1]` is -5 in benchmarks[0]"),
-    ("cols = 50", "cols = 3_700_000_000", "key `tensors[0].shape` has 1,110,000,000,000 elements in benchmarks[0]; a tensor has at most 2⁴⁰"),
+    (
+        "cols = 50",
+        "cols = 3_700_000_000",
+        "key `tensors[0].shape` has 1,110,000,000,000 elements in benchmarks[0]; a tensor has at most 2⁴⁰",
+    ),
     ('"rows + 1"', '"rows - 3"', "key `tensors[2].count` is 0 in tests[0]; a list has 1 to 4096 tensors"),
-    ('dtype = "int32"', 'dtype = "int31"', "key `tensors[1].dtype` is 'int31', neither a dtype nor a parameter; did you mean `int32`?"),
+    (
+        'dtype = "int32"',
+        'dtype = "int31"',
+        "key `tensors[1].dtype` is 'int31', neither a dtype nor a parameter; did you mean `int32`?",
+    ),
     ('dtype = "int32"', 'dtype = "rows"', "key `tensors[1].dtype` names the parameter `rows`, which holds 3"),
-    ('dtype = "bfloat16"', 'dtype = "bfloat61"', "key `benchmarks[0].params.dtype` is 'bfloat61', which is no dtype; did you mean `bfloat16`?"),
+    (
+        'dtype = "bfloat16"',
+        'dtype = "bfloat61"',
+        "key `benchmarks[0].params.dtype` is 'bfloat61', which is no dtype; did you mean `bfloat16`?",
+    ),
     ('dtype = "bfloat16"', "dtype = 16", "key `tensors[0].dtype` names the parameter `dtype`, which holds 16"),
-    ('cols = 50', 'cols = "int32"', "key `tensors[0].shape[1]` has no value"),
+    ("cols = 50", 'cols = "int32"', "key `tensors[0].shape[1]` has no value"),
     ('"rows * cols"', '"rows * kols"', "key `scalars[1].value` has no value: `rows * kols`: `kols` is no parameter"),
     ('"rows * cols"', "1.5", "key `scalars[1]`: an int64 scalar needs a whole number"),
-    ("sizeof(dtype)", "sizeof(dytpe)", "key `cost.bytes` has no value: `rows * cols * sizeof(dytpe)`: sizeof(dytpe): 'dytpe' is no dtype"),
+    (
+        "sizeof(dtype)",
+        "sizeof(dytpe)",
+        "key `cost.bytes` has no value: `rows * cols * sizeof(dytpe)`: sizeof(dytpe): 'dytpe' is no dtype",
+    ),
     ("flops = 0", "flops = -1", "key `cost` is 60 bytes and -1 flops in tests[0]"),
     # Fills.
-    ('dtype = "dtype"\n\n[[scalars]]', 'dtype = "dtype"\nfill = { kind = "zeros" }\n\n[[scalars]]', "key `tensors[3]`: an output has no `fill`"),
+    (
+        'dtype = "dtype"\n\n[[scalars]]',
+        'dtype = "dtype"\nfill = { kind = "zeros" }\n\n[[scalars]]',
+        "key `tensors[3]`: an output has no `fill`",
+    ),
     ("fill = { x =", "fill = { out =", "key `tests[1].fill.out` fills an output; outputs are poisoned"),
     ("fill = { x =", "fill = { y =", "key `tests[1].fill.y` names no tensor"),
     ("fill = { x =", "fill = { ids =", "key `tests[1].fill.ids.neg_inf` asks for -inf, which int32 does not have"),
-    ('dtype = "float16"', 'dtype = "float8_e4m3fn"', "key `tests[1].fill.x.neg_inf` asks for -inf, which float8_e4m3fn does not have"),
-    ('fill = { kind = "integers", low = 0, high = 9 }', "", "key `tensors[1].fill` is 'normal' for `ids`, which is int32; use { kind = \"integers\""),
+    (
+        'dtype = "float16"',
+        'dtype = "float8_e4m3fn"',
+        "key `tests[1].fill.x.neg_inf` asks for -inf, which float8_e4m3fn does not have",
+    ),
+    (
+        'fill = { kind = "integers", low = 0, high = 9 }',
+        "",
+        "key `tensors[1].fill` is 'normal' for `ids`, which is int32; use { kind = \"integers\"",
+    ),
     ("high = 9 }", "high = 3_000_000_000 }", "key `tensors[1].fill` goes beyond what int32 can hold"),
     ("high = 9 }", "high = 9, scale = 2.0 }", "key `tensors[1].fill`: kind 'integers' does not use `scale`"),
     ("high = 9 }", "high = 9.5 }", "key `tensors[1].fill`: kind 'integers' needs whole numbers"),
@@ -214,20 +258,26 @@ BAD: list[tuple[str, str, str]] = [
     ("low = -1.0, high = 1.0", "low = 1.0, high = 1.0", "key `tensors[0].fill`: `low` must be below `high`"),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "key `tests[1].fill.x` goes beyond what float16 can hold"),
     # What must agree.
-    ('role = "output"', 'role = "input"', None),  # still has the inout: good
+    ('"bfloat16" }', '"bfloat16" }\ndevices = ["cpu", "cpu"]', "key `benchmarks[0].devices`: "),
     ("deadline = 2027-01-31T23:59:00+01:00", "", "key `visibility` is 'after_deadline', but there is no `deadline`"),
     ("23:59:00+01:00", "23:59:00", "key `deadline`: should have timezone info"),
-    ("2027-01-31T23:59:00+01:00", '"2027-01-31T23:59:00+01:00"', "key `deadline`: a date and time is written without quotation marks"),
+    (
+        "2027-01-31T23:59:00+01:00",
+        '"2027-01-31T23:59:00+01:00"',
+        "key `deadline`: a date and time is written without quotation marks",
+    ),
     ('"bfloat16" }', '"bfloat16" }\nhidden = true', "key `benchmarks[0].hidden` is true; only tests can be hidden"),
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cuda"]', "key `benchmarks` has no case for cpu, but `tests` has"),
-    ('dtype = "float32" }', 'dtype = "float32" }\ndevices = ["cuda"]', "key `tests` has no case for cpu, but `benchmarks` has"),
+    (
+        'dtype = "float32" }',
+        'dtype = "float32" }\ndevices = ["cuda"]',
+        "key `tests` has no case for cpu, but `benchmarks` has",
+    ),
     ('"cols", "dtype"]', '"cols", "cols"]', "key `parameters[2]` is 'cols', as is `parameters[1]`"),
-    # TOML itself.
-    ('entry = "scale_rows"', "entry = scale_rows", None),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("old", "new", "line"), [case for case in BAD if case[2] is not None])
+@pytest.mark.parametrize(("old", "new", "line"), BAD)
 def test_a_bad_file_gets_one_line(tmp_path: Path, old: str, new: str, line: str) -> None:
     assert old in GOOD
     directory = _write(tmp_path / "bad", GOOD.replace(old, new, 1))
@@ -236,3 +286,78 @@ def test_a_bad_file_gets_one_line(tmp_path: Path, old: str, new: str, line: str)
     text = str(caught.value)
     assert text.startswith(f"{directory / 'problem.toml'}: {line}")
     assert "\n" not in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('entry = "scale_rows"', "entry = scale_rows", "Invalid value"),
+        ("[cost]", "[cost", "Expected ']'"),
+        ('entry = "scale_rows"', 'title = "Again"', "Cannot overwrite a value"),
+        ("high = 9 }", "high = 9 ", "Unclosed inline table"),
+    ],
+)
+def test_bad_toml_names_its_line(tmp_path: Path, old: str, new: str, why: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ProblemError) as caught:
+        load(_write(tmp_path / "bad", GOOD.replace(old, new, 1)))
+    number = GOOD[: GOOD.index(old)].count("\n") + 1
+    assert str(caught.value).startswith(f"{tmp_path / 'bad' / 'problem.toml'}:{number}: is not TOML: {why}")
+
+
+def test_text_that_is_not_utf_8_names_its_line(tmp_path: Path) -> None:
+    directory = _write(tmp_path / "bad", GOOD)
+    (directory / "problem.toml").write_bytes(b"title = 'a'\nentry = '\xff'\n")
+    with pytest.raises(ProblemError, match=r"problem\.toml:2: is not UTF-8 text"):
+        load(directory)
+
+
+def test_inputs_alone_are_no_problem(tmp_path: Path) -> None:
+    toml = GOOD.replace('role = "inout"', 'role = "input"').replace('role = "output"', 'role = "input"')
+    with pytest.raises(ProblemError, match="key `tensors` has no output"):
+        load(_write(tmp_path / "bad", toml))
+
+
+def test_a_dtype_must_reach_the_kernel(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"key `parameters\[2\]` `dtype` is the dtype of no tensor"):
+        load(_write(tmp_path / "bad", GOOD.replace('dtype = "dtype"', 'dtype = "float32"')))
+
+
+def test_missing_files(tmp_path: Path) -> None:
+    directory = _write(tmp_path / "softmax", GOOD)
+    with pytest.raises(ProblemError, match=r"sofmax: is no directory; did you mean `softmax`\?"):
+        load(tmp_path / "sofmax")
+    (directory / "reference.py").unlink()
+    with pytest.raises(ProblemError, match=r"reference\.py: does not exist; a problem is a directory with"):
+        load(directory)
+    (directory / "problem.toml").unlink()
+    with pytest.raises(ProblemError, match=r"problem\.toml: does not exist"):
+        load(directory)
+
+
+@pytest.mark.parametrize("name", ["Softmax", "soft-max", "soft max", "ßoftmax"])
+def test_a_slug_is_plain(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ProblemError, match="cannot be a slug; use lower-case letters"):
+        load(_write(tmp_path / name, GOOD))
+
+
+def test_the_schema_file_is_up_to_date() -> None:
+    stored = (ROOT / "problems" / "problem.schema.json").read_text()
+    assert stored == document(), "run `python -m harness.problem.schema > problems/problem.schema.json`"
+
+
+def test_the_schema_agrees_with_the_loader() -> None:
+    validator = jsonschema.Draft202012Validator(json_schema())
+    data = tomllib.loads(GOOD)
+    data["deadline"] = data["deadline"].isoformat()
+    validator.validate(data)
+    for path in (ROOT / "problems").glob("*/problem.toml"):
+        validator.validate(tomllib.loads(path.read_text()))
+    assert not validator.is_valid({**data, "titel": "x"})
+    assert not validator.is_valid({**data, "tests": []})
+
+
+def test_importing_it_is_light() -> None:
+    code = "import sys, harness.problem; print([m for m in ('torch', 'docker', 'numpy') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,7 +1,7 @@
 """The four problems of this repository, and every kernel in `reference/` against them.
 
-Run as a program with a slug, it grades that problem's Triton kernel in Triton's interpreter and prints JSON: the
-interpreter is chosen by an environment variable that Triton reads at import, so it needs a process of its own.
+Run as a program, it grades the Triton kernels in Triton's interpreter and prints JSON: the interpreter is chosen by an
+environment variable that Triton reads at import, so it needs a process of its own.
 """
 
 from __future__ import annotations
@@ -61,14 +61,16 @@ def _distance(got: torch.Tensor, truth: torch.Tensor) -> float:
     """The largest error over the largest magnitude; infinite where NaNs or infinities differ."""
     got = got.double()
     finite = truth.isfinite()
-    if not torch.equal(got.isfinite(), finite) or not torch.equal(got.nan_to_num()[~finite], truth.nan_to_num()[~finite]):
+    if not torch.equal(got.isfinite(), finite) or not torch.equal(
+        got.nan_to_num()[~finite], truth.nan_to_num()[~finite]
+    ):
         return float("inf")
     if not finite.any():
         return 0.0
     return float((got - truth)[finite].abs().max() / truth[finite].abs().max().clamp_min(1e-300))
 
 
-def _excess(problem: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], None]) -> float:
+def _excess(problem: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], object]) -> float:
     """How much of its error budget a kernel uses in one case; above 1 it is wrong."""
     resolved = problem.resolve(case)
     tensors = _tensors(resolved)
@@ -130,15 +132,59 @@ def test_cpp_kernel_is_right(slug: str, tmp_path: Path) -> None:
         assert _excess(problem, case, run) <= 1, case.name
 
 
-@pytest.mark.parametrize("slug", SLUGS)
-def test_triton_kernel_is_right_in_the_interpreter(slug: str) -> None:
+def test_triton_kernels_are_right_in_the_interpreter() -> None:
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, __file__, slug]
+    command = [sys.executable, __file__]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
-    assert [r["case"] for r in results] == [case.name for case in _cases(_problem(slug), "cpu")]
+    expected = [[slug, case.name] for slug in SLUGS for case in _cases(_problem(slug), "cpu")]
+    assert [r["case"] for r in results] == expected
     assert [r for r in results if r["excess"] > 1] == []
+
+
+def _by_halves(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
+    """Sums in the dtype of the operands, one product after another."""
+    c.zero_()
+    for column, row in zip(a.unbind(1), b.unbind(0), strict=True):
+        c += torch.outer(column, row)
+
+
+def _unshifted_softmax(x: torch.Tensor, y: torch.Tensor) -> None:
+    y.copy_(x.exp() / x.exp().sum(1, keepdim=True))
+
+
+_WRONG: list[tuple[str, str, Callable[..., object]]] = [
+    ("vector_add", "adds in float16", lambda x, y, out: out.copy_(x.half() + y.half())),
+    ("vector_add", "skips the last element", lambda x, y, out: out[:-1].copy_((x + y)[:-1])),
+    ("softmax", "does not subtract the maximum", _unshifted_softmax),
+    ("softmax", "computes in bfloat16", lambda x, y: y.copy_(x.bfloat16().softmax(-1))),
+    ("softmax", "gives 0 for masked rows", lambda x, y: y.copy_(x.softmax(-1).nan_to_num(0.0))),
+    ("gelu", "is the erf form", lambda x, y: y.copy_(torch.nn.functional.gelu(x))),
+    (
+        "gelu",
+        "rounds x to bfloat16",
+        lambda x, y: torch.ops.aten.gelu.out(x.bfloat16().float(), approximate="tanh", out=y),
+    ),
+    (
+        "matmul",
+        "rounds operands to bfloat16",
+        lambda a, b, c: c.copy_(a.bfloat16().to(a.dtype) @ b.bfloat16().to(a.dtype)),
+    ),
+    ("matmul", "sums in the operands' dtype", _by_halves),
+]
+
+
+@pytest.mark.parametrize(("slug", "flaw", "entry"), _WRONG)
+def test_a_wrong_kernel_is_caught(slug: str, flaw: str, entry: Callable[..., object]) -> None:
+    """The cases that every device runs catch it: no wrong kernel passes for want of a GPU."""
+    problem = _problem(slug)
+    caught = []
+    for case in _cases(problem, "cpu"):
+        if _excess(problem, case, lambda resolved, t: entry(*(t[s.name] for s in resolved.tensors))) > 1:
+            caught.append(case.name)
+    assert caught
+    assert any(case.hidden for case in problem.tests if case.name in caught) or "mask" in flaw
 
 
 _COMPILED = [
@@ -196,9 +242,9 @@ def _grade_interpreted(slug: str) -> list[dict[str, Any]]:
             entry(*(tensors[s.name] for s in resolved.tensors))
             seconds = time.perf_counter() - start
 
-        results.append({"case": case.name, "excess": _excess(problem, case, run), "seconds": seconds})
+        results.append({"case": [slug, case.name], "excess": _excess(problem, case, run), "seconds": seconds})
     return results
 
 
 if __name__ == "__main__":
-    print(json.dumps(_grade_interpreted(sys.argv[1])))
+    print(json.dumps([result for slug in SLUGS for result in _grade_interpreted(slug)]))

@@ -6,6 +6,8 @@ import io
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from harness.verdict import Stage
 from kernelmark.progress import Reporter, describe
 
@@ -28,7 +30,8 @@ def test_a_step_counts_from_one_and_never_past_the_total() -> None:
 def test_a_file_gets_one_line_a_step_and_none_twice() -> None:
     stream = io.StringIO()
     with Reporter(stream) as reporter:
-        for each in (step(Stage.BUILD), step(Stage.TEST, 0, 2, "a"), step(Stage.TEST, 0, 2, "a"), step(Stage.TEST, 1, 2)):
+        first = step(Stage.TEST, 0, 2, "a")
+        for each in (step(Stage.BUILD), first, first, step(Stage.TEST, 1, 2)):
             reporter.report(each)
     assert stream.getvalue() == "build\ntest 1/2 a\ntest 2/2\n"
 
@@ -43,13 +46,12 @@ def test_labels_are_neither_control_sequences_nor_markup() -> None:
     assert "\x1b[2J" not in terminal.getvalue()
 
 
-def test_a_terminal_gets_its_cursor_back_also_after_a_failure() -> None:
+def test_a_terminal_shows_the_step_and_gets_its_cursor_back_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
-    try:
-        with Reporter(stream) as reporter:
-            reporter.report(step(Stage.TIME, 0, 3, "[bold]4096"))
-            raise RuntimeError("the judge failed")
-    except RuntimeError:
-        pass
-    hide, show = "\x1b[?25l", "\x1b[?25h"
-    assert stream.getvalue().count(hide) == stream.getvalue().count(show)
+    with pytest.raises(RuntimeError), Reporter(stream) as reporter:  # noqa: PT012 - the failure comes between two steps
+        reporter.report(step(Stage.TIME, 0, 3, "[bold]4096"))
+        raise RuntimeError("the judge failed")
+    assert "time 1/3 [bold]4096" in stream.getvalue()
+    hidden, shown = stream.getvalue().count("\x1b[?25l"), stream.getvalue().count("\x1b[?25h")
+    assert hidden == shown > 0

@@ -48,7 +48,8 @@ def test_the_order_of_the_samples_does_not_matter(xs: list[float], shuffler: ran
 
 
 @pytest.mark.parametrize(
-    ("xs", "q", "expected"), [([10, 20], 0.25, 12.5), ([0, 10, 20, 30, 40], 0.9, 36.0), ([7], 0.9, 7), ([3, 1, 2], 0.5, 2)]
+    ("xs", "q", "expected"),
+    [([10, 20], 0.25, 12.5), ([0, 10, 20, 30, 40], 0.9, 36.0), ([7], 0.9, 7), ([3, 1, 2], 0.5, 2)],
 )
 def test_quantiles_interpolate_linearly(xs: list[float], q: float, expected: float) -> None:
     assert quantile(xs, q) == pytest.approx(expected)
@@ -65,7 +66,7 @@ def test_the_interval_holds_the_median_and_is_the_narrowest_that_covers(xs: list
     assert found.low <= found.median <= found.high
 
     def coverage(depth: int) -> float:
-        return 1 - 2 * sum(math.comb(n, below) for below in range(depth)) / 2**n
+        return 1.0 - 2.0 * sum(math.comb(n, below) for below in range(depth)) / float(2**n)
 
     enough = [depth for depth in range(1, (n + 1) // 2 + 1) if coverage(depth) >= confidence]
     depth = max(enough, default=1)
@@ -75,8 +76,15 @@ def test_the_interval_holds_the_median_and_is_the_narrowest_that_covers(xs: list
 
 @pytest.mark.parametrize(
     ("n", "ranks", "confidence"),
-    # Tabulated: David and Nagaraja's example, and the usual table of order statistics for a median at 95 %.
-    [(1, (1, 1), 0.0), (2, (1, 2), 0.5), (5, (1, 5), 0.9375), (6, (1, 6), 0.96875), (10, (2, 9), 0.9785), (20, (6, 15), 0.9586)],
+    # The usual table of order statistics for a median at 95 %.
+    [
+        (1, (1, 1), 0.0),
+        (2, (1, 2), 0.5),
+        (5, (1, 5), 0.9375),
+        (6, (1, 6), 0.96875),
+        (10, (2, 9), 0.9785),
+        (20, (6, 15), 0.9586),
+    ],
 )
 def test_the_ranks_and_the_true_confidence_are_those_of_the_tables(
     n: int, ranks: tuple[int, int], confidence: float
@@ -114,7 +122,9 @@ def test_combining_gives_the_geometric_mean_within_an_interval_no_wider_than_the
 
 
 def test_four_equal_intervals_combine_to_one_of_half_their_width_on_each_side_of_the_log_scale() -> None:
-    whole = combine([Estimate(100.0, 100.0 / 1.21, 100.0 * 1.44, 0.95)] * 3 + [Estimate(100.0, 100.0 / 1.21, 144.0, 0.9)])
+    whole = combine(
+        [Estimate(100.0, 100.0 / 1.21, 100.0 * 1.44, 0.95)] * 3 + [Estimate(100.0, 100.0 / 1.21, 144.0, 0.9)]
+    )
     assert whole.low == pytest.approx(100 / 1.1)
     assert whole.high == pytest.approx(100 * 1.2)
     assert whole.confidence == 0.9

@@ -1,0 +1,3 @@
+def scale(x, y):
+    while True:
+        pass

@@ -1,0 +1,2 @@
+def scale(x, y):
+    result = 2 * x  # and y is forgotten

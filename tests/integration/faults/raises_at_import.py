@@ -1,0 +1,7 @@
+import torch
+
+TABLE = {}["nothing"]
+
+
+def scale(x, y):
+    torch.mul(x, 2, out=y)

@@ -1,0 +1,5 @@
+import time
+
+
+def scale(x, y):
+    time.sleep(1e6)

@@ -1,0 +1,122 @@
+"""The archive: every source once, under a name that cannot lead anywhere else."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import HarnessError
+from harness.submission import Submission
+from leaderboard.archive import archive, safe_name
+
+SOURCE = "def softmax(x, y):\r\n    pass  # µ\n"
+
+
+def submission(name: str = "kernel.py", *, author: str = "ada", source: str = SOURCE) -> Submission:
+    return Submission(name=name, author=author, language="py", source=source.encode())
+
+
+def files(root: Path) -> list[str]:
+    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
+
+
+def test_a_source_is_stored_byte_for_byte_under_its_hash(tmp_path):
+    handed_in = submission()
+    path = archive(tmp_path, "softmax", handed_in)
+    assert path == tmp_path / "softmax" / "ada" / f"{handed_in.sha256[:16]}-kernel.py"
+    assert path.read_bytes() == SOURCE.encode()
+
+
+def test_storing_again_changes_nothing(tmp_path):
+    path = archive(tmp_path, "softmax", submission())
+    before = path.stat()
+    assert archive(tmp_path, "softmax", submission()) == path
+    after = path.stat()
+    assert (after.st_ino, after.st_mtime_ns, after.st_nlink) == (before.st_ino, before.st_mtime_ns, 1)
+    assert len(files(tmp_path)) == 1
+
+
+def test_authors_and_versions_lie_side_by_side(tmp_path):
+    for author, source in (("ada", "a"), ("ada", "b"), ("bob", "a")):
+        archive(tmp_path, "softmax", submission(author=author, source=source))
+    assert len(files(tmp_path)) == 3
+
+
+def test_other_content_is_never_overwritten(tmp_path):
+    path = archive(tmp_path, "softmax", submission())
+    path.write_bytes(b"tampered")
+    with pytest.raises(HarnessError, match="holds something else than what was submitted"):
+        archive(tmp_path, "softmax", submission())
+    assert path.read_bytes() == b"tampered"
+    assert len(files(tmp_path)) == 1
+
+
+def test_many_at_once_store_it_once(tmp_path):
+    paths: list[Path] = []
+    threads = [
+        threading.Thread(target=lambda: paths.append(archive(tmp_path, "softmax", submission()))) for _ in range(16)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    assert len(paths) == 16
+    assert len(set(paths)) == 1
+    assert files(tmp_path) == [paths[0].relative_to(tmp_path).as_posix()]
+    assert paths[0].read_bytes() == SOURCE.encode()
+
+
+def test_a_full_disk_leaves_no_part_of_a_file(tmp_path, monkeypatch):
+    archive(tmp_path, "softmax", submission(source="there before"))
+    before = files(tmp_path)
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(HarnessError, match=r"cannot be archived \(No space left on device\)"):
+        archive(tmp_path, "softmax", submission())
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("component", ["..", ".", "", "a/b", "../x", ".hidden", "a\0b", "a\n", "x" * 200])
+def test_neither_slug_nor_author_leads_out_of_the_archive(tmp_path, component):
+    for slug, author in ((component, "ada"), ("softmax", component)):
+        with pytest.raises(HarnessError, match="cannot be the name of a directory"):
+            archive(tmp_path, slug, submission(author=author))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "safe"),
+    [
+        ("my_kernel-2.py", "my_kernel-2.py"),
+        ("../../etc/passwd", "_.._etc_passwd"),
+        ("..", "_"),
+        ("", "_"),
+        (".bashrc", "bashrc"),
+        ("a\nb\x1b[2J\0.py", "a_b_2J_.py"),
+        ("C:\\kernel.cu", "C_kernel.cu"),
+        ("ядро 1.py", "_1.py"),
+        ("x" * 300 + ".py", "x" * 93 + ".py"),
+        ("x." + "y" * 300, "x." + "y" * 94),
+    ],
+)
+def test_a_name_is_made_safe(name, safe):
+    assert safe_name(name) == safe
+
+
+@given(name=st.text(max_size=400))
+def test_any_name_is_one_plain_visible_component(name):
+    safe = safe_name(name)
+    assert 1 <= len(safe) <= 96
+    assert safe.isascii()
+    assert safe.isprintable()
+    assert not safe.startswith(".")
+    assert Path(safe).name == safe
+    assert safe_name(safe) == safe

@@ -1,0 +1,195 @@
+"""The doctor's findings from prepared facts: what is wrong, with what remedy, and whether a grading could run."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness.sandbox import gpu
+from kernelmark import api, doctor
+from kernelmark.cli import main
+from kernelmark.doctor import Finding
+from kernelmark.settings import Settings
+from leaderboard.ledger import JsonlLedger
+from tests.verdicts import accepted
+
+CPU_BUILD: dict[str, Any] = {
+    "torch": {"version": "2.13.0+cpu"},
+    "triton": {"version": "3.7.1"},
+    "cuda.bindings.driver": {"error": "ModuleNotFoundError: No module named 'cuda'"},
+    "cuda": None,
+    "devices": [],
+}
+H200 = {**CPU_BUILD, "torch": {"version": "2.11.0+cu130"}, "cuda": "13.0", "devices": ["NVIDIA H200"]}
+BINDINGS = {"cuda.bindings.driver": {"version": "13.0.1"}}
+ABSENT = {"error": "ModuleNotFoundError: No module named 'it'"}
+
+
+def statuses(findings: Iterator[Finding]) -> dict[str, str]:
+    return {finding.check: finding.status for finding in findings}
+
+
+def python_that_prints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    program = tmp_path / "python"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr("sys.executable", str(program))
+
+
+def test_torch_is_asked_in_another_process_whose_last_line_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    python_that_prints(tmp_path, monkeypatch, f"echo a warning; echo '{json.dumps(H200)}'".replace("'it'", "it"))
+    assert doctor.probe_torch()["devices"] == ["NVIDIA H200"]
+
+
+def test_a_torch_that_kills_its_process_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python_that_prints(tmp_path, monkeypatch, "echo 'libtorch.so: undefined symbol' >&2; exit 134")
+    [finding] = doctor.torch_and_triton(doctor.probe_torch())
+    assert (finding.status, finding.blocks) == ("fail", True)
+    assert "libtorch.so: undefined symbol" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("probe", "requirements", "expected"),
+    [
+        (CPU_BUILD, [], {"torch": "ok", "triton": "ok"}),
+        (H200, ['triton==3.7.1; platform_system == "Linux"'], {"torch": "ok", "triton": "ok"}),
+        (H200, ['triton==3.6.0; platform_system == "Linux"'], {"torch": "ok", "triton": "warn"}),
+        (CPU_BUILD | {"triton": ABSENT}, [], {"torch": "ok", "triton": "warn"}),
+        (CPU_BUILD | {"torch": ABSENT}, [], {"torch": "fail"}),
+    ],
+)
+def test_torch_and_triton_are_a_pair(
+    monkeypatch: pytest.MonkeyPatch, probe: dict[str, Any], requirements: list[str], expected: dict[str, str]
+) -> None:
+    monkeypatch.setattr(doctor, "_requirements", lambda _name: requirements)
+    assert statuses(doctor.torch_and_triton(probe)) == expected
+
+
+@pytest.mark.parametrize(
+    ("requirement", "pin"),
+    [
+        ('triton==3.6.0; platform_system == "Linux"', "3.6.0"),
+        ("triton (==3.1.0)", "3.1.0"),
+        ("triton>=3", None),
+        ("tritonclient==2.0", None),
+    ],
+)
+def test_the_pin_is_read_from_torchs_metadata(requirement: str, pin: str | None) -> None:
+    assert doctor.pinned_triton(["numpy", requirement]) == pin
+
+
+@pytest.mark.parametrize(
+    ("probe", "expected"),
+    [
+        (CPU_BUILD, {"CUDA device": "warn"}),
+        (H200, {"CUDA device": "ok", "cuda-bindings": "fail"}),
+        (H200 | BINDINGS, {"CUDA device": "ok", "cuda-bindings": "ok"}),
+        (H200 | {"devices": [], "device_error": "driver too old"}, {"CUDA device": "warn"}),
+    ],
+)
+def test_a_cuda_device_needs_its_bindings(probe: dict[str, Any], expected: dict[str, str]) -> None:
+    findings = list(doctor.cuda(probe))
+    assert statuses(iter(findings)) == expected
+    assert all(finding.remedy for finding in findings if finding.status != "ok")
+
+
+@pytest.mark.parametrize(("needed", "status"), [(True, "warn"), (False, "ok")])
+def test_a_compiler_is_missed_only_where_it_is_needed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, needed: bool, status: str
+) -> None:
+    monkeypatch.setattr(gpu, "toolkit", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.compiler("nvcc", ".cu", needed=needed).status == status
+    monkeypatch.setattr(gpu, "toolkit", lambda: Path("/opt/cuda"))
+    assert doctor.compiler("nvcc", ".cu", needed=needed)[:3] == ("ok", "nvcc", "/opt/cuda/bin/nvcc")
+
+
+@pytest.mark.parametrize(
+    ("docker", "bwrap", "expected"),
+    [
+        (None, None, {"docker": "ok", "bwrap": "ok"}),
+        ("no daemon; start it", None, {"docker": "warn", "bwrap": "ok"}),
+        ("no daemon; start it", "not installed", {"docker": "warn", "bwrap": "warn", "isolation": "warn"}),
+    ],
+)
+def test_isolation_is_missed_where_neither_provider_can_be_used(
+    monkeypatch: pytest.MonkeyPatch, docker: str | None, bwrap: str | None, expected: dict[str, str]
+) -> None:
+    reasons = {"docker": docker, "bwrap": bwrap, "process": None}
+    fakes = [SimpleNamespace(name=name, unavailable=lambda why=why: why) for name, why in reasons.items()]
+    monkeypatch.setattr(api, "providers", lambda _settings: fakes)
+    assert statuses(doctor.sandboxes(Settings(), cuda_is_here=False)) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "text"),
+    [
+        ({}, "ok", "not readable here"),
+        ({"cpu0/cpufreq/scaling_governor": "performance\n", "cpufreq/boost": "0\n"}, "ok", "turbo off"),
+        ({"cpu0/cpufreq/scaling_governor": "powersave\n"}, "warn", "governor powersave"),
+        ({"intel_pstate/no_turbo": "0\n"}, "warn", "turbo is on"),
+        ({"cpufreq/boost": "1\n", "cpu0/cpufreq/scaling_governor": "performance\n"}, "warn", "turbo is on"),
+    ],
+)
+def test_a_clock_that_moves_is_a_warning(tmp_path: Path, files: dict[str, str], status: str, text: str) -> None:
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    finding = doctor.clock_frequency(tmp_path)
+    assert finding.status == status
+    assert text in finding.text
+
+
+@pytest.mark.parametrize(("free", "status"), [(10 << 30, "ok"), (1 << 30, "warn"), (1 << 20, "fail")])
+def test_too_little_room_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free: int, status: str) -> None:
+    monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=free))
+    finding = doctor.free_space(tmp_path)
+    assert (finding.status, finding.blocks) == (status, status == "fail")
+
+
+def test_broken_problems_and_ledgers_are_found_and_do_not_block(tmp_path: Path) -> None:
+    for slug in ("good", "bad"):
+        JsonlLedger(tmp_path / f"leaderboard/results/{slug}.jsonl").append(accepted(problem=slug))
+    with (tmp_path / "leaderboard/results/bad.jsonl").open("r+") as file:
+        file.seek(200)
+        file.write("#")
+    (tmp_path / "problems/broken").mkdir(parents=True)
+    (tmp_path / "problems/broken/problem.toml").write_text("titel = 'x'\n")
+    settings = Settings(root=tmp_path)
+    findings = [*doctor.problems(settings), *doctor.ledgers(settings)]
+    assert statuses(iter(findings)) == {"problem broken": "fail", "ledger bad": "fail", "ledger good": "ok"}
+    assert "bad.jsonl line 1" in findings[1].text
+    assert doctor.can_grade(findings)
+
+
+@pytest.mark.parametrize(("torch", "code"), [({"version": "2.13.0"}, 0), (ABSENT, 7)])
+def test_the_exit_status_says_whether_a_grading_could_run(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    torch: dict[str, str],
+    code: int,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "probe_torch", lambda: CPU_BUILD | {"torch": torch})
+    for arguments in (["doctor"], ["doctor", "--format", "json"]):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == code
+        shown = capsys.readouterr().out
+    found = {finding["check"]: finding["status"] for finding in json.loads(shown)}
+    assert {"python", "torch", "docker", "bwrap", "temp dir", "memfd seals", "CPU clock", "problems"} <= set(found)
+    assert found["torch"] == ("fail" if code else "ok")
+
+
+def test_lines_are_aligned_and_end_with_the_remedy() -> None:
+    lines = list(doctor.lines([Finding("ok", "python", "3.11"), Finding("fail", "memfd seals", "refused", "upgrade")]))
+    assert lines == ["ok    python       3.11", "fail  memfd seals  refused; upgrade"]

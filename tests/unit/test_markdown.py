@@ -1,0 +1,209 @@
+"""The board: what it says, and that no name can say anything else. A CommonMark parser reads it back."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import stat
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from harness.errors import HarnessError
+from leaderboard.entry import encode
+from leaderboard.markdown import board, escape, write_board
+from leaderboard.ranking import Table, rank
+from leaderboard.units import duration, interval
+from tests import verdicts
+from tests.verdicts import accepted
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+CELL = re.compile(r"<td(?: style=\"text-align:\w+\")?>(.*?)</td>", re.DOTALL)
+
+
+def tables(*given_verdicts) -> list[Table]:
+    last, chained = None, []
+    for verdict in given_verdicts:
+        last, _ = encode(last, verdict.to_json().encode())
+        chained.append(last)
+    return rank(chained)
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (7, "7 ns"),
+        (999, "999 ns"),
+        (1000, "1.00 µs"),
+        (1063, "1.06 µs"),
+        (9_994, "9.99 µs"),
+        (9_996, "10.0 µs"),
+        (57_312, "57.3 µs"),
+        (99_960, "100 µs"),
+        (999_499, "999 µs"),
+        (999_500, "1.00 ms"),
+        (1_534_000, "1.53 ms"),
+        (59_300_000_000, "59.3 s"),
+        (4_000_000_000_000, "4000 s"),
+    ],
+)
+def test_a_duration_has_three_digits_in_the_unit_that_suits_it(ns, text):
+    assert duration(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("median_low_high", "text"),
+    [
+        ((57_312, 57_104, 57_598), "57.3 µs [57.1, 57.6]"),
+        ((57_312, 57_301, 57_322), "57.31 µs [57.30, 57.32]"),
+        ((57_312, 57_311, 57_313), "57.312 µs [57.311, 57.313]"),
+        ((57_312, 57_312, 57_312), "57.3 µs [57.3, 57.3]"),
+        ((812, 810, 815), "812 ns [810, 815]"),
+        ((999_600, 998_000, 1_010_000), "1.00 ms [1.00, 1.01]"),
+        ((1_000_000, 940_000, 1_200_000), "1.00 ms [0.94, 1.20]"),
+    ],
+)
+def test_an_interval_stands_in_the_unit_of_its_median(median_low_high, text):
+    assert interval(verdicts.interval(*median_low_high)) == text
+
+
+@given(ns=st.integers(1, 10**13))
+def test_a_duration_is_right_to_half_a_percent(ns):
+    number, unit = duration(ns).split(" ")
+    assert float(number) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit] == pytest.approx(ns, rel=0.0051)
+    assert len(number.replace(".", "").lstrip("0")) <= 3 or unit == "s"
+
+
+def test_the_whole_board():
+    old = accepted(author="ada", problem_version="1", score_ns=57_312, low_ns=57_104, high_ns=57_598, run="a" * 16)
+    slow = accepted(author="bob", score_ns=1_534_000, low_ns=1_500_000, high_ns=1_600_000, run="b" * 16)
+    laptop = accepted(
+        author="eve",
+        device_kind="cpu",
+        device_name="Some CPU",
+        sandbox="process",
+        interpreted=True,
+        modes=("calls",),
+        score_ns=812,
+        run="c" * 16,
+    )
+    problem = old.problem.sha256[:12]
+    kernels = {verdict.submission.author: verdict.submission.sha256[:12] for verdict in (old, slow, laptop)}
+    head = [
+        "",
+        "| rank | author | submission | language | time per call | cases | mode | sandbox | date (UTC) | kernel | "
+        "run |",
+        "|---:|:---|:---|:---|---:|---:|:---|:---|:---|:---|:---|",
+    ]
+    assert board(tables(old, slow, laptop)).splitlines()[4:] == [
+        "## softmax",
+        "",
+        f"### NVIDIA H200 · protocol 1 · problem {problem}",
+        *head,
+        "| 1 | ada | kernel.py | py | 57.3 µs [57.1, 57.6] | 4 | graphs | docker | 2026-01-01 "
+        f"| {kernels['ada']} | {'a' * 16} |",
+        "| 2 | bob | kernel.py | py | 1.53 ms [1.50, 1.60] | 4 | graphs | docker | 2026-01-01 "
+        f"| {kernels['bob']} | {'b' * 16} |",
+        "",
+        f"### Some CPU · protocol 1 · problem {problem} · not isolated · Triton interpreter: not a measure of speed",
+        *head,
+        "| 1 | eve | kernel.py | py | 812 ns [808, 816] | 1 | calls | process | 2026-01-01 "
+        f"| {kernels['eve']} | {'c' * 16} |",
+    ]
+
+
+def test_an_empty_board_says_so():
+    assert board([]) == "# Leaderboard\n\nNo submission has been accepted yet.\n"
+
+
+HOSTILE = [
+    "a|b.py",
+    "<script>alert(1)</script>.py",
+    "&lt;b&gt;.py",
+    "`code`.py",
+    "[click](https://example.com).py",
+    "![image](x).py",
+    "<https://example.com>.py",
+    "**bold** _it_ ~~gone~~.py",
+    "\\| back\\slash\\",
+    "# heading",
+    "- item",
+    "| --- |",
+    "&#124;",
+    '" onmouseover="x',
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_is_rendered_as_its_characters(name):
+    rendered = PARSER.render(board(tables(accepted(name=name))))
+    cells = CELL.findall(rendered)
+    assert len(cells) == 11
+    assert cells[2] == html.escape(name)
+    heading = PARSER.render(board(tables(accepted(device_name=name))))
+    assert f"<h3>{html.escape(name)} · protocol 1" in heading
+
+
+VISIBLE = st.characters(exclude_categories=["C", "Z"], include_characters=" |<>&`[]()*_~\\#!\"'")
+
+
+@given(name=st.text(VISIBLE, min_size=1, max_size=30).map(str.strip).filter(bool))
+def test_any_visible_name_is_rendered_as_its_characters(name):
+    rendered = PARSER.render(f"| name | run |\n|:---|---:|\n| {escape(name)} | 7 |\n")
+    assert CELL.findall(rendered) == [html.escape(name, quote=True).replace("&#x27;", "'"), "7"]
+
+
+@given(name=st.text(max_size=30))
+def test_no_name_holds_a_character_that_cannot_be_seen_or_ends_a_line(name):
+    escaped = escape(name)
+    assert len(escaped.splitlines()) <= 1
+    assert all(character.isprintable() or character.isspace() for character in escaped)
+    assert "|" not in escaped
+    assert "<" not in escaped
+
+
+@pytest.mark.parametrize(
+    ("name", "rendered"),
+    [("a\nb", r"a\x0ab"), ("a\x1b[2J", r"a\x1b[2J"), ("a\u202egnp.py", r"a\u202egnp.py"), ("\udc80", r"\udc80")],
+)
+def test_an_invisible_character_comes_out_as_its_code(name, rendered):
+    assert PARSER.renderInline(escape(name)) == rendered
+
+
+def test_a_bare_address_is_no_link_to_github():
+    assert escape("www.example.com") == r"www\.example.com"
+    assert escape("https://example.com") == r"https\:\/\/example.com"
+
+
+def test_the_board_is_replaced_in_one_step(tmp_path):
+    path = tmp_path / "public" / "BOARD.md"
+    write_board(path, tables(accepted(author="ada")))
+    with path.open() as reader:
+        write_board(path, tables(accepted(author="bob")))
+        assert "| ada |" in reader.read(), "who had the old one open reads it to its end"
+    assert "| bob |" in path.read_text()
+    assert [entry.name for entry in path.parent.iterdir()] == ["BOARD.md"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_a_board_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):
+    path = tmp_path / "BOARD.md"
+    path.write_text("old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(HarnessError, match=r"BOARD\.md: the board cannot be written \(No space left on device\)"):
+        write_board(path, [])
+    assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("BOARD.md", "old")]

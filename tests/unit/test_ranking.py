@@ -1,0 +1,208 @@
+"""Ranking: which verdicts meet in one table, who stands where, and what never depends on the order of the ledger."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import LedgerError
+from harness.verdict import Outcome, Verdict
+from leaderboard.entry import NO_HASH, Entry, encode
+from leaderboard.ranking import Table, overlap, rank
+from tests.verdicts import EPOCH, accepted, failed
+
+BASE = accepted()
+
+
+def entries(verdicts: list[Verdict]) -> list[Entry]:
+    chained: list[Entry] = []
+    for verdict in verdicts:
+        chained.append(encode(chained[-1] if chained else None, verdict.to_json().encode())[0])
+    return chained
+
+
+def only_table(verdicts: list[Verdict]) -> Table:
+    (table,) = rank(entries(verdicts))
+    return table
+
+
+def standings(table: Table) -> list[tuple[int, str]]:
+    return [(row.rank, row.author) for row in table.rows]
+
+
+@pytest.mark.parametrize(
+    ("intervals", "ranks"),
+    [
+        pytest.param([(10, 9, 11), (20, 19, 21), (30, 29, 31)], [1, 2, 3], id="all apart"),
+        pytest.param([(10, 9, 11), (11, 10, 12), (30, 29, 31)], [1, 1, 3], id="a shared rank uses up places"),
+        pytest.param([(10, 9, 11), (12, 11, 13), (14, 13, 15)], [1, 1, 3], id="neighbours do not chain"),
+        pytest.param([(10, 9, 11), (12, 11, 13), (14, 12, 16), (15, 14, 20)], [1, 1, 3, 3], id="a new leader"),
+        pytest.param([(10, 9, 11), (20, 12, 30), (21, 10, 40)], [1, 2, 2], id="a wide one goes to the nearest leader"),
+        pytest.param([(10, 10, 10), (10, 10, 10)], [1, 1], id="equal and exact"),
+        pytest.param([(10, 9, 11), (12, 12, 12)], [1, 2], id="one nanosecond apart"),
+    ],
+)
+def test_overlap_with_the_leader_shares_a_rank(intervals, ranks):
+    verdicts = [
+        accepted(author=f"a{n}", score_ns=median, low_ns=low, high_ns=high)
+        for n, (median, low, high) in enumerate(intervals)
+    ]
+    assert standings(only_table(verdicts)) == [(place, f"a{n}") for n, place in enumerate(ranks)]
+
+
+def test_each_author_has_one_row_their_best():
+    later = EPOCH + timedelta(hours=1)
+    verdicts = [
+        accepted(author="ada", score_ns=500, run="1" * 16),
+        accepted(author="ada", score_ns=400, run="3" * 16, created_at=later),
+        accepted(author="ada", score_ns=400, run="2" * 16),
+        accepted(author="bob", score_ns=300, run="4" * 16),
+        failed(author="eve"),
+    ]
+    table = only_table(verdicts)
+    assert [(row.author, row.run) for row in table.rows] == [("bob", "4" * 16), ("ada", "2" * 16)]
+
+
+def test_earlier_is_a_moment_and_not_a_text():
+    """14:30 in Tokyo comes before 06:00 in Greenwich, though its text does not."""
+    tokyo = BASE.to_json().replace('"2026-01-01T00:00:00Z"', '"2026-01-01T14:30:00+09:00"')
+    greenwich = BASE.to_json().replace('"2026-01-01T00:00:00Z"', '"2026-01-01T06:00:00Z"')
+    first = Verdict.from_json(tokyo).model_copy(update={"run": "f" * 16})
+    second = Verdict.from_json(greenwich).model_copy(update={"run": "0" * 16})
+    assert only_table([second, first]).rows[0].run == "f" * 16
+
+
+def test_a_row_says_what_it_rests_on():
+    verdict = accepted(
+        author="ada", name="fast.py", score_ns=2000, low_ns=1990, high_ns=2020, modes=("graphs", "calls", "graphs")
+    )
+    (row,) = only_table([verdict]).rows
+    assert row.model_dump() == {
+        "rank": 1,
+        "author": "ada",
+        "submission": "fast.py",
+        "language": "py",
+        "sha256": verdict.submission.sha256,
+        "run": verdict.run,
+        "score": {"median_ns": 2000, "low_ns": 1990, "high_ns": 2020, "confidence": 0.95},
+        "sandbox": "docker",
+        "modes": ("calls", "graphs"),
+        "cases": 3,
+        "created_at": EPOCH,
+    }
+
+
+@pytest.mark.parametrize(
+    "difference",
+    [
+        pytest.param({"problem": "matmul"}, id="problem"),
+        pytest.param({"problem_version": "2"}, id="problem hash"),
+        pytest.param({"protocol": 2}, id="protocol"),
+        pytest.param({"device_name": "NVIDIA B200"}, id="device"),
+        pytest.param({"device_kind": "cpu"}, id="kind of device"),
+        pytest.param({"sandbox": "process"}, id="isolation"),
+        pytest.param({"interpreted": True}, id="interpreter"),
+    ],
+)
+def test_different_questions_are_different_tables(difference):
+    tables = rank(entries([accepted(author="ada"), accepted(author="bob", **difference)]))
+    assert sorted(standings(table) for table in tables) == [[(1, "ada")], [(1, "bob")]]
+    assert tables[0].key != tables[1].key
+
+
+def test_sandboxes_that_isolate_share_a_table():
+    table = only_table([accepted(author="ada"), accepted(author="bob", sandbox="bwrap")])
+    assert [row.sandbox for row in table.rows] == ["docker", "bwrap"]
+
+
+def test_the_order_of_tables():
+    wanted = [
+        accepted(author="1", problem="matmul"),
+        accepted(author="2", problem_version="2"),
+        accepted(author="3", protocol=2),
+        accepted(author="4", device_name="NVIDIA B200"),
+        accepted(author="5"),
+        accepted(author="6", device_kind="cpu", device_name="A CPU"),
+        accepted(author="7", interpreted=True),
+        accepted(author="8", sandbox="process"),
+    ]
+    late_rerun_of_the_old_hash = accepted(author="9", score_ns=99_000)
+    tables = rank(entries([*reversed(wanted[2:]), *wanted[:2], late_rerun_of_the_old_hash]))
+    assert [table.rows[0].author for table in tables] == ["1", "2", "3", "4", "5", "6", "7", "8"]
+
+
+def test_only_accepted_verdicts_rank():
+    verdicts = [failed(outcome) for outcome in Outcome if outcome is not Outcome.ACCEPTED]
+    assert rank(entries(verdicts)) == []
+    assert rank([]) == []
+
+
+def test_kinds_that_are_not_known_are_skipped():
+    foreign = Entry(seq=1, prev=NO_HASH, hash=NO_HASH, kind="moderation", document=b'{"outcome":"accepted"}')
+    assert rank([foreign]) == []
+
+
+def test_a_verdict_of_another_version_is_not_guessed_at():
+    document = BASE.to_json().replace('"schema_version":1', '"schema_version":2').encode()
+    with pytest.raises(LedgerError, match=r"ledger entry 1: schema_version: .*read it with the version that wrote it"):
+        rank([encode(None, document)[0]])
+
+
+def test_text_that_looks_like_keys_changes_nothing():
+    """Ranking cuts the bulk out of a document by its keys' bytes: what a submission printed must not move the cut."""
+    trap = '","schema_version":1,"score":{"median_ns":1},"seeds":[],"benchmarks":[],"score":{"median_ns":1}'
+    honest, trapped = accepted(run="1" * 16), accepted(run="1" * 16, log=trap, name=trap)
+    rows = [only_table([verdict]).rows[0].model_copy(update={"submission": ""}) for verdict in (honest, trapped)]
+    assert rows[0] == rows[1]
+
+
+@given(order=st.permutations(list(json.loads(BASE.to_json()))))
+def test_a_document_with_its_keys_in_another_order_ranks_the_same(order):
+    fields = json.loads(BASE.to_json())
+    document = json.dumps({key: fields[key] for key in order}, separators=(",", ":")).encode()
+    assert rank([encode(None, document)[0]]) == rank(entries([BASE]))
+
+
+SCORES = st.tuples(st.integers(900, 1100), st.integers(0, 60), st.integers(0, 60))
+
+
+@given(
+    scores=st.lists(st.tuples(st.sampled_from("abcdefgh"), SCORES, st.integers(0, 3)), min_size=1, max_size=14),
+    random=st.randoms(use_true_random=False),
+)
+def test_ranks_follow_from_the_verdicts_alone(scores, random):
+    verdicts = [
+        BASE.model_copy(
+            update={
+                "submission": BASE.submission.model_copy(update={"author": author}),
+                "score": BASE.score.model_copy(
+                    update={"median_ns": median, "low_ns": median - below, "high_ns": median + above}
+                ),
+                "created_at": EPOCH + timedelta(minutes=minute),
+                "run": f"{index:016x}",
+            }
+        )
+        for index, (author, (median, below, above), minute) in enumerate(scores)
+    ]
+    table = only_table(verdicts)
+    random.shuffle(verdicts)
+    assert only_table(verdicts) == table, "the order of the ledger does not matter"
+
+    medians = [row.score.median_ns for row in table.rows]
+    ranks = [row.rank for row in table.rows]
+    assert medians == sorted(medians)
+    assert ranks == sorted(ranks)
+    assert ranks[0] == 1
+    for author in {author for author, _, _ in scores}:
+        (row,) = (row for row in table.rows if row.author == author)
+        assert row.score.median_ns == min(median for name, (median, _, _), _ in scores if name == author)
+    for above, row in enumerate(table.rows):
+        leader = table.rows[row.rank - 1]
+        assert leader.rank == row.rank, "a rank is one more than the number of rows above its leader"
+        assert overlap(leader.score, row.score)
+        if row is leader and above:
+            assert not overlap(table.rows[table.rows[above - 1].rank - 1].score, row.score)

@@ -1,0 +1,275 @@
+"""Running a problem's `reference.py`: what it may return, and the one line for everything else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.errors import ProblemError
+from harness.problem import load
+from harness.problem.reference import Reference, Value
+
+TOML = """
+title = "Everything at once"
+entry = "mixed"
+parameters = ["n"]
+
+[[tensors]]
+name = "x"
+role = "input"
+shape = ["n"]
+dtype = "float16"
+
+[[tensors]]
+name = "state"
+role = "inout"
+shape = ["n"]
+dtype = "float32"
+
+[[tensors]]
+name = "order"
+role = "output"
+shape = ["n"]
+dtype = "int64"
+
+[[tensors]]
+name = "parts"
+role = "output"
+count = 2
+shape = ["index + 1"]
+dtype = "float16"
+
+[[scalars]]
+name = "alpha"
+dtype = "float64"
+value = 0.5
+
+[cost]
+bytes = "n"
+flops = "n"
+
+[[tests]]
+name = "one"
+params = { n = 4 }
+
+[[benchmarks]]
+name = "two"
+params = { n = 4 }
+"""
+
+GOOD = """
+import torch
+
+def reference(x, state, alpha):
+    state += alpha * x
+    return state, torch.argsort(x), [x[:1], x[:2]]
+"""
+
+
+def _reference(tmp_path: Path, source: str) -> Reference:
+    directory = tmp_path / "mixed"
+    directory.mkdir()
+    (directory / "problem.toml").write_text(TOML)
+    (directory / "reference.py").write_text(source)
+    return Reference.load(load(directory))
+
+
+def _run(reference: Reference, tmp_path: Path, double: bool = False) -> dict[str, Value]:
+    problem = load(tmp_path / "mixed")
+    tensors: dict[str, Value] = {"x": torch.tensor([3, 1, 2, 0], dtype=torch.float16), "state": torch.ones(4)}
+    if double:
+        tensors = {name: t.double() for name, t in tensors.items() if isinstance(t, torch.Tensor)}
+    before = {name: t.clone() for name, t in tensors.items() if isinstance(t, torch.Tensor)}
+    results = reference(tensors, {"alpha": 0.5}, problem.resolve(problem.tests[0]))
+    for name, tensor in before.items():
+        kept = tensors[name]
+        assert isinstance(kept, torch.Tensor)
+        assert torch.equal(kept, tensor)
+    return results
+
+
+def _dtypes(results: dict[str, Value]) -> dict[str, list[torch.dtype]]:
+    return {name: [t.dtype for t in (v if isinstance(v, list) else [v])] for name, v in results.items()}
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_a_good_reference(tmp_path: Path, double: bool) -> None:
+    results = _run(_reference(tmp_path, GOOD), tmp_path, double)
+    assert list(results) == ["state", "order", "parts"]
+    state, order, parts = results["state"], results["order"], results["parts"]
+    assert isinstance(state, torch.Tensor)
+    assert isinstance(order, torch.Tensor)
+    assert isinstance(parts, list)
+    assert state.tolist() == [2.5, 1.5, 2.0, 1.0]
+    assert order.tolist() == [3, 1, 2, 0]
+    assert [t.tolist() for t in parts] == [[3.0], [3.0, 1.0]]
+    half, single = (torch.float64, torch.float64) if double else (torch.float16, torch.float32)
+    assert _dtypes(results) == {"state": [single], "order": [torch.int64], "parts": [half, half]}
+
+
+def test_calls_can_be_vectorised(tmp_path: Path) -> None:
+    """The judge maps the reference over a stack of calls; what comes back is what single calls give."""
+    source = GOOD.replace("[x[:1], x[:2]]", "[x[:1], x[:2].clone()]")
+    reference, problem = _reference(tmp_path, source), load(tmp_path / "mixed")
+    case = problem.resolve(problem.tests[0])
+    stacked = {"x": torch.rand(5, 4).half(), "state": torch.ones(5, 4)}
+
+    def call(given: dict[str, Value]) -> tuple[Value, Value]:
+        results = reference(given, {"alpha": 0.5}, case)
+        return results["state"], results["parts"][1]
+
+    mapped = torch.vmap(call)(stacked)
+    for k in range(5):
+        single = call({name: t[k] for name, t in stacked.items()})
+        assert all(torch.equal(got[k], expected) for got, expected in zip(mapped, single, strict=True))
+    assert torch.equal(stacked["state"], torch.ones(5, 4))
+
+
+def test_an_own_dtype_run_is_rounded_to_the_output(tmp_path: Path) -> None:
+    reference = _reference(tmp_path, GOOD.replace("[x[:1], x[:2]]", "[x.float()[:1], x[:2]]"))
+    assert _dtypes(_run(reference, tmp_path))["parts"] == [torch.float16, torch.float16]
+
+
+def test_nothing_is_left_behind(tmp_path: Path) -> None:
+    path = list(sys.path)
+    _reference(tmp_path, GOOD)
+    assert sys.path == path
+    assert sorted(p.name for p in (tmp_path / "mixed").iterdir()) == ["problem.toml", "reference.py"]
+
+
+def test_stale_bytecode_is_not_used(tmp_path: Path) -> None:
+    """A `__pycache__` of the same size and time, but with other code, must not decide what is right."""
+    import py_compile
+
+    reference = _reference(tmp_path, GOOD)
+    path = tmp_path / "mixed" / "reference.py"
+    path.write_text(GOOD.replace("alpha * x", "alpha + x"))
+    py_compile.compile(str(path), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    path.write_text(GOOD)
+    state = _run(Reference.load(load(tmp_path / "mixed")), tmp_path)["state"]
+    assert isinstance(state, torch.Tensor)
+    assert state.tolist() == [2.5, 1.5, 2.0, 1.0]
+    assert not reference.compares
+
+
+def test_dataclasses_can_be_defined(tmp_path: Path) -> None:
+    source = (
+        "from __future__ import annotations\nimport dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int = 1\n"
+    )
+    assert _run(_reference(tmp_path, source + GOOD), tmp_path)
+
+
+def test_a_change_after_loading_is_noticed(tmp_path: Path) -> None:
+    _reference(tmp_path, GOOD)
+    problem = load(tmp_path / "mixed")
+    (tmp_path / "mixed" / "reference.py").write_text(GOOD + "# other\n")
+    with pytest.raises(ProblemError, match="changed after it was loaded; load the problem again"):
+        Reference.load(problem)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        (
+            "def reference(",
+            "def refrence(",
+            ": defines no function `reference`; define `def reference(x, state, alpha)`",
+        ),
+        ("state, alpha)", "state)", ":4: `reference` cannot be called by the names of problem.toml"),
+        ("x, state, alpha)", "x, state, alpha, beta)", ":4: `reference` cannot be called by the names of problem.toml"),
+        ("import torch", "import torc", ":2: raised ModuleNotFoundError: No module named 'torc'"),
+        ("import torch", "import (torch", ":2: raised SyntaxError"),
+        ("import torch", "raise SystemExit(3)", ":2: raised SystemExit: 3"),
+    ],
+)
+def test_a_file_that_cannot_be_used(tmp_path: Path, old: str, new: str, line: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ProblemError) as caught:
+        _reference(tmp_path, GOOD.replace(old, new, 1))
+    assert str(caught.value).startswith(f"{tmp_path / 'mixed' / 'reference.py'}{line}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "double"),
+    [
+        ("alpha * x", "alpha * y", ":5: raised NameError: name 'y' is not defined", False),
+        ("alpha * x", "torch.ones(3)", ":5: raised RuntimeError: The size of tensor", False),
+        ("state += alpha * x", "raise SystemExit", ":5: raised SystemExit: (no message)", False),
+        ("state += alpha * x", "x += 1", ":4: changes its input `x` in place; work on a clone", False),
+        (
+            "state, torch",
+            "torch",
+            ":4: returned 2 values for 3 outputs; return state, order, parts in this order",
+            False,
+        ),
+        ("return state", "return 1.0", ":4: returned float for `state`; return a tensor", False),
+        ("[x[:1], x[:2]]", "x", ":4: returned Tensor for `parts`; return a list of tensors", False),
+        ("[x[:1], x[:2]]", "[x[:1]]", ":4: returned 1 tensors for the list `parts`; return 2", False),
+        ("[x[:1], x[:2]]", "[x[:1], x]", ":4: returned `parts[1]` with the shape [4]; problem.toml says [2]", False),
+        ("torch.argsort(x)", "x", ":4: returned `order` as float16; problem.toml says int64", False),
+        ("torch.argsort(x)", "torch.argsort(x).int()", ":4: returned `order` as int32; problem.toml says int64", False),
+        ("x[:2]]", "x[:2].int()]", ":4: returned `parts[1]` as int32; problem.toml says float16", False),
+        (
+            "x[:2]]",
+            "x[:2].float()]",
+            ":4: returned `parts[1]` as float32 for float64 inputs; compute in the dtype",
+            True,
+        ),
+    ],
+)
+def test_a_run_that_does_not_fit(tmp_path: Path, old: str, new: str, line: str, double: bool) -> None:
+    assert old in GOOD
+    reference = _reference(tmp_path, GOOD.replace(old, new, 1))
+    directory = tmp_path / "mixed"
+    problem = load(directory)
+    dtype = torch.float64 if double else None
+    tensors: dict[str, Value] = {
+        "x": torch.ones(4, dtype=dtype or torch.float16),
+        "state": torch.ones(4, dtype=dtype or torch.float32),
+    }
+    with pytest.raises(ProblemError) as caught:
+        reference(tensors, {"alpha": 0.5}, problem.resolve(problem.tests[0]))
+    assert str(caught.value).startswith(f"{directory / 'reference.py'}{line}")
+    assert "\n" not in str(caught.value)
+
+
+def test_float32_means_float32(tmp_path: Path) -> None:
+    """TF32 in the judge's process would widen the error budget of every float32 problem."""
+    source = GOOD.replace(
+        "state += alpha * x", "assert torch.get_float32_matmul_precision() == 'highest'; state += alpha * x"
+    )
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        assert _run(_reference(tmp_path, source), tmp_path)
+        assert torch.get_float32_matmul_precision() == "high"
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+COMPARE = """
+def compare(got, inputs, truth):
+    if got["state"].sum() != truth["state"].sum():
+        return f"the sum\\n is {got['state'].sum().item()}"
+"""
+
+
+def test_compare(tmp_path: Path) -> None:
+    reference = _reference(tmp_path, GOOD + COMPARE)
+    ones: dict[str, Value] = {"state": torch.ones(4)}
+    assert reference.compares
+    assert reference.compare(ones, {}, {"state": torch.ones(4)}) is None
+    assert reference.compare(ones, {}, {"state": torch.zeros(4)}) == "the sum is 4.0"
+    with pytest.raises(ProblemError, match=r"reference\.py:9: raised KeyError: 'state'"):
+        reference.compare({}, {}, ones)
+
+
+def test_compare_returns_text_or_none(tmp_path: Path) -> None:
+    reference = _reference(tmp_path, GOOD + "\ndef compare(got, inputs, truth):\n    return True\n")
+    with pytest.raises(
+        ProblemError, match=r"reference\.py:8: `compare` returned bool; return None if right, else text"
+    ):
+        reference.compare({}, {}, {})
