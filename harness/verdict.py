@@ -149,6 +149,7 @@ class OutputCheck(Record):
     """One output of one case against the truth. Integer outputs have no budgets: they must be equal."""
 
     output: str
+    dtype: str
     correct: bool
     max_error: Budget | None = None
     rms_error: Budget | None = None

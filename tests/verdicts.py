@@ -156,7 +156,7 @@ def _passed(index: int) -> CaseResult:
         name=f"case {index}",
         params={"rows": 16 << index, "cols": 1000 + index},
         outcome=Outcome.ACCEPTED,
-        outputs=(OutputCheck(output="y", correct=True, max_error=budget, rms_error=budget),),
+        outputs=(OutputCheck(output="y", dtype="float32", correct=True, max_error=budget, rms_error=budget),),
     )
 
 

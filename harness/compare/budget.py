@@ -17,10 +17,10 @@ from harness.verdict import Budget
 # a float16 problem: RMS 1.7 eps). float32 and float64 have no wider accumulator in common use, and the order of the sum
 # decides. One accumulator over 4096 products gives RMS 9.7 eps, maximum 41 eps, where the reference's blocked sum gives
 # 2.2 and 10.5 (for positive summands 7.2 and 26 against 0.7 and 2.5, out of reach of any small factor). TF32 gives RMS
-# 2400 eps; even with 4096 positive summands, where its errors average out best, 45 and 161. Sixteen times the floor
-# (RMS 16 eps, maximum 64 eps at floor_ulps = 4) stands between the two. A single accumulator over 16384 products (RMS
-# 19 eps) passes only where the reference sums as plainly, or where the problem states a larger floor.
-ACCUMULATION = {torch.float32: 16.0, torch.float64: 16.0}
+# 2400 eps; even with 4096 positive summands, where its errors average out best, 45 and 161. The default of 64 ulps (RMS
+# 16) stands between the two. A single accumulator over 16384 products (RMS 19 eps) passes only where the reference
+# sums as plainly, or where the problem states a larger `accumulation_ulps`.
+ACCUMULATORS = (torch.float32, torch.float64)
 
 # The relative RMS of evenly spread rounding errors lies 4 to 5 times below their maximum.
 RMS_SHARE = 0.25
@@ -32,7 +32,8 @@ CEILING = 0.5
 
 def maximum_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:
     """The normalised maximum error that is always allowed, as a fraction of the element's scale."""
-    return tolerance.floor_ulps * ACCUMULATION.get(dtype, 1.0) * torch.finfo(dtype).eps
+    ulps = tolerance.accumulation_ulps if dtype in ACCUMULATORS else tolerance.floor_ulps
+    return ulps * torch.finfo(dtype).eps
 
 
 def rms_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:

@@ -45,9 +45,10 @@ def _check_integers(name: str, got: Tensor, truth: Tensor, poison: Tensor | None
     spans = range(0, flat.numel(), BLOCK_ELEMENTS)
     counts = [(flat[at : at + BLOCK_ELEMENTS] != expected[at : at + BLOCK_ELEMENTS]).sum() for at in spans]
     if not int(torch.stack(counts).sum()):
-        return OutputCheck(output=name, correct=True)
+        return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
     evidence = Evidence(name, got, truth, poison)
-    return OutputCheck(output=name, correct=False, mismatch=explain(evidence, locate_integers(evidence)))
+    mismatch = explain(evidence, locate_integers(evidence))
+    return OutputCheck(output=name, dtype=dtype_name(got), correct=False, mismatch=mismatch)
 
 
 @dataclass(frozen=True)
@@ -77,12 +78,19 @@ def _check_floats(
     maximum = budget(own.maximum, reference.maximum, tolerance, floor)
     rms = budget(own.rms, reference.rms, tolerance, rms_floor(got.dtype, tolerance))
     if own.misplaced == 0 and maximum.met and rms.met:
-        return OutputCheck(output=name, correct=True, max_error=maximum, rms_error=rms)
+        return OutputCheck(output=name, dtype=dtype_name(got), correct=True, max_error=maximum, rms_error=rms)
     only_rms = own.misplaced == 0 and maximum.met
     threshold = min(reference.maximum, maximum.allowed) if only_rms else maximum.allowed
     evidence = Evidence(name, got, truth, poison, field, rms.error, only_rms)
     mismatch = explain(evidence, locate_floats(evidence, field, threshold))
-    return OutputCheck(output=name, correct=False, max_error=maximum, rms_error=rms, mismatch=mismatch)
+    return OutputCheck(
+        output=name, dtype=dtype_name(got), correct=False, max_error=maximum, rms_error=rms, mismatch=mismatch
+    )
+
+
+def dtype_name(tensor: Tensor) -> str:
+    """`float32`, as problem.toml spells it."""
+    return str(tensor.dtype).removeprefix("torch.")
 
 
 def _require_one_layout(name: str, got: Tensor, truth: Tensor, honest: Tensor, poison: Tensor | None) -> None:

@@ -66,6 +66,8 @@ class Field:
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = info.max * (1 - min(floor, 0.5))
         self._surely_infinite = info.max * (1 + min(floor, 0.5))
+        # NaN fails the comparison, so a plain truth is finite throughout and far from overflow: the common case, by far.
+        self._plain = all(bool(block.of(self._flat).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
         self._smallest = max(info.tiny / self._unit, sys.float_info.min)
         self._row_rms, self.norm = self._measure()
@@ -84,8 +86,8 @@ class Field:
                 yield Block(start, stop, row_start // width, stop - start)
 
     def expected(self, block: Block) -> Tensor:
-        """What the output should hold, float64 [rows, width]."""
-        return self.representable(block.of(self._flat))
+        """What the output should hold, float64 [rows, width]; not to be written to."""
+        return block.of(self._flat) if self._plain else self.representable(block.of(self._flat))
 
     def representable(self, truth: Tensor) -> Tensor:
         """A copy of truth values, with those infinite (or saturated) that the output's dtype surely cannot hold."""
@@ -95,6 +97,27 @@ class Field:
 
     def deviation(self, values: Tensor, block: Block) -> Deviation:
         """Compare `values`, the flattened output in its own dtype, with the truth over one block."""
+        if self._plain and self._unit == 1.0:
+            value = block.of(values)
+            if self.dtype in NO_INFINITY:
+                value = value.half()  # exact; torch does no arithmetic on eight bits
+            difference = (value - block.of(self._flat)).abs_()
+            square_sum = difference.square().sum()
+            if bool(square_sum.isfinite()):
+                nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
+                return Deviation(self._normalised(difference, value, block), nowhere, square_sum)
+        return self._careful_deviation(values, block)
+
+    def _normalised(self, difference: Tensor, value: Tensor, block: Block) -> Tensor:
+        """Divide absolute differences by their scales, in place; finite values and a plain truth only."""
+        magnitude = block.of(self._flat).abs()
+        if self.dtype in FLUSHED:
+            difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
+        rows = self._row_rms[block.row : block.row + difference.shape[0], None]
+        return difference.div_(torch.maximum(magnitude, rows).clamp_min_(self._smallest))
+
+    def _careful_deviation(self, values: Tensor, block: Block) -> Deviation:
+        """The same where NaN, infinities or float64's range are in play."""
         truth = self.expected(block)
         value = block.of(values).double()
         both = value.isfinite() & truth.isfinite()
@@ -104,7 +127,7 @@ class Field:
             truth, value = truth / self._unit, value / self._unit
         difference = (value - truth).abs_().masked_fill_(~both, 0.0)
         square_sum = difference.square().sum()
-        magnitude = truth.abs_()
+        magnitude = truth.abs()
         if self.dtype in FLUSHED:
             difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
         rows = self._row_rms[block.row : block.row + value.shape[0], None]
@@ -130,9 +153,12 @@ class Field:
         squares = torch.zeros(rows, dtype=torch.float64, device=self._flat.device)
         counts = torch.zeros_like(squares)
         for block in self.blocks():
-            truth = self._finite(block).div_(self._unit)
-            span = slice(block.row, block.row + truth.shape[0])
-            squares[span] += truth.square_().sum(-1)
+            span = slice(block.row, block.row + block.of(self._flat).shape[0])
+            if self._plain and self._unit == 1.0:
+                squares[span] += block.of(self._flat).square().sum(-1)
+                counts[span] += block.width
+                continue
+            squares[span] += self._finite(block).div_(self._unit).square_().sum(-1)
             counts[span] += self.expected(block).isfinite().sum(-1)
         norm = math.sqrt(float(squares.sum()))
         return squares.div_(counts.clamp_min_(1.0)).sqrt_(), max(norm, self._smallest)

@@ -10,20 +10,18 @@ from harness.verdict import Budget, Mismatch, OutputCheck
 _EPS = {"float64": 2**-52, "float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7, "float8_e4m3fn": 2**-3}
 
 
-def describe(check: OutputCheck, dtype: str | None = None) -> str:
-    """Say on one line how far an output is from the truth and how far it may be, by the tighter of its two metrics.
-
-    `dtype` is the output's; a check that passed does not know it, and without it the line says less.
-    """
-    dtype = dtype or (check.mismatch.dtype if check.mismatch else None)
+def describe(check: OutputCheck) -> str:
+    """Say on one line how far an output is from the truth and how far it may be, by the tighter of its two metrics."""
     mismatch = check.mismatch
+    if mismatch and not mismatch.wrong:
+        return f"{check.output}: {mismatch.hints[0]}"  # the problem's own `compare` counts nothing, and says why
     if check.max_error is None or check.rms_error is None:
         return f"{check.output}: " + (f"{_wrong(mismatch)}, and all must be equal" if mismatch else "equal")
     tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)
     if mismatch and tighter.met:
         return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"
     metric = "RMS error" if tighter is check.rms_error else "error"
-    allowed = f"allowed {tighter.allowed:.1e} ({_reason(tighter, dtype)})"
+    allowed = f"allowed {tighter.allowed:.1e} ({_reason(tighter, check.dtype)})"
     line = f"{check.output}: your {metric} {tighter.error:.1e}, {allowed}"
     return f"{line}, {_wrong(mismatch)}" if mismatch else line
 
@@ -60,11 +58,9 @@ def _place(index: tuple[int, ...]) -> str:
     return "[" + ", ".join(map(str, index)) + "]"
 
 
-def _reason(budget: Budget, dtype: str | None) -> str:
+def _reason(budget: Budget, dtype: str) -> str:
     if budget.allowed < max(budget.floor, budget.factor * budget.reference_error):
         return "never more than half of the value"
     if budget.allowed > budget.floor:
-        return f"{budget.factor:g} × the reference's own" + (f" in {dtype}" if dtype else "")
-    if dtype not in _EPS:
-        return "a few ulps of the output's dtype"
+        return f"{budget.factor:g} × the reference's own in {dtype}"
     return f"{budget.floor / _EPS[dtype]:g} ulps of {dtype}"

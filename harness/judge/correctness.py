@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness import wire
-from harness.compare import check_output, describe
+from harness.compare import check_output, describe, dtype_name
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session, SubmissionFault
@@ -107,6 +107,7 @@ def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> 
     for k in range(count):
         one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
         why = truth.reference.compare(*one)
-        shape, dtype = tuple(values[k].shape), str(values.dtype).removeprefix("torch.")
+        shape, dtype = tuple(values[k].shape), dtype_name(values)
         mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
-        yield OutputCheck(output=name, correct=why is None, mismatch=None if why is None else mismatch)
+        wrong = None if why is None else mismatch
+        yield OutputCheck(output=name, dtype=dtype, correct=why is None, mismatch=wrong)

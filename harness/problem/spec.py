@@ -192,10 +192,13 @@ class Cost(Spec):
 
 
 class Tolerance(Spec):
-    """How far from the truth an answer may be: max(factor × the honest reference's own error, floor_ulps × eps)."""
+    """How far from the truth an answer may be: max(factor × the honest reference's own error, ulps × eps)."""
 
     factor: Real = Field(default=4.0, gt=0, description="times the error of the reference in the problem's own dtype")
-    floor_ulps: Real = Field(default=4.0, gt=0, description="in units of the output dtype's machine epsilon")
+    floor_ulps: Real = Field(default=4.0, gt=0, description="16-bit and narrower outputs: in units of their epsilon")
+    accumulation_ulps: Real = Field(
+        default=64.0, gt=0, description="the same for float32 and float64 outputs: room for one running sum"
+    )
 
 
 class Limits(Spec):

@@ -45,6 +45,7 @@ _SYSTEM = (
     "/etc/localtime",
     "/sys/devices/system",
 )
+_FOR_A_DRIVER = ("/sys/devices", "/sys/bus/pci")
 
 
 class Bwrap:
@@ -92,29 +93,36 @@ class BwrapSandbox:
         self._closed = False
         try:
             self._group = MemoryGroup.create(launch.memory_bytes)
-            self._start(_command(launch, self._uid))
+            self._start(*_command(launch, self._uid))
         except BaseException:
             self._log.close()
             self._release()
             raise
 
-    def _start(self, command: list[str]) -> None:
+    def _start(self, options: list[str], command: list[str]) -> None:
         told, tell = os.pipe()
-        users = _users_file(self._uid if self._uid is not None else os.getuid())
+        uid = os.getuid() if self._uid is None else self._uid
+        # Libraries name their cache directories after the user, so there has to be one.
+        users = _file(f"runner:x:{uid}:{uid}::{inside.HOME}:/bin/sh\n".encode())
+        options = ["--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd", *options]
+        passed = [tell, users]
+        if (program := seccomp.program()) is not None:
+            passed.append(_file(program))
+            options += ["--seccomp", str(passed[-1])]
+        # The runner sees bubblewrap's own command line and environment, as those of its first process: nothing of the
+        # host stands in either.
+        passed.append(_file(b"".join(option.encode() + b"\0" for option in options)))
+        bwrap = ["bwrap", "--args", str(passed[-1]), "--", *command]
         # The shell enters the control group and becomes bubblewrap: no moment in which a child is outside.
         enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._group.entrance)] if self._group else []
-        bwrap = ["bwrap", "--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd"]
-        passed = [tell, users]
-        if (calls := seccomp.filter_file()) is not None:
-            passed.append(calls)
-            bwrap += ["--seccomp", str(calls)]
         try:
             with self._log.writer() as output:
                 self._process = subprocess.Popen(
-                    [*enter, *bwrap, *command],
+                    [*enter, *bwrap],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
+                    env={"PATH": os.environ.get("PATH", os.defpath)},
                     pass_fds=passed,
                 )
             os.close(passed.pop(0))  # the pipe ends with the sandbox's copy
@@ -208,10 +216,10 @@ class _Uids:
             cls._taken.discard(uid)
 
 
-def _users_file(uid: int) -> int:
-    """A descriptor of an /etc/passwd that names the one user: libraries ask for the name of their cache directory."""
-    fd = os.memfd_create("passwd", 0)
-    os.write(fd, f"runner:x:{uid}:{uid}::{inside.HOME}:/bin/sh\n".encode())
+def _file(content: bytes) -> int:
+    """A descriptor from which the content can be read."""
+    fd = os.memfd_create("bwrap", 0)
+    os.write(fd, content)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
 
@@ -222,8 +230,8 @@ def _namespaces(root: bool) -> list[str]:
     return new if root else [*new, "--unshare-user", "--disable-userns"]
 
 
-def _command(launch: Launch, uid: int | None) -> list[str]:
-    """bubblewrap's arguments, then the runner's command line behind the programs that lower its rights."""
+def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
+    """bubblewrap's options, and the runner's command line behind the programs that lower its rights."""
     options = [
         *_namespaces(uid is not None),
         "--die-with-parent",
@@ -238,7 +246,8 @@ def _command(launch: Launch, uid: int | None) -> list[str]:
         options += [word for each in ("SETUID", "SETGID", "SETPCAP") for word in ("--cap-add", f"CAP_{each}")]
     toolkit = gpu.toolkit()
     libraries = gpu.driver_libraries() if launch.device == "cuda" else []
-    places = {path: str(path) for path in _system([*([toolkit] if toolkit else []), *libraries])}
+    driver = [*libraries, *map(Path, _FOR_A_DRIVER)] if libraries else []
+    places = {path: str(path) for path in _system([*([toolkit] if toolkit else []), *driver])}
     # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
     places |= inside.runner_files(launch.program) | {launch.socket: inside.SOCKET}
     options += ["--proc", "/proc", "--dev", "/dev"]
@@ -259,7 +268,7 @@ def _command(launch: Launch, uid: int | None) -> list[str]:
     extra = {"LD_LIBRARY_PATH": searched} if searched else {}
     variables = inside.environment(launch, path=search_path, extra=extra)
     runner = inside.command(sys.executable, inside.runner(launch), inside.SOCKET, variables)
-    return [*options, "--", *_lowered(launch, uid), *runner]
+    return options, [*_lowered(launch, uid), *runner]
 
 
 def _system(wanted: Iterable[Path]) -> list[Path]:

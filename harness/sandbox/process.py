@@ -11,6 +11,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,8 @@ class ProcessSandbox:
     def __init__(self, launch: Launch, directory: Path) -> None:
         self._limits = launch
         self._directory = directory
-        self._mark = f"{MARK}={secrets.token_hex(16)}"
+        mark = secrets.token_hex(16)
+        self._mark = f"{MARK}={mark}"
         home, tmpdir = directory / "home", directory / "tmp"
         home.mkdir()
         tmpdir.mkdir()
@@ -69,7 +71,7 @@ class ProcessSandbox:
             path=inside.search_path(Path(sys.executable).parent, *([cuda / "bin"] if cuda else [])),
             home=str(home),
             tmpdir=str(tmpdir),
-            extra=dict([self._mark.split("=", 1)]),
+            extra={MARK: mark},
         )
         runner = launch.program or inside.HARNESS / "runner" / "__main__.py"
         command = inside.command(sys.executable, str(runner), str(launch.socket), variables)
@@ -85,13 +87,17 @@ class ProcessSandbox:
                 start_new_session=True,
             )
         self._seen = {self._process.pid}
+        self._exit: Exit | None = None
         self._closed = False
 
     def ended(self) -> Exit | None:
-        code = self._process.poll()
-        if code is None:
-            return None
-        return Exit(code, None) if code >= 0 else Exit(None, -code)
+        """Looks without reaping: until `close` the process id, which is the session's too, stays ours."""
+        if self._exit is None:
+            seen = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if seen is not None:
+                exited = seen.si_code == os.CLD_EXITED
+                self._exit = Exit(seen.si_status, None) if exited else Exit(None, seen.si_status)
+        return self._exit
 
     def breach(self) -> Breach | None:
         """Looks at the tree; a process that was seen once is followed although its parent died."""
@@ -106,12 +112,11 @@ class ProcessSandbox:
         """
         if self._closed:
             return
-        self._process.poll()
         left = process_tree.kill_marked(self._mark, self._process.pid, within_s=CLOSE_S)
-        if self._process.poll() is None:
-            self._process.kill()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(CLOSE_S)
+        self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(CLOSE_S)
+        self._exit = self._exit or Exit(None, signal.SIGKILL)
         self._log.close()
         _remove(self._directory)
         if left or self._directory.exists():

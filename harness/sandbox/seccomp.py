@@ -8,7 +8,6 @@ See seccomp(2) for the layout of the filter's program and of the data that it lo
 from __future__ import annotations
 
 import errno
-import os
 import platform
 import struct
 
@@ -26,12 +25,12 @@ _NUMBERS = {
 _IO_URING, _CLONE3 = (425, 426, 427), 435
 
 
-def filter_file() -> int | None:
-    """A descriptor of the program for `bwrap --seccomp`; None on a machine whose call numbers are not known."""
+def program() -> bytes | None:
+    """The filter as `bwrap --seccomp` reads it; None on a machine whose call numbers are not known."""
     if platform.machine() not in _NUMBERS:
         return None
     architecture, clone, unshare, refused = _NUMBERS[platform.machine()]
-    program = [
+    steps = [
         _step(_LOAD, _ARCHITECTURE_AT),
         _step(_EQUAL, architecture, then=1),
         _step(_RETURN, _KILL),
@@ -43,8 +42,8 @@ def filter_file() -> int | None:
         _step(_RETURN, _ERRNO | errno.ENOSYS),
     ]
     for number in (*refused, *_IO_URING):
-        program += [_step(_EQUAL, number, otherwise=1), _step(_RETURN, _ERRNO | errno.EPERM)]
-    program += [
+        steps += [_step(_EQUAL, number, otherwise=1), _step(_RETURN, _ERRNO | errno.EPERM)]
+    steps += [
         _step(_EQUAL, clone, then=1),
         _step(_EQUAL, unshare, otherwise=3),
         _step(_LOAD, _FIRST_ARGUMENT_AT),
@@ -52,10 +51,7 @@ def filter_file() -> int | None:
         _step(_RETURN, _ERRNO | errno.EPERM),
         _step(_RETURN, _ALLOW),
     ]
-    fd = os.memfd_create("seccomp", 0)
-    os.write(fd, b"".join(program))
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
+    return b"".join(steps)
 
 
 def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:

@@ -23,14 +23,14 @@ class StartupLog:
 
     @contextmanager
     def writer(self) -> Iterator[int]:
-        """The end for the sandbox; the judge's copy is closed on leaving, and if that fails the other end too."""
+        """The end for the sandbox; the judge's copy is closed on leaving, and after a failure the other end too."""
         try:
             yield self._write
         except BaseException:
             self.close()
             raise
-        finally:
-            os.close(self._write)
+        os.close(self._write)
+        self._write = -1
 
     def text(self) -> str:
         """All that was printed so far, at most `STARTUP_LOG_BYTES`; also after `close`."""
@@ -48,5 +48,7 @@ class StartupLog:
         """Keep what was printed and give the pipe up."""
         if self._read >= 0:
             self.text()
-            os.close(self._read)
-            self._read = -1
+        for fd in (self._read, self._write):
+            if fd >= 0:
+                os.close(fd)
+        self._read = self._write = -1

@@ -148,6 +148,16 @@ def test_whole_lines_out_of_place_break_the_chain(tmp_path, whole, order, line):
         ledger.verify()
 
 
+@pytest.mark.parametrize(("place", "reported"), [(0, 2), (1, 2), (3, 4)])
+def test_a_line_of_another_ledger_breaks_the_chain(tmp_path, whole, place, reported):
+    """It is whole and has the right number; only `prev` tells that it was not written after the line before it."""
+    lines, foreign = whole.splitlines(keepends=True), filled(tmp_path, [failed() for _ in range(4)])
+    lines[place] = foreign.path.read_bytes().splitlines(keepends=True)[place]
+    foreign.path.write_bytes(b"".join(lines))
+    with pytest.raises(LedgerError, match=rf"line {reported}: does not follow from the line before it"):
+        foreign.verify()
+
+
 def test_nothing_is_appended_to_a_broken_last_line(tmp_path, whole):
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
     damaged = whole[:-20] + b"X" + whole[-19:]

@@ -260,13 +260,13 @@ FINE = _budget(1e-8, 16 * EPS, 1e-8, 16 * EPS)
     ],
 )
 def test_a_check_is_described_by_its_tighter_metric(maximum: Budget, rms: Budget, line: str) -> None:
-    check = OutputCheck(output="y", correct=True, max_error=maximum, rms_error=rms)
-    assert describe(check, "float32") == line
+    check = OutputCheck(output="y", dtype="float32", correct=True, max_error=maximum, rms_error=rms)
+    assert describe(check) == line
 
 
 def test_a_check_of_unknown_dtype_says_less() -> None:
-    check = OutputCheck(output="y", correct=True, max_error=_budget(1e-7, 4 * EPS, 0, 4 * EPS), rms_error=FINE)
-    assert describe(check) == "y: your error 1.0e-07, allowed 4.8e-07 (a few ulps of the output's dtype)"
+    check = OutputCheck(output="y", dtype="float32", correct=True, max_error=_budget(1e-7, 4 * EPS, 0, 4 * EPS), rms_error=FINE)
+    assert describe(check) == "y: your error 1.0e-07, allowed 4.8e-07 (4 ulps of float32)"
 
 
 def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:

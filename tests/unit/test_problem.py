@@ -10,10 +10,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
 
 from harness.errors import ProblemError
-from harness.problem import Case, Problem, load
+from harness.problem import Case, Cost, Fill, Limits, Problem, ScalarSpec, TensorSpec, Tolerance, load
 from harness.problem.schema import document, json_schema
+from harness.problem.spec import ProblemFile
 from harness.submission import length_prefixed_sha256
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -339,6 +341,19 @@ def test_missing_files(tmp_path: Path) -> None:
 def test_a_slug_is_plain(tmp_path: Path, name: str) -> None:
     with pytest.raises(ProblemError, match="cannot be a slug; use lower-case letters"):
         load(_write(tmp_path / name, GOOD))
+
+
+def test_the_example_in_the_documents_is_a_problem(tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "problems.md").read_text()
+    toml = text.split("```toml\n")[1].split("```")[0]
+    problem = load(_write(tmp_path / "softmax", toml, text.split("```python\n")[1].split("```")[0]))
+    assert [case.name for case in problem.tests] == ["primes", "partly masked"]
+
+
+@pytest.mark.parametrize("model", [ProblemFile, TensorSpec, ScalarSpec, Case, Fill, Cost, Tolerance, Limits])
+def test_the_documents_name_every_key(model: type[BaseModel]) -> None:
+    text = (ROOT / "docs" / "problems.md").read_text()
+    assert [key for key in model.model_fields if f"`{key}`" not in text] == []
 
 
 def test_the_schema_file_is_up_to_date() -> None:

@@ -115,17 +115,18 @@ def test_calls_can_be_vectorised(tmp_path: Path) -> None:
     source = GOOD.replace("[x[:1], x[:2]]", "[x[:1], x[:2].clone()]")
     reference, problem = _reference(tmp_path, source), load(tmp_path / "mixed")
     case = problem.resolve(problem.tests[0])
-    stacked = {"x": torch.rand(5, 4).half(), "state": torch.ones(5, 4)}
+    xs, states = torch.rand(5, 4).half(), torch.ones(5, 4)
 
-    def call(given: dict[str, Value]) -> tuple[Value, Value]:
-        results = reference(given, {"alpha": 0.5}, case)
+    def call(x: torch.Tensor, state: torch.Tensor) -> tuple[Value, Value]:
+        results = reference({"x": x, "state": state}, {"alpha": 0.5}, case)
         return results["state"], results["parts"][1]
 
-    mapped = torch.vmap(call)(stacked)
+    mapped = torch.vmap(call)(xs, states)
     for k in range(5):
-        single = call({name: t[k] for name, t in stacked.items()})
-        assert all(torch.equal(got[k], expected) for got, expected in zip(mapped, single, strict=True))
-    assert torch.equal(stacked["state"], torch.ones(5, 4))
+        for got, expected in zip(mapped, call(xs[k], states[k]), strict=True):
+            assert isinstance(expected, torch.Tensor)
+            assert torch.equal(got[k], expected)
+    assert torch.equal(states, torch.ones(5, 4))
 
 
 def test_an_own_dtype_run_is_rounded_to_the_output(tmp_path: Path) -> None:

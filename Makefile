@@ -1,0 +1,70 @@
+# `make` lists the targets. The first that needs it makes .venv with pip, as pip is configured here.
+# PYTHON=interpreter (3.11 or later); PROBLEM=, KERNEL=, ARGS= for `make submit`; ARGS= is also passed to pytest.
+
+PYTHON ?= python3
+PROBLEM ?= softmax
+KERNEL ?= reference/softmax/triton.py
+ARGS ?=
+
+comma := ,
+extras := dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
+bin := .venv/bin
+ready := .venv/.ready
+pytest := $(bin)/python -m pytest -rs
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help setup submit check lint unit integration test full test-full image doctor schema clean
+
+help: ## this list
+	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
+
+setup: $(ready) ## make .venv with everything that is needed
+
+$(ready): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else \
+	  "kernelmark needs Python 3.11 or later, and $(PYTHON) is %d.%d; name another with PYTHON=..." % v[:2])'
+	@echo 'making .venv; downloading torch and the rest takes a few minutes the first time'
+	$(PYTHON) -m venv .venv
+	$(bin)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(extras)]'
+	@touch $@
+
+submit: $(ready) ## grade KERNEL on PROBLEM, record the result, print the board
+	$(bin)/submit $(PROBLEM) $(KERNEL) $(ARGS)
+	@echo && $(bin)/kernelmark board $(PROBLEM)
+
+check: lint unit ## ruff, mypy --strict, import-linter and the unit tests
+
+lint: $(ready)
+	$(bin)/ruff check
+	$(bin)/ruff format --check
+	$(bin)/mypy --strict
+	$(bin)/lint-imports
+
+unit: $(ready)
+	$(pytest) tests/unit -m 'not full and not gpu' $(ARGS)
+
+integration: $(ready)
+	$(pytest) tests/integration -m 'not full and not gpu' $(ARGS)
+
+test: unit integration ## every test but the long ones and those that need a GPU
+
+full: $(ready)
+	$(pytest) -m 'full and not gpu' $(ARGS)
+
+test-full: test full ## the long ones too
+
+image: $(ready) ## build the image of the Docker sandbox (does nothing when nothing changed)
+	PYTHON=$(bin)/python tools/image
+
+doctor: $(ready) ## what this machine needs before it can grade
+	$(bin)/kernelmark doctor
+
+schema: $(ready) ## write problems/problem.schema.json anew
+	$(bin)/python -m harness.problem.schema >problems/.schema.tmp
+	mv problems/.schema.tmp problems/problem.schema.json
+
+clean: ## remove .venv, wheels and caches; results and submissions stay
+	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
+	find . -name __pycache__ -prune -exec rm -rf {} +
