@@ -31,7 +31,7 @@ def length_prefixed_sha256(*parts: bytes) -> str:
 
 
 class Submission(BaseModel):
-    """One kernel as it was handed in. `sha256` covers language and source: the same file from two authors is one kernel."""
+    """One kernel as it was handed in; the same file from two authors has one `sha256`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,7 +54,9 @@ class Submission(BaseModel):
         """
         language = path.suffix.removeprefix(".")
         if language not in _LANGUAGES:
-            raise SubmissionError(str(path), f"unknown language {path.suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
+            raise SubmissionError(
+                str(path), f"unknown language {path.suffix or '(no suffix)'!r}", "use .py, .cu or .cpp"
+            )
         try:
             with path.open("rb") as file:
                 source = file.read(MAX_SOURCE_BYTES + 1)
@@ -78,11 +80,17 @@ class Submission(BaseModel):
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
-            raise SubmissionError(name, f"is not UTF-8 text (byte {error.start})", "hand in source, not a binary") from error
+            raise SubmissionError(
+                name, f"is not UTF-8 text (byte {error.start})", "hand in source, not a binary"
+            ) from error
         if "\0" in text:
-            raise SubmissionError(name, f"holds a NUL character (at {text.index(chr(0))})", "hand in source, not a binary")
+            raise SubmissionError(
+                name, f"holds a NUL character (at {text.index(chr(0))})", "hand in source, not a binary"
+            )
         if not _AUTHOR.fullmatch(author):
             raise SubmissionError(
-                "--author", f"{author!r} cannot be an author", "use up to 64 letters, digits, '.', '_' and '-', no '.' first"
+                "--author",
+                f"{author!r} cannot be an author",
+                "use up to 64 letters, digits, '.', '_' and '-', no '.' first",
             )
         return cls(name=name, author=author, language=language, source=raw)

@@ -123,8 +123,6 @@ _SIZE = integer(0, 1 << 50)
 class Welcome:
     """Descriptor: the pipe that becomes stdout and stderr. Answered by `Ready` once torch and the device are up."""
 
-    device: str = checked(choice("cpu", "cuda"))
-
 
 @dataclass(frozen=True)
 class Build:

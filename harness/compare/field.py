@@ -1,7 +1,7 @@
 """The truth of one output, laid out for comparison: what is expected where, on which scale, in bounded blocks.
 
 `check.py` and `mismatch.py` walk it. Trusted. Works on the device where the tensors lie; a block holds at most
-`BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 512 MiB whatever the output's size.
+`BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 1 GiB whatever the output's size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-BLOCK_ELEMENTS = 1 << 22
+BLOCK_ELEMENTS = 1 << 24
 
 # An element is judged on the scale of its row, since a sum that happens to cancel has no small relative error. The
 # scale of a row of one or two elements would cancel with them (the output of a matrix-vector product has rows of one),
@@ -66,7 +66,7 @@ class Field:
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = info.max * (1 - min(floor, 0.5))
         self._surely_infinite = info.max * (1 + min(floor, 0.5))
-        # NaN fails the comparison, so a plain truth is finite throughout and far from overflow: the common case, by far.
+        # NaN fails the comparison: a plain truth is finite throughout and far from overflow. The common case, by far.
         self._plain = all(bool(block.of(self._flat).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
         self._smallest = max(info.tiny / self._unit, sys.float_info.min)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from harness.arena import make_arena
@@ -20,7 +21,16 @@ from harness.judge.truth import Expected, Truth
 from harness.problem.fill import fill
 from harness.verdict import DeviceKind
 
-_CHUNK_BYTES = 1 << 28  # of private input memory at a time; the float64 truth takes a few times as much
+SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
+_CHUNK_BYTES = 1 << 30  # of private input memory at a time; the float64 truth takes a few times as much
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Words of 8 bytes of the output arena, which the judge reads the moment a round ends, and what it saw."""
+
+    places: torch.Tensor  # [SAMPLED_WORDS] int64
+    seen: torch.Tensor  # [SAMPLED_WORDS] int64
 
 
 @dataclass(frozen=True)
@@ -32,7 +42,7 @@ class Trespass:
 
 
 class Batch:
-    """Arenas for `sets` calls of a case. Use: `snapshot` after the runner's answer, then `close_arenas`, then judge."""
+    """Arenas for `sets` calls of a case. Take the `snapshot`, then `close_arenas`, then judge."""
 
     def __init__(
         self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True, filled: bool = True
@@ -41,22 +51,46 @@ class Batch:
         self.seed = secrets.randbits(63)
         self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
         self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
-        self._snapshot = torch.empty(sets * layout.output_stride, dtype=torch.uint8, device=device)
+        self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=device)
         self._poison = pattern.repeat(layout.output_stride // 16)
-        self._outputs.bytes[: self._snapshot.numel()].view(sets, -1).copy_(self._poison)
+        self._output_bytes.view(sets, -1).copy_(self._poison)
         if filled:
             self._fill()
         self._synchronize()
-        self._snapshot.zero_()  # touched now, so that the copy inside the timed round meets no page fault
 
     @property
     def descriptors(self) -> tuple[int, int]:
         return self._inputs.descriptor(), self._outputs.descriptor()
 
+    @property
+    def _output_bytes(self) -> torch.Tensor:
+        return self._outputs.bytes[: self.sets * self._layout.output_stride]
+
+    def draw_sample(self, called: Sequence[int]) -> Sample:
+        """Choose words of the outputs of `called` at random, each output as often as it is large."""
+        starts, words = zip(*((s.offset // 8, -(-s.nbytes // 8)) for s in self._layout.outputs), strict=True)
+        dice = np.random.default_rng(secrets.randbits(128))
+        slots = dice.choice(len(words), SAMPLED_WORDS, p=np.array(words) / sum(words))
+        within = np.array(starts)[slots] + (dice.random(SAMPLED_WORDS) * np.array(words)[slots]).astype(np.int64)
+        places = dice.choice(np.array(called), SAMPLED_WORDS) * (self._layout.output_stride // 8) + within
+        on_device = torch.from_numpy(places.astype(np.int64)).to(self._device)
+        sample = Sample(on_device, torch.empty_like(on_device))
+        self._synchronize()
+        return sample
+
+    def take(self, sample: Sample) -> None:
+        """Read the sampled words: some microseconds, where copying all outputs would take milliseconds."""
+        torch.index_select(self._output_bytes.view(torch.int64), 0, sample.places, out=sample.seen)
+        self._synchronize()
+
+    def holds(self, sample: Sample) -> bool:
+        """Whether the snapshot still holds what the sample saw."""
+        return torch.equal(self._snapshot.view(torch.int64)[sample.places], sample.seen)
+
     def snapshot(self) -> None:
         """Copy all outputs into private memory; after this nothing that the runner does can change them."""
-        self._snapshot.copy_(self._outputs.bytes[: self._snapshot.numel()])
+        self._snapshot = self._output_bytes.clone()
         self._synchronize()
 
     def trespass(self, called: Sequence[int]) -> Trespass | None:

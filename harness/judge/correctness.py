@@ -35,7 +35,7 @@ class Correctness:
             doing = f"running test {label}"
             bind = layout.bind(case, self._problem.parameters, 1, inputs_writable=False)
             seconds = self._problem.limits.call_s
-            session.ask(bind, wire.Done, descriptors=list(batch.descriptors), seconds=seconds, doing=doing)
+            session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing=doing)
             session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing=doing)
             batch.snapshot()
             if trespass := batch.trespass([0]):
@@ -61,7 +61,7 @@ class Correctness:
         try:
             bind = layout.bind(case, self._problem.parameters, 1, inputs_writable=True)
             seconds = self._problem.limits.call_s
-            session.ask(bind, wire.Done, descriptors=list(batch.descriptors), seconds=seconds, doing="repeating")
+            session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing="repeating")
             session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing="repeating")
         except SubmissionFault:
             pass  # it fails for another reason as well; what it wrote before that still tells

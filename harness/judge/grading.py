@@ -14,6 +14,7 @@ from harness.errors import HarnessError, ProblemError, SubmissionError
 from harness.judge import Progress
 from harness.judge.correctness import Correctness, result
 from harness.judge.environment import architecture, environment
+from harness.judge.overhead import Ceiling, measure_ceiling
 from harness.judge.sealing import CONFIDENCE, Sealing
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing import claimed_latency, plan_for
@@ -55,6 +56,8 @@ class Grading:
         if submission.language == "cpp" and device == "cuda":
             raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
         self._reference = Reference.load(problem)
+        self._plan = plan_for(device)  # makes the judge's CUDA context, while the runner makes its own
+        self._ceiling: Ceiling
         self._correctness = Correctness(problem, self._reference, device)
         self._stage = Stage.BUILD
         self._interpreted = False
@@ -91,6 +94,9 @@ class Grading:
     def _run(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""
         session.handshake()
+        if timed:
+            case = self._benchmarks[0]
+            self._ceiling = measure_ceiling(session, self._problem, case, self._device, self._plan)
         try:
             self._build(session)
             self._test(session)
@@ -156,14 +162,14 @@ class Grading:
         return session.hand_over(command, own.source, self._problem.limits.build_s)
 
     def _time(self, session: Session) -> None:
-        plan = plan_for(self._device)
         total = len(self._benchmarks)
         for i, case in enumerate(self._benchmarks):
             self._enter(Stage.TIME, i, total, case.name)
-            latency = claimed_latency(session, self._problem, case, self._device, plan)
+            latency = claimed_latency(session, self._problem, case, self._device, self._plan)
             self._enter(Stage.SEAL, i, total, case.name)
             truth = Truth(self._reference, case)
-            self._timed.append(Sealing(session, self._problem, truth, case, self._device, plan).run(latency))
+            sealing = Sealing(session, self._problem, truth, case, self._device, self._plan, self._ceiling)
+            self._timed.append(sealing.run(latency))
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission

@@ -2,22 +2,26 @@
 
 One round: the judge fills fresh arenas that the runner has no mapping of, draws which calls run and in which order, and
 has the runner assemble them. Then the clock starts, the descriptors go out, the runner maps them, launches,
-synchronizes and answers; the judge copies all outputs into private memory and stops the clock. Null rounds do the same
+synchronizes and answers; the judge takes a secret sample of the outputs and stops the clock. Afterwards it copies all
+outputs into private memory, where every one must be right and the sample must not have changed. Null rounds do the same
 with no call drawn. `sealed = (wall - overhead) / calls` cannot be forged: the inputs did not exist for the runner
-before the clock started, and it stopped only when all outputs were back, and right.
+before the clock started, and when it stopped the outputs were there (docs/decisions/0003).
 """
 
 from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness import stats, wire
 from harness.compare import describe
+from harness.errors import HarnessError
 from harness.judge.batch import Batch
 from harness.judge.correctness import check_batch
 from harness.judge.layout import Layout
+from harness.judge.overhead import Ceiling, arena_bytes, null_round
 from harness.judge.session import R, Session, SubmissionFault
 from harness.judge.timing import BATCH_NS, Plan, sets_for
 from harness.judge.truth import Truth
@@ -40,10 +44,17 @@ class Sealing:
     """The sealed rounds of one benchmark case in one session."""
 
     def __init__(
-        self, session: Session, problem: Problem, truth: Truth, case: ResolvedCase, device: DeviceKind, plan: Plan
+        self,
+        session: Session,
+        problem: Problem,
+        truth: Truth,
+        case: ResolvedCase,
+        device: DeviceKind,
+        plan: Plan,
+        ceiling: Ceiling,
     ) -> None:
         self._session, self._problem, self._truth, self._case = session, problem, truth, case
-        self._device, self._plan = device, plan
+        self._device, self._plan, self._ceiling = device, plan, ceiling
         self._layout = Layout(case)
         self._random = random.SystemRandom()
         self._deadline = time.monotonic() + problem.limits.time_s
@@ -66,9 +77,9 @@ class Sealing:
 
     def _measure(self, sets: int, null: Batch) -> tuple[_Walls, bool]:
         """Alternate real and null rounds until the interval is narrow (true) or the budget ends (false)."""
+        walls, started = _Walls(), time.perf_counter_ns()
         self._null_round(null)  # the first of each kind meets cold paths in both processes
         self._real_round(sets, 0)
-        walls, started = _Walls(), time.perf_counter_ns()
         while len(walls.rounds) < self._plan.rounds_max:
             walls.null_ns.append(self._null_round(null))
             walls.rounds.append(self._real_round(sets, len(walls.rounds) + 1))
@@ -79,7 +90,7 @@ class Sealing:
                     break
         return walls, False
 
-    def _ask(self, command: wire.Command, expect: type[R], descriptors: list[int] | None = None) -> R:
+    def _ask(self, command: wire.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
         seconds = max(0.0, self._deadline - time.monotonic())
         doing = f"timing {self._case.name}"
         return self._session.ask(command, expect, seconds=seconds, doing=doing, descriptors=descriptors)
@@ -89,7 +100,7 @@ class Sealing:
         practice = Batch(self._layout, self._device, sets)
         try:
             bind = self._layout.bind(self._case, self._problem.parameters, sets, inputs_writable=False)
-            self._ask(bind, wire.Done, list(practice.descriptors))
+            self._ask(bind, wire.Done, practice.descriptors)
             self._ask(wire.Call(sets=(0,)), wire.Done)
             return self._ask(wire.Capture(), wire.Captured)
         finally:
@@ -101,36 +112,34 @@ class Sealing:
         return self._random.sample(range(sets), sets - left_out)
 
     def _real_round(self, sets: int, number: int) -> SealedRound:
+        """One round by both clocks: the judge's, and the runner's claim."""
         order = self._draw(sets)
         batch = Batch(self._layout, self._device, sets)
+        sample = batch.draw_sample(order)
         try:
-            wall_ns, claimed_ns = self._round(batch, order)
+            self._ask(wire.Assemble(order=tuple(order)), wire.Done)
+            start = time.perf_counter_ns()
+            timed = self._ask(wire.Round(), wire.Timed, batch.descriptors)
+            batch.take(sample)
+            wall_ns = time.perf_counter_ns() - start
+            batch.snapshot()
         finally:
             batch.close_arenas()
-        self._check(batch, order, number)
-        return SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=claimed_ns)
+        where = f"benchmark {self._case.name}, sealed round {number}"
+        if not batch.holds(sample):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
+        if number:
+            self._check(batch, order, where)
+        return SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
 
     def _null_round(self, null: Batch) -> int:
-        wall_ns, _ = self._round(null, [])
-        if null.trespass([]):
-            raise SubmissionFault(
-                Outcome.REJECTED, f"benchmark {self._case.name}: wrote to memory when nothing was called"
-            )
-        return wall_ns
+        seconds = max(0.0, self._deadline - time.monotonic())
+        return null_round(self._session, null, seconds, f"timing {self._case.name}")
 
-    def _round(self, batch: Batch, order: list[int]) -> tuple[int, int]:
-        """One round by both clocks, in ns: the judge's, and the runner's claim."""
-        self._ask(wire.Assemble(order=tuple(order)), wire.Done)
-        start = time.perf_counter_ns()
-        timed = self._ask(wire.Round(), wire.Timed, list(batch.descriptors))
-        batch.snapshot()
-        return time.perf_counter_ns() - start, timed.claimed_ns
-
-    def _check(self, batch: Batch, order: list[int], number: int) -> None:
-        where = f"benchmark {self._case.name}, sealed round {number + 1}"
+    def _check(self, batch: Batch, order: list[int], where: str) -> None:
         if trespass := batch.trespass(order):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
-        for check in check_batch(batch, self._truth, order, self._problem) if order else ():
+        for check in check_batch(batch, self._truth, order, self._problem):
             if not check.correct:
                 raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(check)}")
 
@@ -141,12 +150,20 @@ class Sealing:
     def _result(
         self, latency: ClaimedLatency, captured: wire.Captured, walls: _Walls, converged: bool
     ) -> BenchmarkResult:
-        overhead_ns = round(stats.median(walls.null_ns))
+        ceiling_ns = self._ceiling.at(arena_bytes(self._layout, walls.rounds[0].sets))
+        overhead_ns = min(round(stats.median(walls.null_ns)), ceiling_ns)
         noise_ns = round(stats.spread(walls.null_ns))
         sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in walls.rounds]))
         claimed_ns = round(stats.median([r.claimed_ns / r.calls for r in walls.rounds]))
         calls = walls.rounds[0].calls
         tolerance_ns = round((_GAP_NS + 3 * noise_ns) / calls + _RELATIVE * sealed_ns)
+        if overhead_ns == ceiling_ns and claimed_ns + tolerance_ns < sealed_ns:
+            # Either the machine has become slower since, or the submission slows the null rounds: no result either way.
+            raise HarnessError(
+                f"rounds without a call took {stats.median(walls.null_ns) / 1e6:.2f} ms with the submission in the "
+                f"sandbox, and at most {ceiling_ns / 1e6:.2f} ms before",
+                "grade it again on an idle machine",
+            )
         if claimed_ns + tolerance_ns < sealed_ns:
             raise SubmissionFault(
                 Outcome.REJECTED,

@@ -17,6 +17,7 @@ import signal
 import socket
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
@@ -61,7 +62,6 @@ class Session:
         self.output = Output(limits.output_bytes)
         self.hello = wire.Hello(protocol=0, python="")
         self.ready = wire.Ready(torch="", triton="")
-        self._device: DeviceKind = device
         try:
             self._listener = self._listen()
             self._sandbox = provider.launch(
@@ -71,7 +71,7 @@ class Session:
                     memory_bytes=limits.memory_bytes,
                     processes=limits.processes,
                     disk_bytes=limits.disk_bytes,
-                    environment={"TRITON_INTERPRET": "1"} if device == "cpu" else {},
+                    environment={"KERNELMARK_DEVICE": device, **({"TRITON_INTERPRET": "1"} if device == "cpu" else {})},
                 )
             )
         except BaseException:
@@ -127,11 +127,7 @@ class Session:
         self.hello = hello
         with self.output.write_end() as descriptor:
             self.ready = self.ask(
-                wire.Welcome(device=self._device),
-                wire.Ready,
-                descriptors=[descriptor],
-                seconds=_START_S,
-                doing="starting",
+                wire.Welcome(), wire.Ready, descriptors=[descriptor], seconds=_START_S, doing="starting"
             )
 
     def hand_over(self, command: wire.Build, source: bytes, seconds: float) -> wire.Built:
@@ -151,7 +147,7 @@ class Session:
         *,
         seconds: float,
         doing: str,
-        descriptors: list[int] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> R:
         """Send one command and wait for its one reply, at most `seconds`.
 
@@ -164,7 +160,7 @@ class Session:
         assert self._socket is not None
         try:
             self._socket.settimeout(seconds)
-            wire.send(self._socket, token, command, descriptors or [])
+            wire.send(self._socket, token, command, descriptors)
             echoed, reply = wire.decode(self._receive(deadline, doing), wire.REPLIES)
             if echoed != token:
                 raise wire.WireError("a frame that answers no question")

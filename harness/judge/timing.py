@@ -36,7 +36,7 @@ class Plan:
 def plan_for(device: DeviceKind) -> Plan:
     """The default budget: about 2 s a case."""
     if device == "cpu":
-        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 1 << 30, 0)
+        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 128 << 20, 0)
     free, _ = torch.cuda.mem_get_info()
     cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
     return Plan(100, 300_000_000, 6, 40, 2_000_000_000, min(16 << 30, free // 4), cache)
@@ -56,7 +56,7 @@ def claimed_latency(
     seconds, doing = problem.limits.time_s, f"timing {case.name}"
     try:
         bind = layout.bind(case, problem.parameters, sets, inputs_writable=False)
-        session.ask(bind, wire.Done, descriptors=list(batch.descriptors), seconds=seconds, doing=doing)
+        session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing=doing)
         sample = wire.Sample(samples=plan.samples, budget_ns=plan.sample_budget_ns)
         claimed = session.ask(sample, wire.Sampled, seconds=seconds, doing=doing).claimed_ns
     finally:

@@ -14,21 +14,19 @@ from harness import wire
 from harness.arena import make_window
 from harness.runner import build, faults
 from harness.runner.calls import Calls
-from harness.runner.device import Device, open_device
+from harness.runner.device import Device
 
 
 class Server:
     """State of one grading: the device, the built kernel and the calls bound last."""
 
-    def __init__(self, judge: socket.socket) -> None:
-        self._judge = judge
-        self._device: Device
-        self._kernel: build.Kernel
+    def __init__(self, judge: socket.socket, device: Device) -> None:
+        self._judge, self._device = judge, device
+        self._kernel: build.Kernel = build.nothing
         self._calls: Calls | None = None
 
-    def run(self, token: int, welcome: wire.Welcome) -> None:
-        """Answer commands until the judge closes the connection."""
-        self._device = open_device(welcome.device)
+    def run(self, token: int) -> None:
+        """Answer the welcome, then commands until the judge closes the connection."""
         wire.send(self._judge, token, wire.Ready(torch=torch.__version__, triton=_version("triton")))
         while True:
             try:

@@ -441,7 +441,10 @@ def test_a_daemon_dies_with_its_sandbox(name: SandboxName) -> None:
 @providers()
 def test_close_leaves_nothing_and_may_be_repeated(name: SandboxName, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    descriptors = set(Path("/proc/self/fd").iterdir())
+    with launched(name, "report()") as first:  # what a provider keeps for good, it has afterwards
+        first.report()
+    assert containers_with(first.token) == ()
+    descriptors = list(Path("/proc/self/fd").iterdir())
     program = """
         os.makedirs(os.environ["HOME"] + "/deep/er")
         open(os.environ["HOME"] + "/deep/er/file", "w").close()
@@ -461,8 +464,7 @@ def test_close_leaves_nothing_and_may_be_repeated(name: SandboxName, tmp_path: P
         assert list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{os.getpid()}-*")) == []
     assert list(tmp_path.iterdir()) == []
     assert judge.token not in Path("/proc/self/mountinfo").read_text()
-    after = set(Path("/proc/self/fd").iterdir())
-    assert len(after) <= len(descriptors) + 1, "the SDK may keep one connection to the daemon, and nothing else stays"
+    assert len(list(Path("/proc/self/fd").iterdir())) <= len(descriptors)
 
 
 ENDS = [
@@ -575,11 +577,16 @@ def test_a_judge_that_is_killed_leaves_nothing_for_long(name: SandboxName, at_on
     if at_once:
         eventually(lambda: None if watcher.left() else True)
     provider.cache_clear()
-    with launched(name, "report()") as next_one:
-        next_one.report()
+
+    def swept() -> bool | None:
+        with launched(name, "report()") as next_one:
+            next_one.report()
+        # A control group can be removed only once the kernel is done with the dead, which may be one launch later.
+        return None if list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{judge.pid}-*")) else True
+
+    eventually(swept)
     assert watcher.left() == []
     assert containers_with(token) == ()
-    assert list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{judge.pid}-*")) == []
 
 
 @pytest.mark.parametrize(("name", "remedy"), [("docker", "dockerd"), ("bwrap", "apt-get install bubblewrap")])
