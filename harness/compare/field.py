@@ -1,7 +1,7 @@
 """The truth of one output, laid out for comparison: what is expected where, on which scale, in bounded blocks.
 
 `check.py` and `mismatch.py` walk it. Trusted. Works on the device where the tensors lie; a block holds at most
-`BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 1 GiB whatever the output's size.
+`BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 512 MiB whatever the output's size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-BLOCK_ELEMENTS = 1 << 24
+BLOCK_ELEMENTS = 1 << 22
+# A CPU wants temporaries that stay in its cache, and that are not mapped anew for every operation.
+CPU_BLOCK_ELEMENTS = 1 << 17
 
 # An element is judged on the scale of its row, since a sum that happens to cancel has no small relative error. The
 # scale of a row of one or two elements would cancel with them (the output of a matrix-vector product has rows of one),
@@ -75,14 +77,15 @@ class Field:
     def blocks(self) -> Iterator[Block]:
         """The whole output in index order."""
         total, width = self._flat.numel(), self._width
-        step = BLOCK_ELEMENTS // width * width
+        most = CPU_BLOCK_ELEMENTS if self._flat.device.type == "cpu" else BLOCK_ELEMENTS
+        step = most // width * width
         if step:
             for start in range(0, total, step):
                 yield Block(start, min(start + step, total), start // width, width)
             return
         for row_start in range(0, total, width):
-            for start in range(row_start, row_start + width, BLOCK_ELEMENTS):
-                stop = min(start + BLOCK_ELEMENTS, row_start + width)
+            for start in range(row_start, row_start + width, most):
+                stop = min(start + most, row_start + width)
                 yield Block(start, stop, row_start // width, stop - start)
 
     def expected(self, block: Block) -> Tensor:

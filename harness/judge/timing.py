@@ -36,7 +36,7 @@ class Plan:
 def plan_for(device: DeviceKind) -> Plan:
     """The default budget: about 2 s a case."""
     if device == "cpu":
-        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 128 << 20, 0)
+        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 64 << 20, 0)
     free, _ = torch.cuda.mem_get_info()
     cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
     return Plan(100, 300_000_000, 6, 40, 2_000_000_000, min(16 << 30, free // 4), cache)

@@ -394,6 +394,7 @@ def test_neighbouring_64_bit_integers_differ() -> None:
 def use_blocks_of(elements: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("field", "check", "mismatch", "hints"):
         monkeypatch.setattr(f"harness.compare.{module}.BLOCK_ELEMENTS", elements)
+    monkeypatch.setattr("harness.compare.field.CPU_BLOCK_ELEMENTS", elements)
 
 
 @pytest.mark.parametrize("shape", [(100,), (10, 10), (3, 40), (100, 1), (2, 5, 10)], ids=str)
