@@ -245,9 +245,9 @@ class BenchmarkResult(Record):
     doubts: tuple[Doubt, ...] = ()
 
     @model_validator(mode="after")
-    def _the_claim_agrees(self) -> Self:
-        if self.claimed_ns + self.tolerance_ns < self.sealed_ns:
-            raise ValueError("a claim below what the judge's clock allows is a rejection, not a result")
+    def _the_clock_bounds_the_score(self) -> Self:
+        if self.score.median_ns + 1 < self.sealed_ns - self.tolerance_ns:
+            raise ValueError("a score below what the judge's clock allows")
         return self
 
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from harness.errors import DeviceError, HarnessError, SandboxError, UsageError
+from harness.errors import DeviceError, HarnessError, UsageError
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Verdict
 from kernelmark.project import find_problem, record, warn
@@ -156,7 +156,9 @@ class Job:
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
             raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
-        return choose_provider(self.settings), device
+        from harness.sandbox import choose
+
+        return choose(self.settings.sandbox, providers(self.settings)), device
 
     def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:
         """Call the judge; a failure of ours may be a passing one, so it is tried once more before it is reported."""
@@ -182,17 +184,19 @@ def read_submission(given: str | Path | Submission, author: str, language: Langu
 
 
 def choose_device(choice: DeviceChoice, language: Language) -> DeviceKind:
-    """The device for a submission: its language decides where it can, else whether there is a CUDA device.
+    """The device for a submission: what was asked for, else CUDA where there is a device and the language can use it.
+
+    A `.cu` without a CUDA device goes to the CPU's judge, which compiles it and refuses it with the reason.
 
     Raises:
         UsageError: the language cannot run on the device that was asked for.
-        DeviceError: CUDA is needed, and there is none.
+        DeviceError: CUDA was asked for, and there is none.
     """
-    fixed: DeviceKind | None = {"cu": "cuda", "cpp": "cpu", "py": None}[language]
-    if fixed is not None and choice not in ("auto", fixed):
-        raise UsageError(f"--device {choice}", f"a .{language} file runs on {fixed} alone", "leave --device out")
-    wanted = fixed if choice == "auto" else choice
-    if wanted == "cpu" or (wanted is None and not cuda_is_here()):
+    if language == "cpp":
+        if choice == "cuda":
+            raise UsageError("--device cuda", "a .cpp file runs on a CPU", "leave --device out")
+        return "cpu"
+    if choice == "cpu" or (choice == "auto" and not cuda_is_here()):
         return "cpu"
     if not cuda_is_here():
         remedy = "`kernelmark doctor` says why; a .py file can be graded with --device cpu"
@@ -223,21 +227,6 @@ def providers(settings: Settings) -> list[Provider]:
 
     docker = Docker(settings.image, [str(path) for path in settings.docker_binds], settings.docker_python)
     return [docker, provider("bwrap"), provider("process")]
-
-
-def choose_provider(settings: Settings) -> Provider:
-    """The sandbox provider that was asked for; for "auto" the strongest that can be used here.
-
-    Raises:
-        SandboxError: it was named and cannot be used here.
-    """
-    reason: str | None = None
-    for candidate in providers(settings):
-        if settings.sandbox in ("auto", candidate.name):
-            reason = candidate.unavailable()
-            if reason is None:
-                return candidate
-    raise SandboxError(f"the {settings.sandbox} sandbox cannot be used: {reason}")
 
 
 def _settings(device: DeviceChoice, sandbox: SandboxChoice) -> Settings:

@@ -133,7 +133,8 @@ def problem(found: Problem) -> Iterator[str]:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
     yield (
         f"{INDENT}tolerance   {found.tolerance.factor:g} × the reference's own error, "
-        f"at least {found.tolerance.floor_ulps:g} ulps of the output's dtype ({found.tolerance.accumulation_ulps:g} of float32)"
+        f"at least {found.tolerance.floor_ulps:g} ulps of the output's dtype "
+        f"({found.tolerance.accumulation_ulps:g} of float32)"
     )
     if found.deadline is not None:
         yield f"{INDENT}deadline    {found.deadline.isoformat()}"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from harness import stats, wire
 from harness.compare import describe
 from harness.errors import HarnessError
+from harness.judge.agreement import Agreement
 from harness.judge.batch import Batch
 from harness.judge.correctness import check_batch
 from harness.judge.layout import Layout
@@ -30,8 +31,6 @@ from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Doubt, 
 
 CONFIDENCE = 0.95
 _NARROW = 0.005  # of the median: half the interval's width at which no more rounds are needed
-_GAP_NS = 60_000  # a launch and a wake-up of either process, which null rounds do not always repeat exactly
-_RELATIVE = 0.02
 
 
 @dataclass
@@ -63,7 +62,8 @@ class Sealing:
         """Measure until the interval of the median is narrow, or the budget ends.
 
         Raises:
-            SubmissionFault: an output was wrong, a claim was lower than the clock allows, or the runner failed.
+            SubmissionFault: an output was wrong, the claims are false by the judge's clock, or the runner failed.
+            HarnessError: the machine became too unsteady to tell.
         """
         sets = sets_for(self._layout, latency.claimed_median_ns, self._plan)
         captured = self._capture(sets)
@@ -150,27 +150,7 @@ class Sealing:
     def _result(
         self, latency: ClaimedLatency, captured: wire.Captured, walls: _Walls, converged: bool
     ) -> BenchmarkResult:
-        ceiling_ns = self._ceiling.at(arena_bytes(self._layout, walls.rounds[0].sets))
-        overhead_ns = min(round(stats.median(walls.null_ns)), ceiling_ns)
-        noise_ns = round(stats.spread(walls.null_ns))
-        sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in walls.rounds]))
-        claimed_ns = round(stats.median([r.claimed_ns / r.calls for r in walls.rounds]))
-        calls = walls.rounds[0].calls
-        tolerance_ns = round((_GAP_NS + 3 * noise_ns) / calls + _RELATIVE * sealed_ns)
-        if overhead_ns == ceiling_ns and claimed_ns + tolerance_ns < sealed_ns:
-            # Either the machine has become slower since, or the submission slows the null rounds: no result either way.
-            raise HarnessError(
-                f"rounds without a call took {stats.median(walls.null_ns) / 1e6:.2f} ms with the submission in the "
-                f"sandbox, and at most {ceiling_ns / 1e6:.2f} ms before",
-                "grade it again on an idle machine",
-            )
-        if claimed_ns + tolerance_ns < sealed_ns:
-            raise SubmissionFault(
-                Outcome.REJECTED,
-                f"benchmark {self._case.name}: claims {claimed_ns:,} ns a call, but by the judge's clock a call took "
-                f"{sealed_ns:,} ns (tolerance {tolerance_ns:,} ns)",
-            )
-        batch_ns = sealed_ns * calls
+        clock = self._read_clock(walls)
         return BenchmarkResult(
             name=self._case.name,
             params=dict(self._case.params),
@@ -178,36 +158,60 @@ class Sealing:
             claimed_latency=latency,
             rounds=tuple(walls.rounds),
             null_walls_ns=tuple(walls.null_ns),
-            overhead_ns=overhead_ns,
-            noise_ns=noise_ns,
-            sealed_ns=sealed_ns,
-            claimed_ns=claimed_ns,
-            tolerance_ns=tolerance_ns,
-            score=_interval([r.claimed_ns / r.calls for r in walls.rounds]),
+            overhead_ns=clock.overhead_ns,
+            noise_ns=clock.noise_ns,
+            sealed_ns=clock.sealed_ns,
+            claimed_ns=clock.claimed_ns,
+            tolerance_ns=clock.tolerance_ns,
+            score=_interval(clock.believed(walls.rounds)),
             stop_reason="converged" if converged else "budget",
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
-            doubts=tuple(self._doubts(captured, batch_ns, claimed_ns, sealed_ns, tolerance_ns, calls)),
+            doubts=tuple(self._doubts(captured, clock, walls.rounds[0].calls)),
         )
 
-    def _doubts(
-        self, captured: wire.Captured, batch_ns: int, claimed_ns: int, sealed_ns: int, tolerance_ns: int, calls: int
-    ) -> list[Doubt]:
+    def _read_clock(self, walls: _Walls) -> Agreement:
+        """Hold the claims against the judge's clock.
+
+        Raises:
+            SubmissionFault: the claims lie so far below it that they are false.
+            HarnessError: they do, but only because the null rounds became slower than they were at first.
+        """
+        ceiling_ns = self._ceiling.at(arena_bytes(self._layout, walls.rounds[0].sets))
+        null_ns = round(stats.median(walls.null_ns))
+        clock = Agreement.of(walls.rounds, walls.null_ns, min(null_ns, ceiling_ns))
+        if not clock.accuses:
+            return clock
+        if null_ns > ceiling_ns and not Agreement.of(walls.rounds, walls.null_ns, null_ns).accuses:
+            # Either the machine has become slower since, or the submission slows the null rounds: no result either way.
+            what = f"rounds without a call took {null_ns / 1e6:.2f} ms with the submission in the sandbox"
+            raise HarnessError(f"{what}, and at most {ceiling_ns / 1e6:.2f} ms before", "grade it on an idle machine")
+        raise SubmissionFault(
+            Outcome.REJECTED,
+            f"benchmark {self._case.name}: claims {clock.claimed_ns:,} ns a call, but by the judge's clock a call took "
+            f"{clock.sealed_ns:,} ns (tolerance {clock.tolerance_ns:,} ns)",
+        )
+
+    def _doubts(self, captured: wire.Captured, clock: Agreement, calls: int) -> list[Doubt]:
         doubts = []
         if not captured.graphs and self._device == "cuda":
             text = f"calls were not captured ({captured.reason}); host time between them is part of the score"
             doubts.append(Doubt(code="plain_calls", text=text))
+        batch_ns = clock.sealed_ns * calls
         if batch_ns < BATCH_NS * 0.8:
             text = f"a batch lasted {batch_ns / 1e6:.2f} ms, less than {BATCH_NS / 1e6:.0f} ms"
             doubts.append(Doubt(code="short_batch", text=text))
         if calls * self._layout.input_stride < 2 * self._plan.cache_bytes:
             doubts.append(Doubt(code="warm_cache", text="the inputs of a batch fit into twice the L2 cache"))
-        if claimed_ns > sealed_ns + tolerance_ns:
+        if clock.claimed_ns > clock.sealed_ns + clock.tolerance_ns:
             doubts.append(Doubt(code="slow_claim", text="the claim is higher than the judge's clock"))
-        if tolerance_ns > 0.05 * sealed_ns:
-            text = (
-                f"claim and clock can be held against each other only to {100 * tolerance_ns / max(sealed_ns, 1):.0f} %"
+        if clock.claimed_ns + clock.tolerance_ns < clock.sealed_ns:
+            doubts.append(
+                Doubt(code="low_claim", text="the claim is lower than the judge's clock, which counts instead")
             )
+        if clock.tolerance_ns > 0.05 * clock.sealed_ns:
+            percent = 100 * clock.tolerance_ns / max(clock.sealed_ns, 1)
+            text = f"claim and clock can be held against each other only to {percent:.0f} %"
             doubts.append(Doubt(code="wide_tolerance", text=text))
         return doubts
 

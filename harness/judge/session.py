@@ -161,7 +161,7 @@ class Session:
         try:
             self._socket.settimeout(seconds)
             wire.send(self._socket, token, command, descriptors)
-            echoed, reply = wire.decode(self._receive(deadline, doing), wire.REPLIES)
+            echoed, reply = wire.decode(self._receive(deadline, doing, seconds), wire.REPLIES)
             if echoed != token:
                 raise wire.WireError("a frame that answers no question")
         except wire.Closed:
@@ -177,7 +177,7 @@ class Session:
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
         raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
 
-    def _receive(self, deadline: float, doing: str) -> bytes:
+    def _receive(self, deadline: float, doing: str, seconds: float = _START_S) -> bytes:
         assert self._socket is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
@@ -191,9 +191,9 @@ class Session:
                         selector.unregister(self.output)
                 if self._socket in ready:
                     return wire.receive_frame(self._socket)
-                self._look_after(deadline, doing)
+                self._look_after(deadline, doing, seconds)
 
-    def _look_after(self, deadline: float, doing: str) -> None:
+    def _look_after(self, deadline: float, doing: str, seconds: float = _START_S) -> None:
         """What is checked each time that nothing has come for a moment."""
         assert self._sandbox is not None
         if self.output.over_limit:
@@ -201,15 +201,14 @@ class Session:
             raise self._fault(Outcome.RUNTIME_ERROR, f"printed more than the {limit:,} bytes allowed, while {doing}")
         if breach := self._sandbox.breach():
             outcome = Outcome.MEMORY_LIMIT if breach.kind == "memory" else Outcome.RUNTIME_ERROR
-            raise self._fault(outcome, f"{breach.detail}, while {doing}")
+            raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
         if self._socket is None and self._sandbox.ended() is not None:
             self._died(doing)
         if time.monotonic() > deadline:
-            raise self._late(None, doing)
+            raise self._late(seconds, doing)
 
-    def _late(self, seconds: float | None, doing: str) -> Exception:
-        limit = f" within {seconds:g} s" if seconds is not None else " in time"
-        return self._fault(Outcome.TIMEOUT, f"gave no answer{limit}, while {doing}")
+    def _late(self, seconds: float, doing: str) -> Exception:
+        return self._fault(Outcome.TIMEOUT, f"gave no answer within {seconds:.3g} s, while {doing}")
 
     def _died(self, doing: str) -> NoReturn:
         """The connection is closed: find out how the process ended, and raise."""

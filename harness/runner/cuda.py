@@ -53,7 +53,8 @@ class Cuda:
         work()
         end.record(self._stream)
         torch.cuda.synchronize()
-        return round(start.elapsed_time(end) * 1e6)
+        elapsed_ms: float = start.elapsed_time(end)
+        return round(elapsed_ms * 1e6)
 
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
         """Capture every set's call as a graph of its own; (None, why) where the submission cannot be captured."""

@@ -6,7 +6,7 @@ over its socket, and closes it. A sandbox is used once. Trusted. Neither docker 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
@@ -114,17 +114,16 @@ def provider(name: SandboxName) -> Provider:
             return Process()
 
 
-def choose(name: Choice = "auto") -> Provider:
-    """The named provider, or for "auto" the first usable one of docker, bwrap and process.
+def choose(name: Choice, candidates: Sequence[Provider]) -> Provider:
+    """The provider of that name, or for "auto" the first of `candidates` that can be used here.
 
     Raises:
-        SandboxError: a provider was named and cannot be used; the message holds the reason and the remedy.
+        SandboxError: it cannot be used; the message holds the reason and the remedy.
     """
-    names: tuple[SandboxName, ...] = ("docker", "bwrap", "process") if name == "auto" else (name,)
     reason: str | None = None
-    for each in names:
-        candidate = provider(each)
-        reason = candidate.unavailable()
-        if reason is None:
-            return candidate
-    raise SandboxError(f"the {names[-1]} sandbox cannot be used: {reason}")
+    for candidate in candidates:
+        if name in ("auto", candidate.name):
+            reason = candidate.unavailable()
+            if reason is None:
+                return candidate
+    raise SandboxError(f"the {name} sandbox cannot be used: {reason}")

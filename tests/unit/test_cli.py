@@ -170,7 +170,7 @@ def test_no_record_leaves_nothing_behind(run: Run, judge: Callable[..., Judge], 
         (("double", "kernelmark.toml"), "unknown language '.toml'"),
         (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"'a/b\x1b[0m' cannot be an author"),
         (("double", "kernel.py", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
-        (("double", "kernel.cu", "--device", "cpu"), "--device cpu: a .cu file runs on cuda alone"),
+        (("double", "kernel.cpp", "--device", "cuda"), "--device cuda: a .cpp file runs on a CPU"),
         (("double", "kernel.py", "--devcie", "cpu"), "No such option"),
         (("closed", "kernel.py"), "problem closed: its deadline passed on 2020-01-01"),
     ],
@@ -178,7 +178,7 @@ def test_no_record_leaves_nothing_behind(run: Run, judge: Callable[..., Judge], 
 def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
     run: Run, judge: Callable[..., Judge], project: Path, args: tuple[str, ...], message: str
 ) -> None:
-    (project / "kernel.cu").write_text("// nothing\n")
+    (project / "kernel.cpp").write_text("// nothing\n")
     fake = judge()
     ended = run(*args, command=submit)
     assert (ended.code, ended.out) == (2, "")

@@ -49,7 +49,9 @@ def wrong(**changes: object) -> Verdict:
                BadElement(index=(2, 4), got="1.5", expected="1", error="0.5")),
         hints=("only the last tile is wrong",),
     )  # fmt: skip
-    output = OutputCheck(output="y", dtype="float32", correct=False, max_error=budget, rms_error=budget, mismatch=mismatch)
+    output = OutputCheck(
+        output="y", dtype="float32", correct=False, max_error=budget, rms_error=budget, mismatch=mismatch
+    )
     params: dict[str, int | str] = {"rows": 3, "cols": 5}
     case = CaseResult(
         name="small", params=params, outcome=Outcome.WRONG_ANSWER, message="y is wrong", outputs=(output,)

@@ -1,0 +1,147 @@
+"""The frame decoder against everything that bytes can be."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import wire
+
+REPLIES: list[wire.Reply] = [
+    wire.Hello(protocol=1, python="3.11.7"),
+    wire.Ready(torch="2.13.0", triton=""),
+    wire.Built(log="", interpreted=False),
+    wire.Failed(outcome="runtime_error", message="boom", traceback="line 1", fatal=False),
+    wire.Done(),
+    wire.Sampled(claimed_ns=(1, 2, 3)),
+    wire.Captured(graphs=True, reason=""),
+    wire.Timed(claimed_ns=0),
+]
+COMMANDS: list[wire.Command] = [
+    wire.Welcome(),
+    wire.Build(language="py", symbols=("softmax",), architecture="sm_90"),
+    wire.Bind(
+        symbol="softmax",
+        arguments=(wire.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),),
+        scalars=(wire.Scalar(dtype="float64", value=0.5),),
+        sizes=(2, 3),
+        sets=4,
+        input_bytes=4096,
+        input_stride=512,
+        output_bytes=4096,
+        output_stride=512,
+        inputs_writable=False,
+    ),
+    wire.Call(sets=(0, 1)),
+    wire.Sample(samples=10, budget_ns=1000),
+    wire.Capture(),
+    wire.Assemble(order=(3, 1)),
+    wire.Round(),
+    wire.Release(),
+]
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize("message", REPLIES + COMMANDS, ids=lambda m: type(m).__name__)
+def test_every_message_survives_the_wire(message: Any) -> None:
+    kinds = wire.REPLIES if message in REPLIES else wire.COMMANDS
+    assert wire.decode(wire.encode(7, message), kinds) == (7, message)
+
+
+@given(st.binary(max_size=2000))
+def test_no_bytes_raise_anything_but_a_wire_error(frame: bytes) -> None:
+    with pytest.raises(wire.WireError):
+        wire.decode(frame, wire.REPLIES)
+
+
+@given(st.sampled_from(REPLIES), st.data())
+def test_a_frame_with_one_field_replaced_is_decoded_or_refused(message: wire.Reply, data: st.DataObject) -> None:
+    body = json.loads(wire.encode(7, message))
+    body[data.draw(st.sampled_from(sorted(body)))] = data.draw(json_values)
+    try:
+        token, decoded = wire.decode(json.dumps(body).encode(), wire.REPLIES)
+    except wire.WireError:
+        return
+    assert 0 <= token < 1 << 63
+    again = wire.decode(wire.encode(token, decoded), wire.REPLIES)
+    assert again == (token, decoded), "what was accepted is of the protocol"
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (b"[" * 60_000, "not JSON"),
+        (b'{"token":' + b"9" * 5000 + b',"kind":"Done"}', "not JSON"),
+        (b'{"token":1,"kind":"Timed","claimed_ns":NaN}', "NaN"),
+        (b'{"token":1,"kind":"Timed","claimed_ns":1e300}', "integer"),
+        (b'{"token":1,"kind":"Timed","claimed_ns":-1}', "integer"),
+        (b'{"token":1,"kind":"Timed","claimed_ns":true}', "integer"),
+        (b'{"token":1,"kind":"Timed","claimed_ns":1,"claimed_ns":2}', "twice"),
+        (b'{"token":1,"kind":"Timed"}', "fields"),
+        (b'{"token":1,"kind":"Timed","claimed_ns":1,"more":1}', "fields"),
+        (b'{"token":1,"kind":"Accepted"}', "unknown kind"),
+        (b'{"token":1,"kind":["Done"]}', "without token and kind"),
+        (b'{"kind":"Done"}', "without token and kind"),
+        (b'{"token":1,"kind":"Sampled","claimed_ns":[]}', "list of 1"),
+        (b'{"token":1,"kind":"Welcome"}', "unknown kind"),
+        (b'{"token":1,"kind":"Failed","outcome":"accepted","message":"","traceback":"","fatal":false}', "one of"),
+        (b'\xff\xfe{"token":1,"kind":"Done"}', "not JSON"),
+        (b" " * 70_000, "larger"),
+    ],
+    ids=lambda v: v[:40].decode(errors="replace") if isinstance(v, bytes) else v,
+)
+def test_refused(frame: bytes, why: str) -> None:
+    with pytest.raises(wire.WireError, match=why):
+        wire.decode(frame, wire.REPLIES)
+
+
+@given(st.text(alphabet=st.characters(), max_size=200))
+def test_no_text_from_a_runner_can_move_the_cursor(text: str) -> None:
+    shown = wire.printable(text)
+    assert all(c in "\n\t" or c.isprintable() for c in shown)
+    shown.encode("utf-8")
+
+
+def test_surrogates_and_escapes_are_made_visible() -> None:
+    frame = b'{"token":1,"kind":"Built","log":"\\u001b[31m\\ud800","interpreted":false}'
+    assert wire.decode(frame, wire.REPLIES)[1].log == "\\x1b[31m\\ud800"
+
+
+def test_a_message_too_large_for_a_frame_is_not_sent() -> None:
+    log = dataclasses.replace(REPLIES[2], log="x" * 70_000)  # type: ignore[type-var]  # it is a dataclass instance
+    with pytest.raises(wire.WireError, match="larger"):
+        wire.encode(1, log)
+
+
+def test_descriptors_from_the_runner_are_refused_and_never_received() -> None:
+    judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with judge, runner, Path("/dev/null").open() as file:
+        socket.send_fds(runner, [wire.encode(1, wire.Done())], [file.fileno()])
+        before = set(_descriptors())
+        with pytest.raises(wire.WireError, match="descriptors"):
+            wire.receive_frame(judge)
+        assert set(_descriptors()) == before
+
+
+def test_an_oversized_packet_is_refused() -> None:
+    judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with judge, runner:
+        runner.send(b"x" * (wire.MAX_FRAME_BYTES + 1))
+        with pytest.raises(wire.WireError, match="larger"):
+            wire.receive_frame(judge)
+
+
+def _descriptors() -> list[str]:
+    return [path.name for path in Path("/proc/self/fd").iterdir()]
