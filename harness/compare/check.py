@@ -5,13 +5,14 @@ The judge calls `check_output`. Trusted.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from harness.compare.budget import budget, maximum_floor, rms_floor
-from harness.compare.field import BLOCK_ELEMENTS, Field
+from harness.compare.field import BLOCK_ELEMENTS, NO_INFINITY, Field, row_width
 from harness.compare.mismatch import Evidence, explain, locate_floats, locate_integers
 from harness.errors import HarnessError
 from harness.problem.spec import Tolerance
@@ -38,6 +39,25 @@ def check_output(
     if not got.is_floating_point():
         return _check_integers(name, got, truth, poison)
     return _check_floats(name, got, truth, honest, tolerance, poison)
+
+
+def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
+    """A cheap test that only right outputs pass; False means that `check_output` must decide.
+
+    Arguments as for `check_output`. It needs no honest reference, since what is within the floors is within any budget,
+    and no element's scale is smaller than its row's. A sealed round on a GPU compares 10⁹ elements in 20 ms with it.
+    """
+    if not got.is_floating_point():
+        return torch.equal(got, truth)
+    width = row_width(truth.shape)
+    expected = truth.reshape(-1, width)
+    values = (got.half() if got.dtype in NO_INFINITY else got).reshape(-1, width)
+    difference = values - expected
+    norm = torch.linalg.vector_norm
+    scale, floor = norm(expected, dim=-1) / math.sqrt(width), maximum_floor(got.dtype, tolerance)
+    near = (norm(difference, ord=math.inf, dim=-1) <= floor * scale).all()
+    # NaN, infinities and overflow make a comparison false, and so go to the careful test.
+    return bool(near & (norm(difference) <= rms_floor(got.dtype, tolerance) * norm(expected)))
 
 
 def _check_integers(name: str, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:

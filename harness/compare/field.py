@@ -63,7 +63,7 @@ class Field:
         info = torch.finfo(dtype)
         self.dtype = dtype
         self._flat = truth.reshape(-1)
-        self._width = _row_width(truth.shape)
+        self._width = row_width(truth.shape)
         self._largest = info.max
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = info.max * (1 - min(floor, 0.5))
@@ -167,7 +167,8 @@ class Field:
         return squares.div_(counts.clamp_min_(1.0)).sqrt_(), max(norm, self._smallest)
 
 
-def _row_width(shape: torch.Size) -> int:
+def row_width(shape: torch.Size) -> int:
+    """How many consecutive elements share a scale."""
     width = 1
     for size in reversed(shape):
         if width >= ROW_ELEMENTS:

@@ -23,7 +23,7 @@ from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
 # Private input memory at a time; the float64 truth takes a few times as much. Small on a CPU, for its cache.
-_CHUNK_BYTES = {"cuda": 1 << 30, "cpu": 1 << 22}
+_CHUNK_BYTES = {"cuda": 1 << 29, "cpu": 1 << 22}
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,7 @@ from harness.judge.timing import Plan
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind
 
-_ROUNDS = 12
-_LARGE_BYTES = 1 << 30
+_ROUNDS = 16
 _SECONDS = 60.0
 
 
@@ -61,7 +60,7 @@ def measure_ceiling(session: Session, problem: Problem, case: ResolvedCase, devi
         SandboxError: the runner failed; it is our own code that failed.
     """
     layout = Layout(case)
-    most = min(plan.memory_bytes, _LARGE_BYTES) // layout.bytes_per_set
+    most = plan.memory_bytes // layout.bytes_per_set
     found: list[tuple[int, int]] = []
     for sets in (1, max(1, min(most, wire.MAX_SETS))):
         bind = layout.bind(case, problem.parameters, sets, inputs_writable=False)

@@ -19,8 +19,8 @@ from harness import stats, wire
 from harness.compare import describe
 from harness.errors import HarnessError
 from harness.judge.agreement import Agreement
-from harness.judge.batch import Batch
-from harness.judge.correctness import check_batch
+from harness.judge.batch import Batch, Sample
+from harness.judge.correctness import first_wrong
 from harness.judge.layout import Layout
 from harness.judge.overhead import Ceiling, arena_bytes, null_round
 from harness.judge.session import R, Session, SubmissionFault
@@ -67,22 +67,16 @@ class Sealing:
         """
         sets = sets_for(self._layout, latency.claimed_median_ns, self._plan)
         captured = self._capture(sets)
-        # Null rounds read no inputs, so one batch without any serves them all.
-        null = Batch(self._layout, self._device, sets, filled=False)
-        try:
-            walls, converged = self._measure(sets, null)
-        finally:
-            null.close_arenas()
+        walls, converged = self._measure(sets)
         return self._result(latency, captured, walls, converged)
 
-    def _measure(self, sets: int, null: Batch) -> tuple[_Walls, bool]:
-        """Alternate real and null rounds until the interval is narrow (true) or the budget ends (false)."""
-        walls, started = _Walls(), time.perf_counter_ns()
-        self._null_round(null)  # the first of each kind meets cold paths in both processes
-        self._real_round(sets, 0)
+    def _measure(self, sets: int) -> tuple[_Walls, bool]:
+        """Add rounds until the interval is narrow (true) or the budget ends (false)."""
+        started = time.perf_counter_ns()
+        self._round(sets, 0, _Walls())  # meets cold paths in both processes
+        walls = _Walls()
         while len(walls.rounds) < self._plan.rounds_max:
-            walls.null_ns.append(self._null_round(null))
-            walls.rounds.append(self._real_round(sets, len(walls.rounds) + 1))
+            self._round(sets, len(walls.rounds) + 1, walls)
             if len(walls.rounds) >= self._plan.rounds_min:
                 if self._half_width(walls) <= _NARROW:
                     return walls, True
@@ -111,8 +105,8 @@ class Sealing:
         left_out = max(1, sets // 16) if sets > 1 else 0
         return self._random.sample(range(sets), sets - left_out)
 
-    def _real_round(self, sets: int, number: int) -> SealedRound:
-        """One round by both clocks: the judge's, and the runner's claim."""
+    def _round(self, sets: int, number: int, walls: _Walls) -> None:
+        """One real round by both clocks, and a null round over the same memory, which is no secret by then."""
         order = self._draw(sets)
         batch = Batch(self._layout, self._device, sets)
         sample = batch.draw_sample(order)
@@ -123,25 +117,22 @@ class Sealing:
             batch.take(sample)
             wall_ns = time.perf_counter_ns() - start
             batch.snapshot()
+            seconds = max(0.0, self._deadline - time.monotonic())
+            walls.null_ns.append(null_round(self._session, batch, seconds, f"timing {self._case.name}"))
         finally:
             batch.close_arenas()
-        where = f"benchmark {self._case.name}, sealed round {number}"
+        self._check(batch, order, sample, f"benchmark {self._case.name}, sealed round {number}")
+        walls.rounds.append(
+            SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
+        )
+
+    def _check(self, batch: Batch, order: list[int], sample: Sample, where: str) -> None:
         if not batch.holds(sample):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
-        if number:
-            self._check(batch, order, where)
-        return SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
-
-    def _null_round(self, null: Batch) -> int:
-        seconds = max(0.0, self._deadline - time.monotonic())
-        return null_round(self._session, null, seconds, f"timing {self._case.name}")
-
-    def _check(self, batch: Batch, order: list[int], where: str) -> None:
         if trespass := batch.trespass(order):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
-        for check in check_batch(batch, self._truth, order, self._problem):
-            if not check.correct:
-                raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(check)}")
+        if wrong := first_wrong(batch, self._truth, order, self._problem):
+            raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
 
     def _half_width(self, walls: _Walls) -> float:
         interval = _interval([r.claimed_ns / r.calls for r in walls.rounds])

@@ -6,7 +6,7 @@ the reference is vectorised over them with `torch.vmap` where it can be, and cal
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -22,11 +22,11 @@ _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
 
 @dataclass(frozen=True)
 class Expected:
-    """`[c, *shape]` of every output by name: `truth` in float64 or exact integers, `honest` in the output's dtype."""
+    """`[c, *shape]` of every output by name: the truth, and how to get the reference's result in the own dtype."""
 
     given: Tensors
     truth: Tensors
-    honest: Tensors
+    honest: Callable[[], Tensors]
 
 
 class Truth:
@@ -41,8 +41,7 @@ class Truth:
     def __call__(self, given: Tensors, calls: int) -> Expected:
         """Compute what `calls` stacked calls on `given` must give."""
         exact = {n: t.to(torch.float64) if t.is_floating_point() else t for n, t in given.items()}
-        with torch.no_grad():
-            return Expected(given, self._run(exact, calls), self._run(given, calls))
+        return Expected(given, self._run(exact, calls), lambda: self._run(given, calls))
 
     def _run(self, given: Tensors, calls: int) -> Tensors:
         if self._vectorised and calls >= _VMAP_FROM:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.compare import check_output, describe
+from harness.compare import check_output, describe, surely_right
 from harness.compare import field as field_module
 from harness.errors import HarnessError
 from harness.problem.spec import Tolerance
@@ -481,3 +481,26 @@ def test_the_inputs_of_a_comparison_are_left_as_they_were() -> None:
 def test_tensors_that_do_not_belong_together_are_our_own_fault(got: Tensor, truth: Tensor, honest: Tensor) -> None:
     with pytest.raises(HarnessError, match="output y"):
         check_output("y", got, truth, honest, Tolerance())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_the_cheap_test_passes_honest_outputs_and_no_wrong_ones(dtype: torch.dtype) -> None:
+    truth = torch.randn(64, 300, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    right = truth.to(dtype)
+    wrong_element, zeros, scaled, nan = right.clone(), torch.zeros_like(right), right * 1.05, right.clone()
+    wrong_element[63, 299] += 0.5
+    nan[0, 0] = float("nan")
+    assert surely_right(right, truth, Tolerance())
+    for wrong in (wrong_element, zeros, scaled, nan):
+        assert not surely_right(wrong, truth, Tolerance())
+        assert not check_output("y", wrong, truth, right, Tolerance()).correct
+
+
+def test_the_cheap_test_leaves_to_the_careful_one_what_it_cannot_tell() -> None:
+    truth = torch.randn(8, 64, dtype=torch.float64)
+    truth[3, 5] = float("-inf")
+    assert not surely_right(truth.float(), truth, Tolerance())
+    assert check_output("y", truth.float(), truth, truth.float(), Tolerance()).correct
+    whole = torch.arange(10)
+    assert surely_right(whole, whole.clone(), Tolerance())
+    assert not surely_right(whole, whole + 1, Tolerance())
