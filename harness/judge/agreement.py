@@ -6,6 +6,7 @@ a tolerance that follows from the noise of the null rounds (docs/decisions/0005)
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ from harness.verdict import SealedRound
 
 _GAP_NS = 60_000  # a launch and a wake-up of either process, which null rounds do not always repeat exactly
 _RELATIVE = 0.02
+# The standard error of a median of n values is 1.25 σ/√n, and the spread from 10 % to 90 % of a normal law is 2.56 σ.
+_SPREAD_TO_SE = 1.25 / 2.56
+_SURE = 3.0  # standard errors
 # A claim below the clock by the tolerance and this share more is no noise. In between it is only not believed.
 _ACCUSATION = 0.10
 
@@ -29,18 +33,27 @@ class Agreement:
     tolerance_ns: int
 
     @classmethod
-    def of(cls, rounds: Sequence[SealedRound], null_ns: Sequence[int], overhead_ns: int) -> Agreement:
-        noise_ns = round(stats.spread(null_ns))
+    def of(
+        cls, rounds: Sequence[SealedRound], null_ns: Sequence[int], overhead_ns: int, noise_limit_ns: int
+    ) -> Agreement:
+        """Compare the clocks of a case's rounds.
+
+        `noise_limit_ns`, and the limit that the caller put on `overhead_ns`, come from null rounds as well, but from
+        those before the submission was there: what it makes slower or noisier afterwards must not help it.
+        """
+        noise_ns = min(round(stats.spread(null_ns)), noise_limit_ns)
         sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in rounds]))
         claimed_ns = round(stats.median([r.claimed_ns / r.calls for r in rounds]))
-        tolerance_ns = round((_GAP_NS + 3 * noise_ns) / rounds[0].calls + _RELATIVE * sealed_ns)
+        uncertain_ns = _SPREAD_TO_SE * noise_ns * math.sqrt(1 / len(rounds) + 1 / len(null_ns))
+        tolerance_ns = round((_GAP_NS + _SURE * uncertain_ns) / rounds[0].calls + _RELATIVE * sealed_ns)
         return cls(overhead_ns, noise_ns, sealed_ns, claimed_ns, tolerance_ns)
 
     @property
     def accuses(self) -> bool:
+        """Whether the claims are too low for noise to explain."""
         return self.claimed_ns + self.tolerance_ns < (1 - _ACCUSATION) * self.sealed_ns
 
     def believed(self, rounds: Sequence[SealedRound]) -> list[float]:
-        """Each round's time per call: the claim, but never below what the judge's clock allows."""
-        least = [max(0, r.wall_ns - self.overhead_ns) / r.calls - self.tolerance_ns for r in rounds]
-        return [max(r.claimed_ns / r.calls, low) for r, low in zip(rounds, least, strict=True)]
+        """Each round's time per call: its claim, all raised alike where their median is below what the clock allows."""
+        raised = max(0, self.sealed_ns - self.tolerance_ns - self.claimed_ns)
+        return [r.claimed_ns / r.calls + raised for r in rounds]

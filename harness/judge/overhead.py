@@ -29,6 +29,8 @@ class Ceiling:
     small_ns: int
     large_bytes: int
     large_ns: int
+    range_ns: int
+    """From the fastest to the slowest null round over the large arenas: no noise beyond this is believed later."""
 
     def at(self, nbytes: int) -> int:
         """The most that a null round over `nbytes` of arenas may be taken to cost, in ns."""
@@ -71,7 +73,8 @@ def measure_ceiling(session: Session, problem: Problem, case: ResolvedCase, devi
             walls = [null_round(session, batch, _SECONDS, doing) for _ in range(_ROUNDS)]
         finally:
             batch.close_arenas()
-        found.append((arena_bytes(layout, sets), max(walls[2:])))  # the first meet cold paths
+        walls = walls[2:]  # the first meet cold paths
+        found.append((arena_bytes(layout, sets), max(walls)))
     session.ask(wire.Release(), wire.Done, seconds=_SECONDS, doing="measuring the overhead")
     (small_bytes, small_ns), (large_bytes, large_ns) = found
-    return Ceiling(small_bytes, small_ns, large_bytes, large_ns)
+    return Ceiling(small_bytes, small_ns, large_bytes, large_ns, max(walls) - min(walls))

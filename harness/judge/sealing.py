@@ -121,6 +121,8 @@ class Sealing:
             walls.null_ns.append(null_round(self._session, batch, seconds, f"timing {self._case.name}"))
         finally:
             batch.close_arenas()
+        if number == 0:
+            return  # a warm-up: nothing of it is kept
         self._check(batch, order, sample, f"benchmark {self._case.name}, sealed round {number}")
         walls.rounds.append(
             SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
@@ -170,10 +172,13 @@ class Sealing:
         """
         ceiling_ns = self._ceiling.at(arena_bytes(self._layout, walls.rounds[0].sets))
         null_ns = round(stats.median(walls.null_ns))
-        clock = Agreement.of(walls.rounds, walls.null_ns, min(null_ns, ceiling_ns))
+        clock = Agreement.of(walls.rounds, walls.null_ns, min(null_ns, ceiling_ns), self._ceiling.range_ns)
         if not clock.accuses:
             return clock
-        if null_ns > ceiling_ns and not Agreement.of(walls.rounds, walls.null_ns, null_ns).accuses:
+        if (
+            null_ns > ceiling_ns
+            and not Agreement.of(walls.rounds, walls.null_ns, null_ns, self._ceiling.range_ns).accuses
+        ):
             # Either the machine has become slower since, or the submission slows the null rounds: no result either way.
             what = f"rounds without a call took {null_ns / 1e6:.2f} ms with the submission in the sandbox"
             raise HarnessError(f"{what}, and at most {ceiling_ns / 1e6:.2f} ms before", "grade it on an idle machine")

@@ -23,6 +23,7 @@ class Cuda:
         properties = torch.cuda.get_device_properties(self._stream.device)
         self._cache = torch.ones(3 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
         self._sum = torch.empty((), dtype=torch.int64, device="cuda")
+        _make_triton_ready()
         self._cycles_per_ns = 2.0  # an upper guess of the SM clock; the hold may be too long, never too short
 
     def stream(self) -> int:
@@ -115,3 +116,13 @@ class ParentGraph:
     def __del__(self) -> None:
         if hasattr(self, "_executable"):
             driver.cuGraphExecDestroy(self._executable)
+
+
+def _make_triton_ready() -> None:
+    """Let Triton compile its helper library now (0.7 s with gcc), while the judge imports torch."""
+    try:
+        from triton.runtime import driver as triton_driver
+
+        triton_driver.active.get_current_device()
+    except Exception:  # noqa: BLE001  # no Triton, or none that works here: the submission that needs it will hear of it
+        return

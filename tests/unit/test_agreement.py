@@ -11,6 +11,7 @@ from harness.judge.agreement import Agreement
 from harness.verdict import SealedRound
 
 OVERHEAD_NS = 1_000_000
+NOISE_LIMIT_NS = 100_000
 NULL_NS = [OVERHEAD_NS - 20_000, OVERHEAD_NS, OVERHEAD_NS + 20_000] * 4
 
 
@@ -24,29 +25,36 @@ def rounds(true_ns: int, claimed_ns: int, calls: int = 100, count: int = 7) -> l
 
 def test_an_honest_claim_counts_to_the_nanosecond() -> None:
     honest = rounds(200_000, 199_100)
-    agreement = Agreement.of(honest, NULL_NS, OVERHEAD_NS)
+    agreement = Agreement.of(honest, NULL_NS, OVERHEAD_NS, NOISE_LIMIT_NS)
     assert not agreement.accuses
     assert stats.median(agreement.believed(honest)) == 199_100
 
 
 @pytest.mark.parametrize("claimed_ns", [0, 1, 100_000, 150_000])
 def test_a_claim_far_below_the_clock_accuses(claimed_ns: int) -> None:
-    assert Agreement.of(rounds(200_000, claimed_ns), NULL_NS, OVERHEAD_NS).accuses
+    assert Agreement.of(rounds(200_000, claimed_ns), NULL_NS, OVERHEAD_NS, NOISE_LIMIT_NS).accuses
 
 
 def test_a_claim_a_little_below_is_not_believed_and_does_not_accuse() -> None:
     low = rounds(200_000, 190_000)
-    agreement = Agreement.of(low, NULL_NS, OVERHEAD_NS)
+    agreement = Agreement.of(low, NULL_NS, OVERHEAD_NS, NOISE_LIMIT_NS)
     assert not agreement.accuses
     assert stats.median(agreement.believed(low)) == 200_000 - agreement.tolerance_ns > 190_000
 
 
 def test_the_tolerance_follows_from_the_noise_and_shrinks_with_the_batch() -> None:
-    quiet = Agreement.of(rounds(200_000, 200_000), NULL_NS, OVERHEAD_NS)
-    noisy = Agreement.of(rounds(200_000, 200_000), [v * 2 for v in NULL_NS], OVERHEAD_NS)
-    longer = Agreement.of(rounds(200_000, 200_000, calls=1000), NULL_NS, OVERHEAD_NS)
+    quiet = Agreement.of(rounds(200_000, 200_000), NULL_NS, OVERHEAD_NS, NOISE_LIMIT_NS)
+    noisy = Agreement.of(rounds(200_000, 200_000), [v * 2 for v in NULL_NS], OVERHEAD_NS, NOISE_LIMIT_NS)
+    longer = Agreement.of(rounds(200_000, 200_000, calls=1000), NULL_NS, OVERHEAD_NS, NOISE_LIMIT_NS)
     assert longer.tolerance_ns < quiet.tolerance_ns < noisy.tolerance_ns
     assert quiet.tolerance_ns < 0.05 * quiet.sealed_ns, "a 20 ms batch is held to better than 5 %"
+
+
+def test_noise_that_a_submission_adds_widens_nothing() -> None:
+    played = rounds(200_000, 200_000)
+    wild = Agreement.of(played, [OVERHEAD_NS, 50 * OVERHEAD_NS] * 6, OVERHEAD_NS, NOISE_LIMIT_NS)
+    wilder = Agreement.of(played, [OVERHEAD_NS, 500 * OVERHEAD_NS] * 6, OVERHEAD_NS, NOISE_LIMIT_NS)
+    assert wild.tolerance_ns == wilder.tolerance_ns < 0.05 * wild.sealed_ns
 
 
 @given(
@@ -58,5 +66,5 @@ def test_no_claims_bring_the_score_below_the_clock_and_its_tolerance(
     true_ns: int, claims: list[int], calls: int
 ) -> None:
     played = [rounds(true_ns, claim, calls, 1)[0] for claim in claims]
-    agreement = Agreement.of(played, NULL_NS, OVERHEAD_NS)
+    agreement = Agreement.of(played, NULL_NS, OVERHEAD_NS, NOISE_LIMIT_NS)
     assert stats.median(agreement.believed(played)) >= true_ns - agreement.tolerance_ns - 1

@@ -1,0 +1,143 @@
+"""What the documents say exists: links, commands, modules, and no path of whoever wrote them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from harness.errors import HarnessError, UsageError
+from harness.verdict import Outcome
+from kernelmark.cli import main, submit
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+# Folders that hold what was made here, and not what the project says. The board has the names of submitted files in it.
+MADE = {"build", "submissions"}
+DOCUMENTS = sorted(
+    path
+    for path in ROOT.rglob("*.md")
+    if not MADE & set(path.relative_to(ROOT).parts)
+    and not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+    and path.name != "BOARD.md"
+)
+LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
+FENCE = re.compile(r"^(?P<fence>```).*?^(?P=fence)$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"(?:^|[`$ ]|bin/)kernelmark ((?:[a-z]+ ?)+)", re.MULTILINE)
+MACHINE = re.compile(r"(?<![\w.])/(?:work|Users|root|tmp/[a-z]+|home/(?!runner\b)\w+)/")
+MODULE = re.compile(r"`((?:harness|leaderboard|kernelmark|tests|tools|benchmarks|problems|reference|docs)/[\w./-]+)`")
+
+
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def links(text: str) -> list[str]:
+    return [target for target in LINK.findall(FENCE.sub("", text)) if not re.match(r"[a-z]+:|#", target)]
+
+
+def unknown_command(words: list[str]) -> str | None:
+    """The first word of a `kernelmark ...` line that is no command, where one must stand."""
+    group: click.Command = main
+    for word in words:
+        if not isinstance(group, click.Group):
+            return None  # what follows a command are its arguments
+        if word not in group.commands:
+            return word
+        group = group.commands[word]
+    return None
+
+
+def anchors(text: str) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_link_leads_somewhere(document: Path) -> None:
+    for target in links(document.read_text(encoding="utf-8")):
+        file, _, anchor = target.partition("#")
+        place = document.parent / file
+        assert place.exists(), f"{named(document)}: {target}"
+        assert not anchor or anchor in anchors(place.read_text(encoding="utf-8")), f"{named(document)}: {target}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_command_exists(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    # Only what is set as code: in a sentence "kernelmark" is the project's name.
+    code = [m[0] for m in FENCE.finditer(text)] + re.findall(r"`[^`\n]+`|^ {4}.*$", FENCE.sub("", text), re.MULTILINE)
+    for found in (words for piece in code if "import " not in piece for words in COMMAND.findall(piece)):
+        unknown = unknown_command(found.split())
+        assert unknown is None, f"{named(document)}: `kernelmark {found}`: no such command: {unknown}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_every_file_that_is_named_exists(document: Path) -> None:
+    for path in MODULE.findall(document.read_text(encoding="utf-8")):
+        # Made by the first recorded grading, or by the step that the document calls a later one.
+        if path.startswith(("leaderboard/results", "leaderboard/BOARD.md", "tests/adversarial")):
+            continue
+        assert (ROOT / path).exists(), f"{named(document)}: {path}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
+def test_no_document_names_the_machine_it_was_written_on(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    assert MACHINE.findall(text) == []
+    assert str(ROOT) not in text
+
+
+@pytest.mark.parametrize("option", ["--author", "--device", "--sandbox", "--format", "--no-record"])
+def test_the_flags_that_are_documented_exist(option: str) -> None:
+    assert any(option in parameter.opts for parameter in submit.params)
+    assert option in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_module_of_the_harness_has_its_line_in_the_design() -> None:
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    for package in ("harness", "leaderboard", "kernelmark"):
+        prefix = "" if package == "harness" else f"{package}/"
+        for module in sorted((ROOT / package).rglob("*.py")):
+            name = prefix + str(module.relative_to(ROOT / package))
+            if module.name != "__init__.py":
+                assert f"`{name}`" in design, f"docs/design.md has no line for {package}/{name}"
+
+
+def test_every_exit_status_is_documented() -> None:
+    statuses = {outcome.exit_code for outcome in Outcome} | {UsageError.exit_code, HarnessError.exit_code}
+    table = re.findall(r"^\| (\d) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {int(status) for status in table} == statuses
+
+
+def test_every_doubt_is_documented() -> None:
+    code = (ROOT / "harness" / "judge" / "sealing.py").read_text(encoding="utf-8")
+    raised = set(re.findall(r'code="(\w+)"', code))
+    described = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "timing.md").read_text(encoding="utf-8")))
+    assert raised
+    assert raised <= described
+
+
+@pytest.mark.parametrize(
+    ("text", "bad"),
+    [
+        ("see [a](docs/none.md)", True), ("see [a](README.md)", False), ("```\n[a](none.md)\n```", False),
+        ("[a](https://example.org)", False), ("[a](#here)", False),
+    ],
+)  # fmt: skip
+def test_a_broken_link_is_found(text: str, bad: bool) -> None:
+    assert any(not (ROOT / target).exists() for target in links(text)) is bad
+
+
+@pytest.mark.parametrize(
+    ("words", "unknown"),
+    [("check softmax", None), ("problems list", None), ("problems lint", "lint"), ("grade", "grade"), ("doctor", None)],
+)
+def test_an_unknown_command_is_found(words: str, unknown: str | None) -> None:
+    assert unknown_command(words.split()) == unknown
+
+
+@pytest.mark.parametrize("path", ["/work/main/x", "/home/ada/kernel.py", "/tmp/venv/bin", "/root/x"])
+def test_a_path_of_a_machine_is_found(path: str) -> None:
+    assert MACHINE.search(f"see `{path}`")
