@@ -156,10 +156,8 @@ class Job:
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
             raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
-        from harness.judge import prepare
         from harness.sandbox import choose
 
-        prepare(device)
         return choose(self.settings.sandbox, providers(self.settings)), device
 
     def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:

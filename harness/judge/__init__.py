@@ -6,8 +6,6 @@ and boots while torch is imported here.
 
 from __future__ import annotations
 
-import importlib
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -18,7 +16,7 @@ from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Stage, Verdict
 
-__all__ = ["Progress", "check", "grade", "prepare"]
+__all__ = ["Progress", "check", "grade"]
 
 
 @dataclass(frozen=True)
@@ -35,15 +33,6 @@ def _ignore(_: Progress) -> None:
     pass
 
 
-def prepare(device: DeviceKind) -> None:
-    """Begin to import torch and to make the device's context, beside what the caller does before it grades.
-
-    Optional: it saves the second that choosing and starting a sandbox takes.
-    """
-    warm_context(device)
-    threading.Thread(target=importlib.import_module, args=("harness.judge.grading",), daemon=True).start()
-
-
 def check(
     problem: Problem,
     submission: Submission,
@@ -58,6 +47,7 @@ def check(
         UsageError: the problem or the submission cannot be graded on this device.
         HarnessError: it failed for a reason that is not the submission's.
     """
+    warm_context(device)
     with Session(provider, device, problem.limits) as session:
         from harness.judge.grading import Grading
 
@@ -78,6 +68,7 @@ def grade(
         UsageError: the problem or the submission cannot be graded on this device.
         HarnessError: it failed for a reason that is not the submission's.
     """
+    warm_context(device)
     with Session(provider, device, problem.limits) as session:
         from harness.judge.grading import Grading
 

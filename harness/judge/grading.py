@@ -165,11 +165,15 @@ class Grading:
         total = len(self._benchmarks)
         for i, case in enumerate(self._benchmarks):
             self._enter(Stage.TIME, i, total, case.name)
-            latency = claimed_latency(session, self._problem, case, self._device, self._plan)
-            self._enter(Stage.SEAL, i, total, case.name)
-            truth = Truth(self._reference, case)
-            sealing = Sealing(session, self._problem, truth, case, self._device, self._plan, self._ceiling)
-            self._timed.append(sealing.run(latency))
+            try:
+                latency = claimed_latency(session, self._problem, case, self._device, self._plan)
+                self._enter(Stage.SEAL, i, total, case.name)
+                truth = Truth(self._reference, case)
+                sealing = Sealing(session, self._problem, truth, case, self._device, self._plan, self._ceiling)
+                self._timed.append(sealing.run(latency))
+            except SubmissionFault as fault:
+                where = f"benchmark {case.name}: {fault.message}"
+                raise SubmissionFault(fault.outcome, where, fault.traceback) from None
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission

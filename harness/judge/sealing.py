@@ -123,7 +123,7 @@ class Sealing:
             batch.close_arenas()
         if number == 0:
             return  # a warm-up: nothing of it is kept
-        self._check(batch, order, sample, f"benchmark {self._case.name}, sealed round {number}")
+        self._check(batch, order, sample, f"sealed round {number}")
         walls.rounds.append(
             SealedRound(calls=len(order), sets=sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns)
         )
@@ -184,7 +184,7 @@ class Sealing:
             raise HarnessError(f"{what}, and at most {ceiling_ns / 1e6:.2f} ms before", "grade it on an idle machine")
         raise SubmissionFault(
             Outcome.REJECTED,
-            f"benchmark {self._case.name}: claims {clock.claimed_ns:,} ns a call, but by the judge's clock a call took "
+            f"claims {clock.claimed_ns:,} ns a call, but by the judge's clock a call took "
             f"{clock.sealed_ns:,} ns (tolerance {clock.tolerance_ns:,} ns)",
         )
 

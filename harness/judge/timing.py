@@ -39,7 +39,7 @@ def plan_for(device: DeviceKind) -> Plan:
         return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 64 << 20, 0)
     free, _ = torch.cuda.mem_get_info()
     cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-    return Plan(100, 300_000_000, 6, 40, 2_000_000_000, min(24 << 30, free // 3), cache)
+    return Plan(50, 300_000_000, 6, 40, 2_000_000_000, min(12 << 30, free // 3), cache)
 
 
 def claimed_latency(
