@@ -6,7 +6,7 @@ FROM $BASE AS packages
 LABEL kernelmark.stage=packages
 COPY build/wheels /wheels
 RUN python3 -m venv /installer \
- && /installer/bin/pip install --no-index --find-links /wheels --no-cache-dir --target /opt/packages torch triton numpy
+ && /installer/bin/pip install --no-index --find-links /wheels --no-cache-dir --target /opt/packages torch triton numpy ninja
 
 FROM $BASE
 # Triton compiles its launchers at run time: it needs a compiler and Python's headers, as load_inline does.
@@ -15,6 +15,8 @@ RUN { command -v g++ && python3 -c 'import pathlib, sysconfig; (pathlib.Path(sys
       && { command -v /usr/local/bin/python3 || apt-get install -y --no-install-recommends python3-dev; } \
       && rm -rf /var/lib/apt/lists/*; }
 COPY --from=packages /opt/packages /opt/packages
+# load_inline calls ninja by name.
+RUN ln -s /opt/packages/bin/ninja /usr/local/bin/ninja && ninja --version
 RUN python3 -c 'import pathlib, site; pathlib.Path(site.getsitepackages()[0], "packages.pth").write_text("/opt/packages\n")' \
  && python3 -I -c 'import numpy, torch, triton'
 USER 65534:65534

@@ -55,7 +55,9 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     difference = values - expected
     norm = torch.linalg.vector_norm
     scale, floor = norm(expected, dim=-1) / math.sqrt(width), maximum_floor(got.dtype, tolerance)
-    # NaN, infinities and overflow make a comparison false, and so go to the careful test.
+    # NaN, infinities and whatever else is not plain goes to the careful test.
+    if not bool(norm(expected).isfinite()):
+        return False
     near = norm(difference, ord=math.inf, dim=-1) <= floor * scale
     if not bool(norm(difference) <= rms_floor(got.dtype, tolerance) * norm(expected)):
         return False

@@ -1,7 +1,7 @@
 """Holds what a runner claims against the judge's own clock, and says which number counts. Pure, trusted.
 
-A claim is finer than the clock, so it counts where the two agree; it never counts for less than the clock allows, up to
-a tolerance that follows from the noise of the null rounds (docs/decisions/0005).
+A claim is finer than the clock, so it counts where the two agree; in no round does it count for less than the clock
+allows, up to a tolerance that follows from the noise of the null rounds (docs/decisions/0005).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness import stats
 from harness.verdict import SealedRound
 
+WIDEST = 0.20  # of the sealed time: a tolerance beyond this is not granted
 _GAP_NS = 60_000  # a launch and a wake-up of either process, which null rounds do not always repeat exactly
 _RELATIVE = 0.02
 # The standard error of a median of n values is 1.25 σ/√n, and the spread from 10 % to 90 % of a normal law is 2.56 σ.
@@ -20,6 +21,16 @@ _SPREAD_TO_SE = 1.25 / 2.56
 _SURE = 3.0  # standard errors
 # A claim below the clock by the tolerance and this share more is no noise. In between it is only not believed.
 _ACCUSATION = 0.10
+
+
+def _uncertain_ns(noise_ns: float, rounds: int, nulls: int) -> float:
+    """How far (wall - overhead) of a batch may be off, both being medians."""
+    return _GAP_NS + _SURE * _SPREAD_TO_SE * noise_ns * math.sqrt(1 / rounds + 1 / nulls)
+
+
+def shortest_batch_ns(noise_ns: int, rounds: int) -> int:
+    """How long a batch must last for its tolerance to stay within `WIDEST`, given the noise of the null rounds."""
+    return round(_uncertain_ns(noise_ns, rounds, rounds) / (WIDEST - _RELATIVE))
 
 
 @dataclass(frozen=True)
@@ -44,8 +55,8 @@ class Agreement:
         noise_ns = min(round(stats.spread(null_ns)), noise_limit_ns)
         sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in rounds]))
         claimed_ns = round(stats.median([r.claimed_ns / r.calls for r in rounds]))
-        uncertain_ns = _SPREAD_TO_SE * noise_ns * math.sqrt(1 / len(rounds) + 1 / len(null_ns))
-        tolerance_ns = round((_GAP_NS + _SURE * uncertain_ns) / rounds[0].calls + _RELATIVE * sealed_ns)
+        uncertain_ns = _uncertain_ns(noise_ns, len(rounds), len(null_ns))
+        tolerance_ns = round(uncertain_ns / rounds[0].calls + _RELATIVE * sealed_ns)
         return cls(overhead_ns, noise_ns, sealed_ns, claimed_ns, tolerance_ns)
 
     @property
@@ -53,7 +64,12 @@ class Agreement:
         """Whether the claims are too low for noise to explain."""
         return self.claimed_ns + self.tolerance_ns < (1 - _ACCUSATION) * self.sealed_ns
 
+    @property
+    def wide(self) -> bool:
+        """Whether the clock is too coarse for this batch to let the claim have the benefit of the doubt."""
+        return self.tolerance_ns > WIDEST * self.sealed_ns
+
     def believed(self, rounds: Sequence[SealedRound]) -> list[float]:
-        """Each round's time per call: its claim, all raised alike where their median is below what the clock allows."""
-        raised = max(0, self.sealed_ns - self.tolerance_ns - self.claimed_ns)
-        return [r.claimed_ns / r.calls + raised for r in rounds]
+        """Each round's time per call: the claim, but never below what the judge's clock allows for that round."""
+        granted = 0 if self.wide else self.tolerance_ns
+        return [max(r.claimed_ns / r.calls, (r.wall_ns - self.overhead_ns) / r.calls - granted) for r in rounds]

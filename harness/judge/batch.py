@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from harness.arena import make_arena
+from harness.errors import DeviceError
 from harness.judge.layout import Layout, Slot
 from harness.judge.truth import Expected, Truth
 from harness.problem.fill import fill
@@ -50,8 +51,12 @@ class Batch:
     ) -> None:
         self._layout, self._device, self.sets = layout, device, sets
         self.seed = secrets.randbits(63)
-        self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
-        self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
+        try:
+            self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
+            self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
+        except (OSError, torch.OutOfMemoryError) as error:
+            what = f"no memory for {sets} calls of a case ({error})"
+            raise DeviceError(what, "free some, or use a larger device") from None
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=device)
         self._poison = pattern.repeat(layout.output_stride // 16)

@@ -15,6 +15,7 @@ from harness.judge import Progress
 from harness.judge.correctness import Correctness, result
 from harness.judge.environment import architecture, environment
 from harness.judge.overhead import Ceiling, measure_ceiling
+from harness.judge.rounds import Rounds
 from harness.judge.sealing import CONFIDENCE, Sealing
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing import claimed_latency, plan_for
@@ -86,6 +87,7 @@ class Grading:
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
         found = [self._problem.resolve(c) for c in getattr(self._problem, kind) if self._device in c.devices]
+        found.sort(key=lambda case: case.hidden)  # last, since nothing that is printed from then on is shown
         if not found:
             where = str(self._problem.directory / "problem.toml")
             raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
@@ -102,8 +104,7 @@ class Grading:
             self._test(session)
             wrong = [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
             if wrong:
-                where = "hidden test" if wrong[0].hidden else "test"
-                return wrong[0].outcome, f"{where} {wrong[0].name}: {wrong[0].message}"
+                return wrong[0].outcome, f"test {wrong[0].name}: {wrong[0].message}"
             if timed:
                 self._time(session)
         except SubmissionFault as fault:
@@ -128,6 +129,8 @@ class Grading:
         for i, case in enumerate(self._tests):
             hidden += case.hidden
             label = f"hidden {hidden}" if case.hidden else case.name
+            if case.hidden:
+                session.output.hush()
             self._enter(Stage.TEST, i, len(self._tests), label)
             try:
                 self._results.append(self._correctness.run(session, case, label))
@@ -139,7 +142,7 @@ class Grading:
                 self._results.append(result(case, label, fault.outcome, message))
                 rest = len(self._tests) - i - 1
                 missed = f" ({rest} later tests were not run)" if rest else ""
-                where = f"hidden test {label}: {self._results[-1].message}" if case.hidden else message
+                where = f"test {label}: {self._results[-1].message}" if case.hidden else message
                 trace = "" if case.hidden else fault.traceback
                 raise SubmissionFault(fault.outcome, where + missed, trace) from None
 
@@ -168,8 +171,8 @@ class Grading:
             try:
                 latency = claimed_latency(session, self._problem, case, self._device, self._plan)
                 self._enter(Stage.SEAL, i, total, case.name)
-                truth = Truth(self._reference, case)
-                sealing = Sealing(session, self._problem, truth, case, self._device, self._plan, self._ceiling)
+                rounds = Rounds(session, self._problem, Truth(self._reference, case), case, self._device)
+                sealing = Sealing(rounds, case, self._device, self._plan, self._ceiling)
                 self._timed.append(sealing.run(latency))
             except SubmissionFault as fault:
                 where = f"benchmark {case.name}: {fault.message}"

@@ -22,6 +22,8 @@ class Output:
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self._write, True)  # the runner's prints wait; our reads do not
         self._head, self._tail, self._total = b"", b"", 0
+        self._kept = 0
+        self._hushed = False
         self.ended = False
 
     def fileno(self) -> int:
@@ -45,8 +47,16 @@ class Output:
                 self.ended = True  # every holder of the write end has closed it
                 return
             self._total += len(chunk)
+            if self._hushed:
+                continue
+            self._kept += len(chunk)
             self._head += chunk[: _KEPT_BYTES - len(self._head)]
             self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
+
+    def hush(self) -> None:
+        """Keep nothing of what is printed from now on: a kernel could print the shapes of hidden cases."""
+        self.drain()
+        self._hushed = True
 
     @property
     def over_limit(self) -> bool:
@@ -54,12 +64,12 @@ class Output:
 
     def text(self) -> str:
         """What was printed, made safe to store and show."""
-        if self._total <= _KEPT_BYTES:
+        if self._kept <= _KEPT_BYTES:
             kept = self._head
-        elif self._total <= 2 * _KEPT_BYTES:
-            kept = self._head + self._tail[-(self._total - _KEPT_BYTES) :]
+        elif self._kept <= 2 * _KEPT_BYTES:
+            kept = self._head + self._tail[-(self._kept - _KEPT_BYTES) :]
         else:
-            dropped = self._total - 2 * _KEPT_BYTES
+            dropped = self._kept - 2 * _KEPT_BYTES
             kept = self._head + f"\n[... {dropped:,} bytes ...]\n".encode() + self._tail
         return wire.printable(kept.decode("utf-8", "replace"))
 

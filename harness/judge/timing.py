@@ -1,7 +1,7 @@
 """The time stage: the claimed latency of single cold calls, and from it how many calls a sealed batch needs. Trusted.
 
-What the runner says here ranks nothing. It is the distribution that participants know from `do_bench`, and it sizes the
-sealed rounds; a lie about it costs the liar accuracy and gains no time.
+What the runner says here ranks nothing. It is the distribution that participants know from `do_bench`, and the first
+guess at the size of the sealed rounds, which the judge's own clock then confirms or corrects.
 """
 
 from __future__ import annotations
@@ -30,16 +30,18 @@ class Plan:
     rounds_max: int
     rounds_budget_ns: int
     memory_bytes: int
+    """For a batch, in both arenas and the snapshot; up to `most_memory_bytes` where it is too short for the clock."""
+    most_memory_bytes: int
     cache_bytes: int
 
 
 def plan_for(device: DeviceKind) -> Plan:
     """The default budget: about 2 s a case."""
     if device == "cpu":
-        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 64 << 20, 0)
+        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 64 << 20, 64 << 20, 0)
     free, _ = torch.cuda.mem_get_info()
     cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-    return Plan(50, 300_000_000, 6, 40, 2_000_000_000, min(12 << 30, free // 3), cache)
+    return Plan(50, 300_000_000, 6, 40, 2_000_000_000, min(12 << 30, free // 4), free // 3, cache)
 
 
 def claimed_latency(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from harness.problem.spec import Case, Fill, Problem, Role, ScalarSpec, TensorSpec
 
 MAX_ELEMENTS = 2**40
-MAX_LIST_LENGTH = 4096
+MAX_TENSORS = 256  # the runner is told of all tensors of a call in one frame
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
     tensors: list[ResolvedTensor] = []
     for number, spec in enumerate(problem.tensors):
         tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
+    if len(tensors) > MAX_TENSORS:
+        flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists counted out")
     scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
     minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, case.params)
     minimum_flops = flaws.value("cost.flops", problem.cost.flops, case.params)
@@ -161,8 +163,8 @@ def _tensors(spec: TensorSpec, key: str, case: Case, case_path: str, flaws: Flaw
         shape = _shape(spec, key, case.params, case_path, flaws)
         return [ResolvedTensor(spec.name, spec.role, shape, dtype, fill)]
     count = flaws.value(f"{key}.count", spec.count, case.params)
-    if not 1 <= count <= MAX_LIST_LENGTH:
-        flaws.at(f"{key}.count", f"is {count} in {case_path}", f"a list has 1 to {MAX_LIST_LENGTH} tensors")
+    if not 1 <= count <= MAX_TENSORS:
+        flaws.at(f"{key}.count", f"is {count} in {case_path}", f"a list has 1 to {MAX_TENSORS} tensors")
     return [
         ResolvedTensor(
             f"{spec.name}[{index}]",

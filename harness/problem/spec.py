@@ -210,7 +210,7 @@ class Limits(Spec):
     memory_bytes: Whole = Field(default=8 * _GIB, gt=0, description="host memory")
     processes: Whole = Field(default=256, gt=0, description="processes and threads")
     disk_bytes: Whole = Field(default=512 * _MIB, gt=0, description="each of the sandbox's private file systems")
-    output_bytes: Whole = Field(default=_MIB, gt=0, description="what is kept of its printed output")
+    output_bytes: Whole = Field(default=_MIB, gt=0, description="what it may print")
 
 
 class ProblemFile(Spec):

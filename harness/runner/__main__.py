@@ -1,6 +1,6 @@
 """Entry point inside the sandbox: connect to the judge, import torch, then obey commands until the judge hangs up.
 
-Called as `python -I -B <here> SOCKET`. Untrusted from the moment that the submission is built, so nothing below is a
+Called as `python -I -B -u <here> SOCKET`. Untrusted from the moment that the submission is built, so nothing below is a
 defence: what it refuses, a hostile submission can patch. It is written for the honest one.
 """
 

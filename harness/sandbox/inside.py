@@ -47,7 +47,17 @@ def runner(launch: Launch) -> str:
 
 def command(python: str, program: str, socket: str, variables: Mapping[str, str]) -> list[str]:
     """The runner's command line; `env -i` drops what an image or a tool on the way has added to the environment."""
-    return ["env", "-i", *(f"{key}={value}" for key, value in variables.items()), python, "-I", "-B", program, socket]
+    return [
+        "env",
+        "-i",
+        *(f"{key}={value}" for key, value in variables.items()),
+        python,
+        "-I",
+        "-B",
+        "-u",
+        program,
+        socket,
+    ]
 
 
 def environment(

@@ -501,6 +501,8 @@ def test_the_cheap_test_leaves_to_the_careful_one_what_it_cannot_tell() -> None:
     truth[3, 5] = float("-inf")
     assert not surely_right(truth.float(), truth, Tolerance())
     assert check_output("y", truth.float(), truth, truth.float(), Tolerance()).correct
+    huge = torch.full((4, 64), 1e200, dtype=torch.float64)
+    assert not surely_right(torch.zeros_like(huge), huge, Tolerance())
     whole = torch.arange(10)
     assert surely_right(whole, whole.clone(), Tolerance())
     assert not surely_right(whole, whole + 1, Tolerance())

@@ -1,0 +1,103 @@
+"""Makes single sealed rounds: the judge's clock around calls on inputs that did not exist before it started. Trusted.
+
+One round: the judge fills fresh arenas that the runner has no mapping of, draws which calls run and in which order, and
+has the runner assemble them. Then the clock starts, the descriptors go out, the runner maps them, launches,
+synchronizes and answers; the judge takes a secret sample of the outputs and stops the clock. Afterwards it copies all
+outputs into private memory, where every one must be right and the sample must not have changed. A null round over the
+same memory, with no call drawn, tells what this costs besides the calls. `sealed = (wall - overhead) / calls` cannot be
+forged: the inputs did not exist for the runner before the clock started, and when it stopped the outputs were there
+(docs/decisions/0003).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+
+from harness import wire
+from harness.compare import describe
+from harness.judge.batch import Batch, Sample
+from harness.judge.correctness import first_wrong
+from harness.judge.layout import Layout
+from harness.judge.overhead import null_round
+from harness.judge.session import R, Session, SubmissionFault
+from harness.judge.truth import Truth
+from harness.problem import Problem, ResolvedCase
+from harness.verdict import DeviceKind, Outcome, SealedRound
+
+
+class Rounds:
+    """Sealed rounds of one benchmark case; `prepare` sets their size."""
+
+    def __init__(
+        self, session: Session, problem: Problem, truth: Truth, case: ResolvedCase, device: DeviceKind
+    ) -> None:
+        self._session, self._problem, self._truth, self._case, self._device = session, problem, truth, case, device
+        self._layout = Layout(case)
+        self._random = random.SystemRandom()
+        self._sets = 0
+        self._left_s = problem.limits.time_s  # of the runner's time; what the judge takes to compare is not counted
+
+    def prepare(self, sets: int) -> wire.Captured:
+        """Let the runner make `sets` calls ready on practice memory, at the addresses that secret memory will have.
+
+        Raises:
+            SubmissionFault: the submission failed, or its time is used up.
+        """
+        self._sets = sets
+        practice = Batch(self._layout, self._device, sets)
+        try:
+            bind = self._layout.bind(self._case, self._problem.parameters, sets, inputs_writable=False)
+            self._ask(bind, wire.Done, practice.descriptors)
+            self._ask(wire.Call(sets=(0,)), wire.Done)
+            return self._ask(wire.Capture(), wire.Captured)
+        finally:
+            practice.close_arenas()
+
+    def play(self, where: str, *, checked: bool = True) -> tuple[SealedRound, int]:
+        """One real round and a null round, which is given in ns by the judge's clock.
+
+        Raises:
+            SubmissionFault: an output was wrong, or the runner failed; `where` tells the participant in which round.
+        """
+        order = self._draw()
+        batch = Batch(self._layout, self._device, self._sets)
+        sample = batch.draw_sample(order)
+        try:
+            self._ask(wire.Assemble(order=tuple(order)), wire.Done)
+            start = time.perf_counter_ns()
+            timed = self._ask(wire.Round(), wire.Timed, batch.descriptors)
+            batch.take(sample)
+            wall_ns = time.perf_counter_ns() - start
+            batch.snapshot()
+            null_ns = null_round(self._session, batch, self._left_s, f"timing {self._case.name}")
+        finally:
+            batch.close_arenas()
+        if checked:
+            self._check(batch, order, sample, where)
+        played = SealedRound(
+            calls=len(order), sets=self._sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns
+        )
+        return played, null_ns
+
+    def _ask(self, command: wire.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
+        doing = f"timing {self._case.name}"
+        asked = time.monotonic()
+        try:
+            return self._session.ask(command, expect, seconds=self._left_s, doing=doing, descriptors=descriptors)
+        finally:
+            self._left_s = max(0.0, self._left_s - (time.monotonic() - asked))
+
+    def _draw(self) -> list[int]:
+        """Draw the calls of a round and their order; some are left out, and their outputs must stay untouched."""
+        left_out = max(1, self._sets // 16) if self._sets > 1 else 0
+        return self._random.sample(range(self._sets), self._sets - left_out)
+
+    def _check(self, batch: Batch, order: list[int], sample: Sample, where: str) -> None:
+        if not batch.holds(sample):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
+        if trespass := batch.trespass(order):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
+        if wrong := first_wrong(batch, self._truth, order, self._problem):
+            raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
