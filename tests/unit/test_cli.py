@@ -337,7 +337,7 @@ def test_boards_and_problems_are_listed(run: Run, judge: Callable[..., Judge]) -
 def test_the_version_is_that_of_the_package(run: Run) -> None:
     package = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     assert run("--version").out == f"kernelmark, version {package['version']}\n"
-    assert package["scripts"] == {"submit": "kernelmark.cli:submit", "kernelmark": "kernelmark.cli:main"}
+    assert package["scripts"] == {"submit": "kernelmark.scripts:submit", "kernelmark": "kernelmark.scripts:main"}
 
 
 def test_without_a_command_the_help_is_shown(run: Run) -> None:
@@ -381,3 +381,12 @@ def test_starting_up_imports_nothing_that_is_slow(program: str, absent: set[str]
         [sys.executable, "-c", code], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
     )
     assert not absent & set(answer.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--nonsense", 2)])
+def test_a_console_script_ends_at_once_with_everything_printed(argument: str, status: int) -> None:
+    line = [sys.executable, "-c", "from kernelmark.scripts import submit; submit()", argument]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert ended.returncode == status
+    assert ("Exit status" in ended.stdout) == (status == 0)
+    assert ("No such option" in ended.stderr) == (status == 2)
