@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -305,8 +305,3 @@ class Verdict(Check):
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
         return cls.model_validate_json(text)
-
-
-def json_schema() -> dict[str, Any]:
-    """The verdict's JSON Schema, for readers in other languages."""
-    return Verdict.model_json_schema()

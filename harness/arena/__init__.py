@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, Protocol
 
+from harness.errors import DeviceError
+
 if TYPE_CHECKING:
     import torch
 
@@ -44,14 +46,23 @@ class Window(Protocol):
 
 
 def make_arena(device: Literal["cpu", "cuda"], nbytes: int, *, read_only: bool) -> Arena:
-    """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it."""
-    if device == "cpu":
-        from harness.arena.memfd import MemfdArena
+    """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it.
 
-        return MemfdArena(nbytes, read_only=read_only)
-    from harness.arena.vmm import VmmArena
+    Raises:
+        DeviceError: there is no memory for it.
+    """
+    try:
+        if device == "cpu":
+            from harness.arena.memfd import MemfdArena
 
-    return VmmArena(nbytes)
+            return MemfdArena(nbytes, read_only=read_only)
+        from harness.arena.vmm import VmmArena
+
+        return VmmArena(nbytes)
+    except (OSError, DeviceError) as error:
+        raise DeviceError(
+            f"no arena of {nbytes:,} bytes ({error})", "free some memory, or use a larger device"
+        ) from error
 
 
 def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool) -> Window:

@@ -51,12 +51,12 @@ class Batch:
     ) -> None:
         self._layout, self._device, self.sets = layout, device, sets
         self.seed = secrets.randbits(63)
+        self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
         try:
-            self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
             self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
-        except (OSError, torch.OutOfMemoryError) as error:
-            what = f"no memory for {sets} calls of a case ({error})"
-            raise DeviceError(what, "free some, or use a larger device") from None
+        except DeviceError:
+            self._inputs.close()
+            raise
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=device)
         self._poison = pattern.repeat(layout.output_stride // 16)
@@ -100,7 +100,7 @@ class Batch:
         self._synchronize()
 
     def trespass(self, called: Sequence[int]) -> Trespass | None:
-        """Look for writes outside the outputs, into outputs of calls that were not drawn, and into inputs."""
+        """Look for writes outside the outputs, and into outputs of calls that were not made."""
         sets = self._snapshot.view(self.sets, -1)
         for low, high, place in self._layout.red_zones():
             bad = sets[:, low:high] != self._poison[low:high]

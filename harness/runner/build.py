@@ -38,21 +38,16 @@ class CompileError(Exception):
         self.message, self.log = message, log
 
 
-_language = "py"
-
-
-def source_path() -> Path:
+def source_path(language: str = "py") -> Path:
     """Where the submission's source lies in the sandbox."""
-    return Path.home() / f"submission.{_language}"
+    return Path.home() / f"submission.{language}"
 
 
 def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str]:
     """Build the source behind a descriptor; returns a kernel, called as `Kernel` says, and the log."""
-    global _language
-    _language = command.language
     with os.fdopen(os.dup(source), "rb") as file:
         file.seek(0)
-        source_path().write_bytes(file.read())
+        source_path(command.language).write_bytes(file.read())
     if command.language == "py":
         return _import_python(command.symbols), ""
     library, log = _compile(command)
@@ -96,7 +91,7 @@ def _compile(command: wire.Build) -> tuple[Path, str]:
         compiler = shutil.which("nvcc")
         arguments = ["-shared", "-Xcompiler", "-fPIC", f"-arch={command.architecture}", "-O3", "-std=c++17"]
     else:
-        unit = source_path()
+        unit = source_path(command.language)
         compiler = shutil.which("g++")
         arguments = ["-shared", "-fPIC", "-O3", "-march=native", "-std=c++17", "-fopenmp"]
     if compiler is None:
