@@ -13,10 +13,11 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter, process_time
 
+from harness.judge.environment import cpu_name
 from harness.verdict import Outcome, Verdict
 from leaderboard.entry import Entry, encode
 from leaderboard.ledger import JsonlLedger
@@ -72,6 +73,10 @@ def measure(directory: Path) -> dict[str, object]:
     tables = rank(ledger.read())
     late = accepted(run="f" * 16)
     return {
+        "what": "ranking, verifying and appending to a large ledger",
+        "command": "python -m benchmarks.ledger_scale",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": cpu_name(),
         "lines": LINES,
         "bytes": size_bytes,
         "bytes_per_line": size_bytes // LINES,
@@ -85,7 +90,6 @@ def measure(directory: Path) -> dict[str, object]:
         "append_s": seconds(lambda: ledger.append(late)),
         "load_average": os.getloadavg()[0],
         "cpus": os.cpu_count(),
-        "machine": platform.machine(),
         "python": platform.python_version(),
     }
 

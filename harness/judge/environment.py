@@ -18,7 +18,7 @@ from harness.verdict import DeviceKind, Environment
 
 def environment(session: Session, provider: Provider, device: DeviceKind, *, interpreted: bool) -> Environment:
     """Describe where a grading ran."""
-    facts = _gpu() if device == "cuda" else {"device_name": _cpu_name()}
+    facts = _gpu() if device == "cuda" else {"device_name": cpu_name()}
     return Environment.model_validate(
         {
             **facts,
@@ -41,7 +41,8 @@ def architecture(device: DeviceKind) -> str:
     return f"sm_{major}{minor}"
 
 
-def _cpu_name() -> str:
+def cpu_name() -> str:
+    """The processor's name as the kernel tells it."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
