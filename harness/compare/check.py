@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from harness.compare.budget import budget, maximum_floor, rms_floor
+from harness.compare.budget import CEILING, budget, maximum_floor, rms_floor
 from harness.compare.field import BLOCK_ELEMENTS, NO_INFINITY, Field, row_width
 from harness.compare.mismatch import Evidence, explain, locate_floats, locate_integers
 from harness.errors import HarnessError
@@ -54,12 +54,12 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     values = (got.half() if got.dtype in NO_INFINITY else got).reshape(-1, width)
     difference = values - expected
     norm = torch.linalg.vector_norm
-    scale, floor = norm(expected, dim=-1) / math.sqrt(width), maximum_floor(got.dtype, tolerance)
+    scale, floor = norm(expected, dim=-1) / math.sqrt(width), min(maximum_floor(got.dtype, tolerance), CEILING)
     # NaN, infinities and whatever else is not plain goes to the careful test.
     if not bool(norm(expected).isfinite()):
         return False
     near = norm(difference, ord=math.inf, dim=-1) <= floor * scale
-    if not bool(norm(difference) <= rms_floor(got.dtype, tolerance) * norm(expected)):
+    if not bool(norm(difference) <= min(rms_floor(got.dtype, tolerance), CEILING) * norm(expected)):
         return False
     far = ~near
     largest = torch.maximum(expected[far].abs(), scale[far, None])  # of the few rows with an element far above the rest

@@ -23,9 +23,14 @@ _SURE = 3.0  # standard errors
 _ACCUSATION = 0.10
 
 
+def median_error_ns(noise_ns: float, samples: int) -> float:
+    """How far the median of noisy samples may be off, given their spread from 10 % to 90 %."""
+    return _SURE * _SPREAD_TO_SE * noise_ns / math.sqrt(samples)
+
+
 def _uncertain_ns(noise_ns: float, rounds: int, nulls: int) -> float:
     """How far (wall - overhead) of a batch may be off, both being medians."""
-    return _GAP_NS + _SURE * _SPREAD_TO_SE * noise_ns * math.sqrt(1 / rounds + 1 / nulls)
+    return _GAP_NS + math.hypot(median_error_ns(noise_ns, rounds), median_error_ns(noise_ns, nulls))
 
 
 def shortest_batch_ns(noise_ns: int, rounds: int) -> int:
@@ -34,42 +39,67 @@ def shortest_batch_ns(noise_ns: int, rounds: int) -> int:
 
 
 @dataclass(frozen=True)
+class Bounds:
+    """What null rounds showed before the submission was there, in ns: nothing it does can widen them."""
+
+    low_ns: int
+    """The least that the overhead can be."""
+    high_ns: int
+    """The most that it may be taken for."""
+    noise_ns: int
+
+
+@dataclass(frozen=True)
 class Agreement:
-    """A case's rounds by both clocks, in ns; all but overhead and noise are per call."""
+    """A case's rounds by both clocks, in ns; all but overheads and noise are per call."""
 
     overhead_ns: int
+    least_overhead_ns: int
     noise_ns: int
     sealed_ns: int
     claimed_ns: int
     tolerance_ns: int
+    steady: bool
+    """Whether the null rounds are as they were before the submission was there."""
 
     @classmethod
-    def of(
-        cls, rounds: Sequence[SealedRound], null_ns: Sequence[int], overhead_ns: int, noise_limit_ns: int
-    ) -> Agreement:
-        """Compare the clocks of a case's rounds.
-
-        `noise_limit_ns`, and the limit that the caller put on `overhead_ns`, come from null rounds as well, but from
-        those before the submission was there: what it makes slower or noisier afterwards must not help it.
-        """
-        noise_ns = min(round(stats.spread(null_ns)), noise_limit_ns)
+    def of(cls, rounds: Sequence[SealedRound], null_ns: Sequence[int], bounds: Bounds) -> Agreement:
+        """Compare the clocks of a case's rounds."""
+        measured_ns = round(stats.median(null_ns))
+        overhead_ns = min(measured_ns, bounds.high_ns)
+        noise_ns = min(round(stats.spread(null_ns)), bounds.noise_ns)
         sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in rounds]))
         claimed_ns = round(stats.median([r.claimed_ns / r.calls for r in rounds]))
         uncertain_ns = _uncertain_ns(noise_ns, len(rounds), len(null_ns))
         tolerance_ns = round(uncertain_ns / rounds[0].calls + _RELATIVE * sealed_ns)
-        return cls(overhead_ns, noise_ns, sealed_ns, claimed_ns, tolerance_ns)
-
-    @property
-    def accuses(self) -> bool:
-        """Whether the claims are too low for noise to explain."""
-        return self.claimed_ns + self.tolerance_ns < (1 - _ACCUSATION) * self.sealed_ns
+        return cls(
+            overhead_ns=overhead_ns,
+            least_overhead_ns=min(overhead_ns, bounds.low_ns),
+            noise_ns=noise_ns,
+            sealed_ns=sealed_ns,
+            claimed_ns=claimed_ns,
+            tolerance_ns=tolerance_ns,
+            steady=measured_ns <= bounds.high_ns,
+        )
 
     @property
     def wide(self) -> bool:
         """Whether the clock is too coarse for this batch to let the claim have the benefit of the doubt."""
         return self.tolerance_ns > WIDEST * self.sealed_ns
 
+    @property
+    def accuses(self) -> bool:
+        """Whether the claims are too low for anything but a lie: neither noise nor a busier machine explains them."""
+        low = self.claimed_ns + self.tolerance_ns < (1 - _ACCUSATION) * self.sealed_ns
+        return low and self.steady and not self.wide
+
     def believed(self, rounds: Sequence[SealedRound]) -> list[float]:
-        """Each round's time per call: the claim, but never below what the judge's clock allows for that round."""
-        granted = 0 if self.wide else self.tolerance_ns
+        """Each round's time per call: the claim, but never below what the judge's clock allows for that round.
+
+        Where the clock is too coarse, or the null rounds have changed, it allows nothing below the wall less the least
+        overhead: what cannot be checked must not pay.
+        """
+        if self.wide or not self.steady:
+            return [max(r.claimed_ns, r.wall_ns - self.least_overhead_ns) / r.calls for r in rounds]
+        granted = self.tolerance_ns
         return [max(r.claimed_ns / r.calls, (r.wall_ns - self.overhead_ns) / r.calls - granted) for r in rounds]

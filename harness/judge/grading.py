@@ -9,12 +9,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import torch
+
 from harness import stats, wire
-from harness.errors import HarnessError, ProblemError, SubmissionError
+from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.judge import Progress
 from harness.judge.correctness import Correctness, result
 from harness.judge.environment import architecture, environment
-from harness.judge.overhead import Ceiling, measure_ceiling
+from harness.judge.overhead import Overhead, measure_overhead
 from harness.judge.rounds import Rounds
 from harness.judge.sealing import CONFIDENCE, Sealing
 from harness.judge.session import Session, SubmissionFault
@@ -58,7 +60,7 @@ class Grading:
             raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
         self._reference = Reference.load(problem)
         self._plan = plan_for(device)  # makes the judge's CUDA context, while the runner makes its own
-        self._ceiling: Ceiling
+        self._overhead: Overhead
         self._correctness = Correctness(problem, self._reference, device)
         self._stage = Stage.BUILD
         self._interpreted = False
@@ -96,9 +98,15 @@ class Grading:
     def _run(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""
         session.handshake()
+        try:
+            return self._run_stages(session, timed=timed)
+        except torch.OutOfMemoryError as error:
+            raise DeviceError(f"the judge ran out of device memory ({error})", "use a larger device") from error
+
+    def _run_stages(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
         if timed:
             case = self._benchmarks[0]
-            self._ceiling = measure_ceiling(session, self._problem, case, self._device, self._plan)
+            self._overhead = measure_overhead(session, self._problem, case, self._device, self._plan)
         try:
             self._build(session)
             self._test(session)
@@ -172,7 +180,7 @@ class Grading:
                 latency = claimed_latency(session, self._problem, case, self._device, self._plan)
                 self._enter(Stage.SEAL, i, total, case.name)
                 rounds = Rounds(session, self._problem, Truth(self._reference, case), case, self._device)
-                sealing = Sealing(rounds, case, self._device, self._plan, self._ceiling)
+                sealing = Sealing(rounds, case, self._device, self._plan, self._overhead)
                 self._timed.append(sealing.run(latency))
             except SubmissionFault as fault:
                 where = f"benchmark {case.name}: {fault.message}"

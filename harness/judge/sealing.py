@@ -10,10 +10,9 @@ import time
 from dataclasses import dataclass, field
 
 from harness import stats, wire
-from harness.errors import HarnessError
-from harness.judge.agreement import WIDEST, Agreement, shortest_batch_ns
+from harness.judge.agreement import WIDEST, Agreement, Bounds, shortest_batch_ns
 from harness.judge.layout import Layout
-from harness.judge.overhead import Ceiling, arena_bytes
+from harness.judge.overhead import Overhead, arena_bytes
 from harness.judge.rounds import Rounds
 from harness.judge.session import SubmissionFault
 from harness.judge.timing import BATCH_NS, Plan, sets_for
@@ -37,8 +36,8 @@ class _Walls:
 class Sealing:
     """Measures one case in one session."""
 
-    def __init__(self, rounds: Rounds, case: ResolvedCase, device: DeviceKind, plan: Plan, ceiling: Ceiling) -> None:
-        self._rounds, self._case, self._device, self._plan, self._ceiling = rounds, case, device, plan, ceiling
+    def __init__(self, rounds: Rounds, case: ResolvedCase, device: DeviceKind, plan: Plan, overhead: Overhead) -> None:
+        self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
         self._layout = Layout(case)
 
     def run(self, latency: ClaimedLatency) -> BenchmarkResult:
@@ -46,15 +45,14 @@ class Sealing:
 
         Raises:
             SubmissionFault: an output was wrong, the claims are false by the judge's clock, or the runner failed.
-            HarnessError: the machine became too unsteady to tell.
         """
         most = max(1, min(wire.MAX_SETS, self._plan.most_memory_bytes // self._layout.bytes_per_set))
         sets = min(most, sets_for(self._layout, latency.claimed_median_ns, self._plan))
         while True:
             walls = _Walls(self._rounds.prepare(sets))
             warm_up, _ = self._rounds.play("warm-up round", checked=False)  # cold paths in both processes
-            batch_ns = warm_up.wall_ns - self._ceiling.at(arena_bytes(self._layout, sets))
-            shortest_ns = shortest_batch_ns(self._ceiling.range_ns, self._plan.rounds_min)
+            batch_ns = warm_up.wall_ns - self._overhead.high_ns(arena_bytes(self._layout, sets))
+            shortest_ns = shortest_batch_ns(self._overhead.noise_ns, self._plan.rounds_min)
             if batch_ns >= shortest_ns or sets == most:
                 self._measure(walls)
                 agreement = self._agree(walls)
@@ -81,23 +79,17 @@ class Sealing:
 
         Raises:
             SubmissionFault: the claims lie so far below it that they are false.
-            HarnessError: they do, but only because the null rounds became slower than they were at first.
         """
-        ceiling_ns = self._ceiling.at(arena_bytes(self._layout, walls.rounds[0].sets))
-        null_ns = round(stats.median(walls.null_ns))
-        limit_ns = self._ceiling.range_ns
-        agreement = Agreement.of(walls.rounds, walls.null_ns, min(null_ns, ceiling_ns), limit_ns)
-        if not agreement.accuses:
-            return agreement
-        if null_ns > ceiling_ns and not Agreement.of(walls.rounds, walls.null_ns, null_ns, limit_ns).accuses:
-            # Either the machine has become slower since, or the submission slows the null rounds: no result either way.
-            what = f"rounds without a call took {null_ns / 1e6:.2f} ms with the submission in the sandbox"
-            raise HarnessError(f"{what}, and at most {ceiling_ns / 1e6:.2f} ms before", "grade it on an idle machine")
-        raise SubmissionFault(
-            Outcome.REJECTED,
-            f"claims {agreement.claimed_ns:,} ns a call, but by the judge's clock a call took "
-            f"{agreement.sealed_ns:,} ns (tolerance {agreement.tolerance_ns:,} ns)",
-        )
+        nbytes = arena_bytes(self._layout, walls.rounds[0].sets)
+        bounds = Bounds(self._overhead.low_ns(nbytes), self._overhead.high_ns(nbytes), self._overhead.noise_ns)
+        agreement = Agreement.of(walls.rounds, walls.null_ns, bounds)
+        if agreement.accuses:
+            raise SubmissionFault(
+                Outcome.REJECTED,
+                f"claims {agreement.claimed_ns:,} ns a call, but by the judge's clock a call took "
+                f"{agreement.sealed_ns:,} ns (tolerance {agreement.tolerance_ns:,} ns)",
+            )
+        return agreement
 
     def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> BenchmarkResult:
         return BenchmarkResult(
@@ -135,6 +127,9 @@ class Sealing:
         if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
             text = "the claim is lower than the judge's clock, which counts instead"
             doubts.append(Doubt(code="low_claim", text=text))
+        if not agreement.steady:
+            text = "rounds without a call became slower once the submission was there; the earlier ones count"
+            doubts.append(Doubt(code="unsteady", text=text))
         if agreement.wide:
             percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
             text = (
