@@ -63,6 +63,8 @@ class Batch:
         self._output_bytes.view(sets, -1).copy_(self._poison)
         if filled:
             self._fill()
+        else:
+            self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
         self._synchronize()
 
     @property
@@ -87,8 +89,13 @@ class Batch:
 
     def take(self, sample: Sample) -> None:
         """Read the sampled words: some microseconds, where copying all outputs would take milliseconds."""
-        torch.index_select(self._output_bytes.view(torch.int64), 0, sample.places, out=sample.seen)
-        self._synchronize()
+        words = self._output_bytes.view(torch.int64)
+        if self._device == "cpu":
+            # In one thread: torch would use two, and wait for a core on which the runner's own threads still spin.
+            np.take(words.numpy(), sample.places.numpy(), out=sample.seen.numpy(), mode="clip")
+        else:
+            torch.index_select(words, 0, sample.places, out=sample.seen)
+            self._synchronize()
 
     def holds(self, sample: Sample) -> bool:
         """Whether the snapshot still holds what the sample saw."""

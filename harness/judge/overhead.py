@@ -10,10 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-
 from harness import stats, wire
-from harness.judge.agreement import median_error_ns
+from harness.judge.agreement import Bounds, median_error_ns
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session
@@ -23,17 +21,15 @@ from harness.verdict import DeviceKind
 
 _ROUNDS = 8
 _SECONDS = 60.0
-_IDLE_S = 0.01
-_COLD_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
 class NullCost:
-    """Null rounds over one pair of arenas, in ns: the fastest, and the most that their median may be taken for."""
+    """Null rounds over one pair of arenas, in ns: the fastest, and the upper end of their median's interval."""
 
     nbytes: int
     low_ns: int
-    high_ns: int
+    usual_ns: int
 
     @classmethod
     def of(cls, nbytes: int, walls_ns: Sequence[int]) -> NullCost:
@@ -50,16 +46,13 @@ class Overhead:
     noise_ns: int
     """From the fastest to the slowest null round over the large arenas: no noise beyond this is believed later."""
 
-    def low_ns(self, nbytes: int) -> int:
-        return self._at(nbytes, self.small.low_ns, self.large.low_ns)
-
-    def high_ns(self, nbytes: int) -> int:
-        return self._at(nbytes, self.small.high_ns, self.large.high_ns)
-
-    def _at(self, nbytes: int, small_ns: int, large_ns: int) -> int:
+    def bounds(self, nbytes: int) -> Bounds:
+        """For batches whose arenas have this size."""
         grown = self.large.nbytes - self.small.nbytes
-        share = min(1.0, (nbytes - self.small.nbytes) / grown) if grown > 0 else 1.0
-        return round(small_ns + max(0.0, share) * (large_ns - small_ns))
+        share = min(1.0, max(0.0, (nbytes - self.small.nbytes) / grown)) if grown > 0 else 1.0
+        low_ns = self.small.low_ns + share * (self.large.low_ns - self.small.low_ns)
+        usual_ns = self.small.usual_ns + share * (self.large.usual_ns - self.small.usual_ns)
+        return Bounds(round(low_ns), round(usual_ns), self.noise_ns)
 
 
 def arena_bytes(layout: Layout, sets: int) -> int:
@@ -67,14 +60,22 @@ def arena_bytes(layout: Layout, sets: int) -> int:
     return sets * (layout.input_stride + layout.output_stride)
 
 
-def null_round(session: Session, batch: Batch, seconds: float, doing: str) -> int:
-    """One round without a call, by the judge's clock, in ns."""
-    session.ask(wire.Assemble(order=()), wire.Done, seconds=seconds, doing=doing)
-    sample = batch.draw_sample(range(batch.sets))
-    start = time.perf_counter_ns()
-    session.ask(wire.Round(), wire.Timed, descriptors=batch.descriptors, seconds=seconds, doing=doing)
-    batch.take(sample)
-    return time.perf_counter_ns() - start
+def null_round(session: Session, layout: Layout, device: DeviceKind, sets: int, seconds: float, doing: str) -> int:
+    """One round without a call, by the judge's clock, in ns.
+
+    Over memory of its own, as new to the runner as that of a real round: mapping pages for the second time is up to two
+    milliseconds faster, and honest short kernels on a CPU were rejected for the difference.
+    """
+    batch = Batch(layout, device, sets, filled=False)
+    try:
+        sample = batch.draw_sample(range(sets))
+        session.ask(wire.Assemble(order=()), wire.Done, seconds=seconds, doing=doing)
+        start = time.perf_counter_ns()
+        session.ask(wire.Round(), wire.Timed, descriptors=batch.descriptors, seconds=seconds, doing=doing)
+        batch.take(sample)
+        return time.perf_counter_ns() - start
+    finally:
+        batch.close_arenas()
 
 
 def measure_overhead(
@@ -100,24 +101,11 @@ def _null_cost(
     layout = Layout(case)
     doing = "measuring the overhead"
     bind = layout.bind(case, problem.parameters, sets, inputs_writable=False)
-    batch = Batch(layout, device, sets, filled=False)
+    practice = Batch(layout, device, sets, filled=False)
     try:
-        session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=_SECONDS, doing=doing)
-        null_round(session, batch, _SECONDS, doing)  # meets code that never ran
-        walls_ns = []
-        for _ in range(_ROUNDS):
-            _grow_cold()
-            walls_ns.append(null_round(session, batch, _SECONDS, doing))
+        session.ask(bind, wire.Done, descriptors=practice.descriptors, seconds=_SECONDS, doing=doing)
     finally:
-        batch.close_arenas()
+        practice.close_arenas()
+    walls_ns = [null_round(session, layout, device, sets, _SECONDS, doing) for _ in range(_ROUNDS + 1)]
+    del walls_ns[0]  # it met code that never ran
     return NullCost.of(arena_bytes(layout, sets), walls_ns), walls_ns
-
-
-def _grow_cold() -> None:
-    """Put both processes where a real round finds them: idle for a while, and out of the caches.
-
-    Null rounds in a row, or straight after a real one, are up to a millisecond faster than a round that follows the
-    comparison of the last. An honest kernel was rejected for that difference.
-    """
-    time.sleep(_IDLE_S)
-    torch.ones(_COLD_BYTES // 8, dtype=torch.int64).sum()

@@ -3,10 +3,9 @@
 One round: the judge fills fresh arenas that the runner has no mapping of, draws which calls run and in which order, and
 has the runner assemble them. Then the clock starts, the descriptors go out, the runner maps them, launches,
 synchronizes and answers; the judge takes a secret sample of the outputs and stops the clock. Afterwards it copies all
-outputs into private memory, where every one must be right and the sample must not have changed. A null round over the
-same memory, with no call drawn, tells what this costs besides the calls. `sealed = (wall - overhead) / calls` cannot be
-forged: the inputs did not exist for the runner before the clock started, and when it stopped the outputs were there
-(docs/decisions/0003).
+outputs into private memory, where every one must be right and the sample must not have changed. A null round with no
+call drawn tells what this costs besides the calls. `sealed = (wall - overhead) / calls` cannot be forged: the inputs
+did not exist for the runner before the clock started, and when it stopped the outputs were there (docs/decisions/0003).
 """
 
 from __future__ import annotations
@@ -72,13 +71,14 @@ class Rounds:
             batch.take(sample)
             wall_ns = time.perf_counter_ns() - start
             batch.snapshot()
-            if checked:
-                self._check(batch, order, sample, where)
-            # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
-            with self._on_the_clock():
-                null_ns = null_round(self._session, batch, self._left_s, f"timing {self._case.name}")
         finally:
             batch.close_arenas()
+        if checked:
+            self._check(batch, order, sample, where)
+        # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
+        with self._on_the_clock():
+            doing = f"timing {self._case.name}"
+            null_ns = null_round(self._session, self._layout, self._device, self._sets, self._left_s, doing)
         played = SealedRound(
             calls=len(order), sets=self._sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns
         )

@@ -51,7 +51,7 @@ class Sealing:
         while True:
             walls = _Walls(self._rounds.prepare(sets))
             warm_up, _ = self._rounds.play("warm-up round", checked=False)  # cold paths in both processes
-            batch_ns = warm_up.wall_ns - self._overhead.high_ns(arena_bytes(self._layout, sets))
+            batch_ns = warm_up.wall_ns - self._bounds(sets).high_ns
             shortest_ns = shortest_batch_ns(self._overhead.noise_ns, self._plan.rounds_min)
             if batch_ns >= shortest_ns or sets == most:
                 self._measure(walls)
@@ -60,6 +60,9 @@ class Sealing:
                     return self._result(latency, walls, agreement)
                 batch_ns = agreement.sealed_ns * walls.rounds[0].calls
             sets = min(most, max(2 * sets, round(1.5 * sets * shortest_ns / max(batch_ns, 1))))
+
+    def _bounds(self, sets: int) -> Bounds:
+        return self._overhead.bounds(arena_bytes(self._layout, sets))
 
     def _measure(self, walls: _Walls) -> None:
         """Add rounds until the interval is narrow, or the budget ends."""
@@ -80,9 +83,7 @@ class Sealing:
         Raises:
             SubmissionFault: the claims lie so far below it that they are false.
         """
-        nbytes = arena_bytes(self._layout, walls.rounds[0].sets)
-        bounds = Bounds(self._overhead.low_ns(nbytes), self._overhead.high_ns(nbytes), self._overhead.noise_ns)
-        agreement = Agreement.of(walls.rounds, walls.null_ns, bounds)
+        agreement = Agreement.of(walls.rounds, walls.null_ns, self._bounds(walls.rounds[0].sets))
         if agreement.accuses:
             raise SubmissionFault(
                 Outcome.REJECTED,
