@@ -63,7 +63,7 @@ class Batch:
         self._output_bytes.view(sets, -1).copy_(self._poison)
         if filled:
             self._fill()
-        else:
+        elif device == "cpu":
             self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
         self._synchronize()
 

@@ -43,8 +43,10 @@ class Overhead:
 
     small: NullCost
     large: NullCost
-    noise_ns: int
-    """From the fastest to the slowest null round over the large arenas: no noise beyond this is believed later."""
+    spread_ns: int
+    """From 10 % to 90 % of the null rounds over the large arenas: the noise to expect."""
+    range_ns: int
+    """From the fastest to the slowest of them: no noise beyond this is believed later."""
 
     def bounds(self, nbytes: int) -> Bounds:
         """For batches whose arenas have this size."""
@@ -52,7 +54,7 @@ class Overhead:
         share = min(1.0, max(0.0, (nbytes - self.small.nbytes) / grown)) if grown > 0 else 1.0
         low_ns = self.small.low_ns + share * (self.large.low_ns - self.small.low_ns)
         usual_ns = self.small.usual_ns + share * (self.large.usual_ns - self.small.usual_ns)
-        return Bounds(round(low_ns), round(usual_ns), self.noise_ns)
+        return Bounds(round(low_ns), round(usual_ns), self.range_ns)
 
 
 def arena_bytes(layout: Layout, sets: int) -> int:
@@ -92,7 +94,7 @@ def measure_overhead(
     # On a GPU mapping costs the same whatever the size; on a CPU it grows with the pages.
     small = _null_cost(session, problem, case, device, 1)[0] if device == "cpu" else large
     session.ask(wire.Release(), wire.Done, seconds=_SECONDS, doing="measuring the overhead")
-    return Overhead(small, large, max(walls_ns) - min(walls_ns))
+    return Overhead(small, large, round(stats.spread(walls_ns)), max(walls_ns) - min(walls_ns))
 
 
 def _null_cost(

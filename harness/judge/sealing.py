@@ -52,7 +52,7 @@ class Sealing:
             walls = _Walls(self._rounds.prepare(sets))
             warm_up, _ = self._rounds.play("warm-up round", checked=False)  # cold paths in both processes
             batch_ns = warm_up.wall_ns - self._bounds(sets).high_ns
-            shortest_ns = shortest_batch_ns(self._overhead.noise_ns, self._plan.rounds_min)
+            shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
             if batch_ns >= shortest_ns or sets == most:
                 self._measure(walls)
                 agreement = self._agree(walls)
