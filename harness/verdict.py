@@ -233,11 +233,13 @@ class BenchmarkResult(Record):
     claimed_latency: ClaimedLatency
     rounds: tuple[SealedRound, ...] = Field(min_length=1)
     null_walls_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
-    overhead_ns: Nanoseconds = Field(description="median of the null rounds")
-    noise_ns: Nanoseconds = Field(description="spread (p90 - p10) of the null rounds")
+    overhead_ns: Nanoseconds = Field(description="taken off every wall: the null rounds' median, with a limit")
+    noise_ns: Nanoseconds = Field(description="spread (p90 - p10) of the null rounds, with a limit")
     sealed_ns: Nanoseconds = Field(description="median over rounds of (wall - overhead) / calls")
     claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
-    tolerance_ns: Nanoseconds = Field(description="how far the claim may lie below the sealed time, per call")
+    tolerance_ns: Nanoseconds = Field(
+        description="how far the claim may lie below the sealed time, per call, if granted"
+    )
     score: Interval
     stop_reason: Literal["converged", "budget"]
     minimum_bytes: int | None = None

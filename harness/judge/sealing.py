@@ -47,12 +47,13 @@ class Sealing:
             SubmissionFault: an output was wrong, the claims are false by the judge's clock, or the runner failed.
         """
         most = max(1, min(wire.MAX_SETS, self._plan.most_memory_bytes // self._layout.bytes_per_set))
-        sets = min(most, sets_for(self._layout, latency.claimed_median_ns, self._plan))
+        shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
+        enough = round(1.25 * shortest_ns / max(latency.claimed_median_ns, 1))
+        sets = min(most, max(enough, sets_for(self._layout, latency.claimed_median_ns, self._plan)))
         while True:
             walls = _Walls(self._rounds.prepare(sets))
             warm_up, _ = self._rounds.play("warm-up round", checked=False)  # cold paths in both processes
             batch_ns = warm_up.wall_ns - self._bounds(sets).high_ns
-            shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
             if batch_ns >= shortest_ns or sets == most:
                 self._measure(walls)
                 agreement = self._agree(walls)
