@@ -45,5 +45,6 @@ def test_cuda_fault(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert benchmark.mode == expected["mode"], benchmark.doubts
         assert verdict.score is not None
         assert verdict.score.median_ns >= expected.get("least_ns", 0)
-        assert expected.get("doubt", "short_batch") in [doubt.code for doubt in benchmark.doubts]
+        if "doubt" in expected:
+            assert expected["doubt"] in [doubt.code for doubt in benchmark.doubts]
         assert (benchmark.mode == "calls") == ("plain_calls" in [doubt.code for doubt in benchmark.doubts])
