@@ -6,7 +6,6 @@ interprets the source.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from pathlib import Path
 from typing import Literal, cast
@@ -14,20 +13,12 @@ from typing import Literal, cast
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import SubmissionError
+from harness.identity import length_prefixed_sha256
 
 MAX_SOURCE_BYTES = 1 << 20
 Language = Literal["py", "cu", "cpp"]
 _LANGUAGES = ("py", "cu", "cpp")
 _AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def length_prefixed_sha256(*parts: bytes) -> str:
-    """SHA-256 over parts, each behind its length as 8 bytes, so that no two lists of parts share a hash by splicing."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.hexdigest()
 
 
 class Submission(BaseModel):

@@ -182,9 +182,9 @@ def problems_show(problem: str, form: str) -> None:
 @problems.command("schema")
 def problems_schema() -> None:
     """The JSON Schema of problem.toml, for editors."""
-    from harness.problem.spec import ProblemFile
+    from harness.problem.schema import document
 
-    _print_json(ProblemFile.model_json_schema())
+    click.echo(document(), nl=False)
 
 
 @main.command()

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from harness.errors import LedgerError
-from harness.submission import length_prefixed_sha256
+from harness.identity import length_prefixed_sha256
 from harness.verdict import Verdict
 
 NO_HASH = "0" * 64

@@ -58,10 +58,6 @@ class Layout:
         return tuple(s for s in self.slots if s.writable)
 
     @property
-    def inputs(self) -> tuple[Slot, ...]:
-        return tuple(s for s in self.slots if not s.writable)
-
-    @property
     def bytes_per_set(self) -> int:
         """What one set takes of the device's memory in the judge: both arenas and the snapshot."""
         return self.input_stride + 2 * self.output_stride

@@ -134,9 +134,7 @@ class Sealing:
             doubts.append(Doubt(code="unsteady", text=text))
         if agreement.wide:
             percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
-            text = (
-                f"the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %: the later counts"
-            )
+            text = f"the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %: the higher counts"
             doubts.append(Doubt(code="wide_tolerance", text=text))
         return doubts
 

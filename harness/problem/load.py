@@ -5,7 +5,6 @@ The front door and the tests call it. The hash that identifies a problem is take
 
 from __future__ import annotations
 
-import hashlib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from harness.errors import ProblemError
+from harness.identity import length_prefixed_sha256
 from harness.problem.resolve import nearest
 from harness.problem.spec import Case, Cost, Fill, Limits, Problem, ProblemFile, ScalarSpec, TensorSpec, Tolerance
 
@@ -50,16 +50,7 @@ def load(directory: Path) -> Problem:
         parts = ProblemFile.model_validate(data)
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
-    return Problem(**dict(parts), slug=slug, directory=directory, sha256=fingerprint(toml, reference))
-
-
-def fingerprint(toml: bytes, reference: bytes) -> str:
-    """The hash that identifies a problem: SHA-256 over both files, each behind its length as 8 bytes."""
-    digest = hashlib.sha256()
-    for part in (toml, reference):
-        digest.update(len(part).to_bytes(8, "big"))
-        digest.update(part)
-    return digest.hexdigest()
+    return Problem(**dict(parts), slug=slug, directory=directory, sha256=length_prefixed_sha256(toml, reference))
 
 
 def _read(path: Path) -> bytes:

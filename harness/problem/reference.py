@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 import torch
 
 from harness.errors import DeviceError, ProblemError
+from harness.identity import length_prefixed_sha256
 from harness.problem.dtypes import DTYPES
-from harness.problem.load import fingerprint
 from harness.problem.spec import Problem, ResolvedCase, ResolvedTensor, TensorSpec
 
 Value = torch.Tensor | list[torch.Tensor]
@@ -46,10 +46,10 @@ class Reference:
         """
         directory = problem.directory
         try:
-            sha256 = fingerprint((directory / "problem.toml").read_bytes(), (directory / "reference.py").read_bytes())
+            files = [(directory / name).read_bytes() for name in ("problem.toml", "reference.py")]
         except OSError as error:
             raise ProblemError(str(directory), f"can no longer be read ({error.strerror})") from None
-        if sha256 != problem.sha256:
+        if length_prefixed_sha256(*files) != problem.sha256:
             raise ProblemError(str(directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
 

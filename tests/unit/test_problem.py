@@ -13,10 +13,10 @@ import pytest
 from pydantic import BaseModel
 
 from harness.errors import ProblemError
+from harness.identity import length_prefixed_sha256
 from harness.problem import Case, Cost, Fill, Limits, Problem, ScalarSpec, TensorSpec, Tolerance, load
 from harness.problem.schema import document, json_schema
 from harness.problem.spec import ProblemFile
-from harness.submission import length_prefixed_sha256
 
 ROOT = Path(__file__).resolve().parents[2]
 
