@@ -21,6 +21,7 @@ class Correctness:
     def __init__(self, problem: Problem, reference: Reference, device: DeviceKind) -> None:
         self._problem, self._reference, self._device = problem, reference, device
         self.seeds: list[int] = []
+        self.traceback = ""  # of the first exception that the runner survived, in a case that is not hidden
 
     def run(self, session: Session, case: ResolvedCase, label: str) -> CaseResult:
         """Grade one case.
@@ -50,6 +51,8 @@ class Correctness:
         except SubmissionFault as fault:
             if not fault.survives:
                 raise
+            if not case.hidden:
+                self.traceback = self.traceback or fault.traceback
             return result(case, label, fault.outcome, fault.message)
         finally:
             batch.close_arenas()

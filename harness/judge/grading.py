@@ -112,6 +112,7 @@ class Grading:
             self._test(session)
             wrong = [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
             if wrong:
+                self._traceback = self._correctness.traceback
                 return wrong[0].outcome, f"test {wrong[0].name}: {wrong[0].message}"
             if timed:
                 self._time(session)

@@ -134,7 +134,8 @@ class Sealing:
             doubts.append(Doubt(code="unsteady", text=text))
         if agreement.wide:
             percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
-            text = f"the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %: the higher counts"
+            text = f"the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %"
+            text += ": the higher of the two counts"
             doubts.append(Doubt(code="wide_tolerance", text=text))
         return doubts
 
