@@ -1,0 +1,27 @@
+"""The statistics of times: quantiles, intervals of medians and of paired ratios, and what gives a series away.
+
+The judge and the board call it. Trusted, pure Python. Nothing here assumes that times are normally distributed, or that
+the one does not depend on the one before: they are skewed, have several modes where a chip changes its clock, and
+remember its temperature.
+"""
+
+from harness.stats.estimate import Estimate, combine, estimate_median, geometric_mean
+from harness.stats.modes import two_modes
+from harness.stats.quantile import median, quantile, spread
+from harness.stats.ratio import paired_ratio
+from harness.stats.series import correlation_time, drift, looks
+
+__all__ = [
+    "Estimate",
+    "combine",
+    "correlation_time",
+    "drift",
+    "estimate_median",
+    "geometric_mean",
+    "looks",
+    "median",
+    "paired_ratio",
+    "quantile",
+    "spread",
+    "two_modes",
+]

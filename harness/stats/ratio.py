@@ -1,0 +1,50 @@
+"""How many times faster one thing is than another, from measurements made in pairs. The judge calls it. Trusted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from harness.stats.bootstrap import lower_end
+from harness.stats.estimate import Estimate, antilog, estimate_median
+from harness.stats.series import FEWEST_TO_CORRELATE, correlation_time
+
+_FEWEST_TO_RESAMPLE = 6
+# √τ for the median of a Gaussian series with an autocorrelation of ρᵏ, ρ = 0.3: τ = 1 + 2·Σ(2/π)·arcsin(ρᵏ).
+_UNSEEN = math.sqrt(1.55)
+
+
+def paired_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: float = 0.0) -> Estimate:
+    """The median of paired ratios, one per ABBA block and in the order of time, with its interval.
+
+    On the log scale, so that exchanging the two sides gives the reciprocals. The interval is the hull of two, and its
+    confidence that of the first: the order statistics of `estimate_median`, and the block bootstrap of
+    `bootstrap.lower_end` with blocks as long as the ratios' `correlation_time`. The bootstrap alone would do for
+    independent ratios, where it excludes 1 in 2 to 4 % of simulated A/A comparisons. But with an autocorrelation of 0.3
+    it does so in 6 to 7 % of them, for 12 to 48 ratios: few blocks vary too little. The hull does in 3 %.
+
+    Fewer than ten ratios cannot tell their correlation. The extremes of six exclude 1 in 8 % of A/A comparisons if it
+    is 0.3, so for six to nine the interval is stretched as if it were, beyond the extremes if need be. Below six it
+    spans the extremes, with a confidence of 1 − 2^(1−n) that is no ground to stop measuring.
+
+    `resolution` is a relative error that all ratios share and no repetition mends: the interval is widened by the
+    factor 1 + `resolution` on either side.
+
+    Raises:
+        ValueError: `blocks` is empty or holds a number that is not positive and finite, `confidence` is not between 0
+            and 1, or `resolution` is negative or not finite.
+    """
+    if not all(0 < ratio < math.inf for ratio in blocks) or not 0 <= resolution < math.inf:
+        raise ValueError("paired ratios are positive and finite, and their resolution is at least 0")
+    logs = [math.log(ratio) for ratio in blocks]
+    ranked = estimate_median(logs, confidence)
+    down, up = ranked.median - ranked.low, ranked.high - ranked.median
+    if len(logs) >= _FEWEST_TO_RESAMPLE:
+        length = math.ceil(min(correlation_time(logs), len(logs) / 3))
+        down = max(down, ranked.median - lower_end(logs, confidence, length))
+        up = max(up, -lower_end([-log for log in logs], confidence, length) - ranked.median)
+        if len(logs) < FEWEST_TO_CORRELATE:
+            down, up = down * _UNSEEN, up * _UNSEEN
+    shared = math.log1p(resolution)
+    low, high = antilog(ranked.median - down - shared), antilog(ranked.median + up + shared)
+    return Estimate(antilog(ranked.median), low, high, ranked.confidence)

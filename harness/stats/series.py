@@ -1,0 +1,105 @@
+"""What the order of a series in time tells: its memory, its drift, and when one may look at it. Trusted.
+
+The intervals of `estimate` and `ratio` call it, and so does whoever measures until an interval is narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from operator import mul
+from statistics import NormalDist
+
+from harness.stats.quantile import median
+
+FEWEST_TO_CORRELATE = 10  # with fewer values nothing can be said of their correlation
+_FEWEST_TO_DRIFT = 8
+_LEAST_DRIFT = 0.01
+_Z_DRIFT = NormalDist().inv_cdf(1 - 0.01 / 2)
+
+
+def looks(first: int, most: int) -> tuple[int, ...]:
+    """The sizes at which a growing sample may be looked at: `first`, twice that, and so on, and in the end `most`.
+
+    Whoever stops as soon as an interval is narrow, or excludes 1, gives chance another throw with each look: looked at
+    after every value, an interval of 95 % in the end excludes the truth with certainty. Armitage, McPherson and Rowe,
+    "Repeated Significance Tests on Accumulating Data", Journal of the Royal Statistical Society A 132 (1969). Doubling
+    makes the looks few, and each sees as many new values as old ones; what they cost is less than what the intervals of
+    `estimate_median` cover beyond 95 %.
+
+    Raises:
+        ValueError: `first` or `most` is not positive.
+    """
+    if first < 1 or most < 1:
+        raise ValueError(f"no looks at {first} to {most} values")
+    found, look = [], first
+    while look < most:
+        found.append(look)
+        look *= 2
+    return (*found, most)
+
+
+def correlation_time(xs: Sequence[float]) -> float:
+    """How many values in a row count as one independent one, for their median: at least 1, and at most n.
+
+    The integrated autocorrelation time 1 + 2·Σρₖ of the side of the median that each value lies on, which is what
+    decides the error of a median. Estimated by the initial monotone sequence of Geyer, "Practical Markov Chain Monte
+    Carlo", Statistical Science 7 (1992): pairs ρ₂ₖ + ρ₂ₖ₊₁ are added while they are positive, none counting for more
+    than the one before. Since autocovariances about a sample's own mean are too small, the sum over lags up to w is
+    multiplied by 1 + (2w + 1)/n: Wolff, "Monte Carlo Errors with Less Errors", Computer Physics Communications 156
+    (2004). 1 for fewer than ten values, which cannot tell, and where nothing varies. It errs upwards: of two dozen
+    independent values it makes 1.5 on average. `xs` is in the order of time.
+    """
+    n = len(xs)
+    if n < FEWEST_TO_CORRELATE:
+        return 1.0
+    middle = median(xs)
+    sides = [(x > middle) - (x < middle) for x in xs]
+    mean = sum(sides) / n
+    around = [side - mean for side in sides]
+    variance = math.fsum(map(mul, around, around))
+    if variance == 0:
+        return 1.0
+
+    def correlation(lag: int) -> float:
+        return math.fsum(map(mul, around, around[lag:])) / variance
+
+    pair, window = 1 + correlation(1), 1
+    total = 2 * pair - 1
+    while window + 2 < n:
+        pair = min(pair, correlation(window + 1) + correlation(window + 2))
+        if pair <= 0:
+            break
+        total, window = total + 2 * pair, window + 2
+    return min(max(1.0, total * (1 + (2 * window + 1) / n)), float(n))
+
+
+def drift(xs: Sequence[float]) -> float | None:
+    """By what share of its median a series rises (falls: negative) from its start to its end; None where it does not.
+
+    n times the median of the slopes between all pairs: Sen, "Estimates of the Regression Coefficient Based on Kendall's
+    Tau", Journal of the American Statistical Association 63 (1968). It counts where it amounts to 1 %, and the test of
+    Mann ("Nonparametric Tests Against Trend", Econometrica 13, 1945) and Kendall (with his correction for ties: "Rank
+    Correlation Methods", 4th edition, 1970) finds a trend at 1 %. A series that remembers its last value looks like
+    one, so the variance of the test is multiplied by the correlation time of what is left without the slope: Yue and
+    Wang, "The Mann-Kendall Test Modified by Effective Sample Size", Water Resources Management 18 (2004). None for
+    fewer than eight values, and where the median is not positive. `xs` is in the order of time.
+    """
+    n, middle = len(xs), median(xs) if xs else 0.0
+    if n < _FEWEST_TO_DRIFT or middle <= 0:
+        return None
+    pairs = list(combinations(enumerate(xs), 2))
+    slope = median([(later - earlier) / (j - i) for (i, earlier), (j, later) in pairs])
+    change = slope / middle * n
+    if abs(change) < _LEAST_DRIFT:
+        return None
+    score = abs(sum((later > earlier) - (later < earlier) for (_, earlier), (_, later) in pairs))
+    variance = (_kendall(n) - sum(map(_kendall, Counter(xs).values()))) / 18
+    variance *= correlation_time([x - slope * i for i, x in enumerate(xs)])
+    return change if score - 1 > _Z_DRIFT * math.sqrt(variance) else None
+
+
+def _kendall(n: int) -> int:
+    return n * (n - 1) * (2 * n + 5)
