@@ -17,6 +17,7 @@ Nanoseconds = Annotated[int, Field(ge=0)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 DeviceKind = Literal["cpu", "cuda"]
 SandboxName = Literal["docker", "bwrap", "process"]
+Effort = Literal["quick", "default", "thorough"]
 
 
 class Record(BaseModel):
@@ -198,13 +199,42 @@ class Interval(Record):
         return self
 
 
+class Ratio(Record):
+    """The median of paired ratios with its confidence interval."""
+
+    median: float = Field(gt=0)
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+    confidence: float = Field(gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low <= self.median <= self.high:
+            raise ValueError("low ≤ median ≤ high")
+        return self
+
+
 class ClaimedLatency(Record):
     """The event/sync protocol's distribution over single cold calls, as the runner reports it."""
 
+    hold: Literal["memory", "spin", "none"] = Field(
+        default="none", description="what hid the launch latency: a wait on a memory value, a spinning kernel, nothing"
+    )
     claimed_p10_ns: Nanoseconds
     claimed_median_ns: Nanoseconds
     claimed_p90_ns: Nanoseconds
     claimed_samples_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
+    claimed_span_ns: Nanoseconds = Field(description="median of the host's time from release to the device's end")
+
+
+class Telemetry(Record):
+    """What the driver said of the device right after a round; absent where it does not say."""
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    power_mw: int | None = None
+    temperature_c: int | None = None
+    throttle: tuple[str, ...] = Field(default=(), description="why the clocks were lowered, as NVML names it")
 
 
 class SealedRound(Record):
@@ -215,6 +245,35 @@ class SealedRound(Record):
     seed: int = Field(ge=0, description="of the secret inputs; drawn for this round, in the judge")
     wall_ns: Nanoseconds = Field(description="the judge's clock over the whole batch, overhead included")
     claimed_ns: Nanoseconds = Field(description="the runner's event time over the same launch")
+    claimed_span_ns: Nanoseconds = Field(
+        description="the runner's host time from the stream's release to the device's end"
+    )
+    telemetry: Telemetry | None = None
+
+
+class PairedBaseline(Record):
+    """One of the organizers' kernels, whose sealed rounds alternated with the submission's."""
+
+    name: str
+    sha256: Sha256
+    rounds: tuple[SealedRound, ...] = Field(min_length=1)
+    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
+    speedup: Ratio = Field(description="baseline / submission, so that more is better")
+
+
+class Speedup(Record):
+    """How much faster than a baseline a submission is, over all benchmark cases: the geometric mean."""
+
+    baseline: str
+    sha256: Sha256
+    ratio: Ratio
+
+
+class Roofline(Record):
+    """How much of what the device can do at most a case's time amounts to."""
+
+    share: float = Field(gt=0, description="the least time that the device needs, over the time that counts")
+    limit: Literal["memory", "arithmetic"]
 
 
 class Doubt(Record):
@@ -241,7 +300,9 @@ class BenchmarkResult(Record):
         description="how far the claim may lie below the sealed time, per call, if granted"
     )
     score: Interval
-    stop_reason: Literal["converged", "budget"]
+    stop_reason: Literal["converged", "budget", "unstable"]
+    baselines: tuple[PairedBaseline, ...] = ()
+    roofline: Roofline | None = None
     minimum_bytes: int | None = None
     minimum_flops: int | None = None
     doubts: tuple[Doubt, ...] = ()
@@ -285,8 +346,10 @@ class Verdict(Check):
     run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
     created_at: datetime
     duration_ns: Nanoseconds
+    effort: Effort = "default"
     benchmarks: tuple[BenchmarkResult, ...] = ()
     score: Interval | None = None
+    speedups: tuple[Speedup, ...] = ()
     doubts: tuple[Doubt, ...] = ()
 
     @model_validator(mode="after")

@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import select
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-PROTOCOL = 1
+PROTOCOL = 2
 MAX_FRAME_BYTES = 64 * 1024
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
@@ -189,14 +191,22 @@ class Capture:
 
 @dataclass(frozen=True)
 class Assemble:
-    """Make one parent graph of the drawn calls in the drawn order; nothing of the submission runs after this."""
+    """Descriptor: output arena. Map it, and make one parent graph of the drawn calls in the drawn order.
+
+    With graphs, nothing of the submission runs after this.
+    """
 
     order: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
 
 
 @dataclass(frozen=True)
 class Round:
-    """Descriptors: input arena, output arena. Map them at the reserved addresses, launch, synchronize: `Timed`."""
+    """Descriptor: input arena. Map it at the reserved addresses, launch, synchronize. Answered by `Timed`."""
+
+
+@dataclass(frozen=True)
+class Unmap:
+    """The round is over: unmap both arenas, so that their memory is free when the judge gives it back."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +254,14 @@ class Done:
 
 @dataclass(frozen=True)
 class Sampled:
+    """Each sample by the device's events and by the host, from the release of the stream to the device's end.
+
+    `hold` says what kept the stream until the call was enqueued.
+    """
+
     claimed_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_SAMPLES, 1))
+    span_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_SAMPLES, 1))
+    hold: Literal["memory", "spin", "none"] = checked(choice("memory", "spin", "none"))
 
 
 @dataclass(frozen=True)
@@ -255,10 +272,13 @@ class Captured:
 
 @dataclass(frozen=True)
 class Timed:
+    """The batch by the device's events, and by the host from the release of the stream to the device's end."""
+
     claimed_ns: int = checked(integer(0, _NANOSECONDS))
+    span_ns: int = checked(integer(0, _NANOSECONDS))
 
 
-Command = Welcome | Build | Bind | Call | Sample | Capture | Assemble | Round | Release
+Command = Welcome | Build | Bind | Call | Sample | Capture | Assemble | Round | Unmap | Release
 Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed
 Kinds = Mapping[str, Check]
 
@@ -267,7 +287,7 @@ def _kinds(classes: Iterable[type[Any]]) -> Kinds:
     return {cls.__name__: record(cls) for cls in classes}
 
 
-COMMANDS = _kinds([Welcome, Build, Bind, Call, Sample, Capture, Assemble, Round, Release])
+COMMANDS = _kinds([Welcome, Build, Bind, Call, Sample, Capture, Assemble, Round, Unmap, Release])
 REPLIES = _kinds([Hello, Ready, Built, Failed, Done, Sampled, Captured, Timed])
 
 
@@ -349,6 +369,15 @@ def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
     if not frame:
         raise Closed("the connection is closed")
     return frame
+
+
+def await_readable(sock: socket.socket, seconds: float) -> None:
+    """Look at a socket again and again until something is there, at most `seconds`: waking up takes 50 µs and more."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while not poll.poll(0) and time.monotonic() < deadline:
+        pass
 
 
 def receive_command(sock: socket.socket) -> tuple[int, Any, list[int]]:

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import DeviceError, HarnessError, UsageError
 from harness.submission import Language, Submission
-from harness.verdict import Check, DeviceKind, Verdict
-from kernelmark.project import find_problem, record, warn
+from harness.verdict import Check, DeviceKind, Effort, Verdict
+from kernelmark.project import find_baselines, find_problem, record, warn
 from kernelmark.settings import DeviceChoice, SandboxChoice, Settings
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ def grade(
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
     language: Language = "py",
+    effort: Effort | None = None,
+    baselines: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
     record: bool = False,
 ) -> Verdict:
@@ -54,6 +56,9 @@ def grade(
         device: "cpu", "cuda", or "auto": what the project's settings say, else CUDA where there is any.
         sandbox: "docker", "bwrap", "process", or "auto": what the settings say, else the strongest usable one.
         language: of a submission that is given as source.
+        effort: "quick", "default" or "thorough": the budget of every benchmark case; None: what the settings say.
+        baselines: names of kernels in `reference/<slug>/` to alternate with; None: what the settings say, else `eager`
+            on a GPU where there is one, unless the effort is quick.
         on_progress: is called with a `harness.judge.Progress` before every step.
         record: archive the source, append the verdict to the project's ledger and rewrite its board.
 
@@ -61,7 +66,8 @@ def grade(
         UsageError: the problem, the submission or a setting is wrong.
         HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
     """
-    job = Job.prepare(_settings(device, sandbox), problem, submission, author=author, language=language)
+    settings = _settings(device, sandbox, effort=effort, baselines=baselines)
+    job = Job.prepare(settings, problem, submission, author=author, language=language)
     if record:
         job.refuse_if_closed()
     verdict = job.grade(on_progress)
@@ -129,9 +135,12 @@ class Job:
             HarnessError: we failed twice, the second time in fresh sandboxes.
         """
         provider, device = self._place()
+        baselines = find_baselines(self.settings, self.problem, device)
         from harness.judge import grade
 
-        return self._twice(partial(grade, provider=provider, device=device), on_progress)
+        effort = self.settings.effort
+        judge = partial(grade, provider=provider, device=device, effort=effort, baselines=baselines)
+        return self._twice(judge, on_progress)
 
     def refuse_if_closed(self) -> None:
         """No result is recorded after the problem's deadline.
@@ -231,9 +240,11 @@ def providers(settings: Settings) -> list[Provider]:
     return [docker, provider("bwrap"), provider("process")]
 
 
-def _settings(device: DeviceChoice, sandbox: SandboxChoice) -> Settings:
+def _settings(device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:
     """The project's settings; "auto" leaves the choice to them."""
-    return Settings.load(device=None if device == "auto" else device, sandbox=None if sandbox == "auto" else sandbox)
+    flags["device"] = None if device == "auto" else device
+    flags["sandbox"] = None if sandbox == "auto" else sandbox
+    return Settings.load(**flags)
 
 
 def _silent(_step: Progress) -> None:

@@ -75,6 +75,23 @@ def _graded(command: F) -> F:
     return command
 
 
+def _timed(command: F) -> F:
+    """The flags of every command that takes times."""
+    for decorate in (
+        click.option(
+            "--baseline",
+            "baselines",
+            multiple=True,
+            metavar="NAME",
+            help="Alternate with this kernel of reference/; repeatable, `none` for none. [default: eager on a GPU]",
+        ),
+        click.option("--thorough", "effort", flag_value="thorough", help="Four times the budget."),
+        click.option("--quick", "effort", flag_value="quick", help="A quarter of the budget, and no baseline."),
+    ):
+        command = decorate(command)
+    return command
+
+
 @click.group(cls=BoundaryGroup, invoke_without_command=True)
 @click.version_option(__version__, prog_name="kernelmark")
 @click.pass_context
@@ -86,8 +103,9 @@ def main(context: click.Context) -> None:
 
 @main.command(cls=Boundary)
 @_graded
+@_timed
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
-def submit(no_record: bool, form: str, **given: str | None) -> int:
+def submit(no_record: bool, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
@@ -98,7 +116,8 @@ def submit(no_record: bool, form: str, **given: str | None) -> int:
 
 @main.command()
 @_graded
-def bench(form: str, **given: str | None) -> int:
+@_timed
+def bench(form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM, and record nothing."""
     return _whole_grading(_job(given), form, record=False)
 
@@ -201,19 +220,20 @@ def doctor(form: str) -> int:
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 
-def _settings(**flags: str | None) -> Settings:
+def _settings(**flags: Any) -> Settings:
     from kernelmark.settings import Settings
 
     return Settings.load(**flags)
 
 
-def _job(given: dict[str, str | None]) -> Job:
+def _job(given: dict[str, Any]) -> Job:
     """Read what was named on the command line; every usage error comes from here, before torch is imported."""
     from kernelmark.api import Job
 
     problem, file = given.pop("problem"), given.pop("file")
     assert problem is not None
     assert file is not None  # click has seen to both
+    given["baselines"] = given.get("baselines") or None
     settings = _settings(**given)
     return Job.prepare(settings, problem, Path(file), author=settings.author_or_default())
 

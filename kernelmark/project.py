@@ -20,7 +20,7 @@ from kernelmark.text import visible
 if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.submission import Submission
-    from harness.verdict import Verdict
+    from harness.verdict import DeviceKind, Verdict
     from leaderboard.entry import Entry
     from leaderboard.ledger import JsonlLedger
     from leaderboard.ranking import Table
@@ -51,6 +51,32 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
     slugs = [directory.name for directory in problem_directories(settings)]
     remedy = nearest(str(reference), slugs) if slugs else f"there are none under {settings.locate('problems')}"
     raise UsageError(str(reference), "no such problem", remedy)
+
+
+def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> list[Submission]:
+    """The organizers' kernels that a grading alternates with, in the order of the setting.
+
+    Unless the setting names some, it is `eager` on a GPU where the problem has one, and none with `--quick`.
+
+    Raises:
+        UsageError: one that was named is not there, or does not run on the device.
+    """
+    from harness.submission import Submission
+
+    folder = settings.locate("reference") / problem.slug
+    automatic = settings.baselines == ("auto",)
+    if automatic and (device == "cpu" or settings.effort == "quick"):
+        return []
+    found = []
+    for name in ("eager",) if automatic else settings.baselines:
+        files = [folder / f"{name}.{language}" for language in ("py", "cu" if device == "cuda" else "cpp")]
+        file = next((file for file in files if file.is_file()), None)
+        if file is not None:
+            found.append(Submission.read(file, "baseline"))
+        elif not automatic:
+            known = sorted({each.stem for each in folder.glob("*") if each.suffix in {".py", ".cu", ".cpp"}})
+            raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
+    return found
 
 
 def record(settings: Settings, submission: Submission, verdict: Verdict) -> Table | None:

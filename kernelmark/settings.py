@@ -30,7 +30,8 @@ DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the 
 
 DeviceChoice = Literal["auto", "cpu", "cuda"]
 SandboxChoice = Literal["auto", "docker", "bwrap", "process"]
-Place = Literal["results", "archive", "board", "problems"]
+Effort = Literal["quick", "default", "thorough"]
+Place = Literal["results", "archive", "board", "problems", "reference"]
 
 
 class Settings(BaseSettings):
@@ -42,6 +43,9 @@ class Settings(BaseSettings):
     author: str | None = None
     device: DeviceChoice = "auto"
     sandbox: SandboxChoice = "auto"
+    effort: Effort = "default"
+    baselines: Annotated[tuple[str, ...], NoDecode] = ("auto",)
+    """Names of kernels in `reference/<slug>/` to alternate with; "auto": `eager` on a GPU, none on a CPU; "none"."""
     image: str = "kernelmark-runner:latest"
     docker_binds: Annotated[tuple[Path, ...], NoDecode] = ()
     docker_python: str = "python3"
@@ -49,11 +53,20 @@ class Settings(BaseSettings):
     archive: Path = Path("submissions")
     board: Path = Path("leaderboard/BOARD.md")
     problems: Path = Path("problems")
+    reference: Path = Path("reference")
 
     @field_validator("docker_binds", mode="before")
     @classmethod
     def _colons_separate_paths(cls, value: object) -> object:
         return tuple(part for part in value.split(os.pathsep) if part) if isinstance(value, str) else value
+
+    @field_validator("baselines", mode="before")
+    @classmethod
+    def _commas_separate_names(cls, value: object) -> object:
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, list | tuple):
+            return names
+        return () if list(names) == ["none"] else tuple(str(name).strip() for name in names)
 
     @field_validator("docker_binds")
     @classmethod

@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from kernelmark.text import INDENT, block, columns, visible
-from leaderboard.units import duration, interval
+from leaderboard.units import duration, interval, ratio
 
 if TYPE_CHECKING:
     from harness.problem import Problem
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     )
     from leaderboard.ranking import Table
 
+_STOPPED = {
+    "converged": "the intervals were narrow enough",
+    "budget": "the time was used up",
+    "unstable": "the time was used up, and the interval is wide: measure again on a quiet machine, or with --thorough",
+}
 NOT_ISOLATED = (
     "not isolated: the submission ran with your own rights, and its time is ranked apart; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
@@ -49,7 +54,7 @@ def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
     yield from _outcome(result)
     if result.score is not None:
         yield ""
-        yield from _times(result.benchmarks, result.score)
+        yield from _times(result, result.score)
         yield ""
     for doubt in _doubts(result):
         yield f"{INDENT}doubt       {doubt}"
@@ -83,11 +88,15 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             yield f"{INDENT}not isolated"
         if key.interpreted:
             yield f"{INDENT}Triton interpreter: semantics only, not a measure of speed"
-        rows = [("rank", "author", "submission", "time", "interval", "mode", "sandbox", "date (UTC)", "run")]
+        baselines = table.baselines
+        over = [f"× {visible(name)}" for name in baselines]
+        rows = [("rank", "author", "submission", "time", "interval", *over, "mode", "sandbox", "date (UTC)", "run")]
         for row in table.rows:
+            speedups = [ratio(found) if (found := row.over(name)) else "" for name in baselines]
             who = (visible(row.author), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
-            rows.append((str(row.rank), *who, *_time(row.score), ", ".join(row.modes), row.sandbox, when, row.run))
+            how = (", ".join(row.modes), row.sandbox, when, row.run)
+            rows.append((str(row.rank), *who, *_time(row.score), *speedups, *how))
         yield from columns(rows, right=frozenset({0, 3}))
 
 
@@ -104,7 +113,7 @@ def run(result: Verdict) -> Iterator[str]:
                 yield from _mismatch(output.mismatch)
     if result.score is not None:
         yield ""
-        yield from _times(result.benchmarks, result.score)
+        yield from _times(result, result.score)
     for benchmark in result.benchmarks:
         yield ""
         yield from _benchmark(benchmark)
@@ -259,13 +268,20 @@ def budget_text(budget: Budget, in_dtype: str = "") -> str:
     return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
 
 
-def _times(benchmarks: Sequence[BenchmarkResult], score: Interval) -> Iterator[str]:
-    rows = [("case", "time", f"{100 * score.confidence:.3g} % interval", "one cold call, claimed: p10, median, p90")]
-    for b in benchmarks:
-        c = b.claimed_latency
-        cold = ", ".join(duration(ns) for ns in (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns))
-        rows.append((visible(b.name), *_time(b.score), cold))
-    rows.append(("geometric mean", *_time(score), ""))
+def _times(result: Verdict, score: Interval) -> Iterator[str]:
+    """A line a case: the time, the speedup over each baseline, the share of the roofline, one cold call."""
+    names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
+    rooflines = any(b.roofline for b in result.benchmarks)
+    head = ["case", "time", f"{100 * score.confidence:.3g} % interval", *(f"× {visible(name)}" for name in names)]
+    rows = [(*head, *(["of roofline"] if rooflines else []), "one cold call, claimed")]
+    for b in result.benchmarks:
+        paired = {each.name: each.speedup for each in b.baselines}
+        cells = [visible(b.name), *_time(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
+        roof = [f"{100 * b.roofline.share:.0f} % {b.roofline.limit}" if b.roofline else ""] if rooflines else []
+        rows.append((*cells, *roof, duration(b.claimed_latency.claimed_median_ns)))
+    overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
+    mean = ["geometric mean", *_time(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
+    rows.append((*mean, *([""] if rooflines else []), ""))
     yield from columns(rows, right=frozenset({1}))
 
 
@@ -278,6 +294,8 @@ def _time(value: Interval) -> tuple[str, str]:
 def _benchmark(b: BenchmarkResult) -> Iterator[str]:
     yield f"{INDENT}benchmark {visible(b.name)} ({_params(b.params)})"
     how = {"graphs": "captured calls, replayed as one graph", "calls": "plain calls: the submission's own code ran"}
+    c = b.claimed_latency
+    cold = (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns)
     tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
     facts = [
         ("score", interval(b.score)),
@@ -285,8 +303,15 @@ def _benchmark(b: BenchmarkResult) -> Iterator[str]:
         ("claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"),
         ("null round", f"{duration(b.overhead_ns)}, spread {duration(b.noise_ns)} over {len(b.null_walls_ns)}"),
         ("mode", how[b.mode]),
-        ("stopped", "the interval was narrow enough" if b.stop_reason == "converged" else "the time was used up"),
+        ("stopped", _STOPPED[b.stop_reason]),
+        ("cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {b.claimed_latency.hold}"),
     ]
+    for each in b.baselines:
+        facts.append((f"× {visible(each.name)}", f"{ratio(each.speedup)}, which took {duration(each.claimed_ns)}"))
+    if b.roofline is not None:
+        facts.append(("roofline", f"{100 * b.roofline.share:.1f} % of what {b.roofline.limit} allows on this device"))
+    if telemetry := _telemetry(b):
+        facts.append(("device", telemetry))
     if b.minimum_bytes is not None and b.score.median_ns:
         facts.append(("traffic", f"{b.minimum_bytes:,} bytes at least, {b.minimum_bytes / b.score.median_ns:.4g} GB/s"))
     if b.minimum_flops is not None and b.score.median_ns:
@@ -299,6 +324,18 @@ def _benchmark(b: BenchmarkResult) -> Iterator[str]:
     ]
     header = ("round", "calls", "sets", "wall", "claimed")
     yield from columns([header, *rounds], right=frozenset(range(5)), indent=INDENT * 2)
+
+
+def _telemetry(b: BenchmarkResult) -> str:
+    """The range of what the sensors said after each round."""
+    seen = [r.telemetry for r in b.rounds if r.telemetry is not None]
+    ranges = [
+        ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
+        ("memory", [t.memory_mhz for t in seen if t.memory_mhz is not None], "MHz"),
+        ("power", [t.power_mw // 1000 for t in seen if t.power_mw is not None], "W"),
+        ("temperature", [t.temperature_c for t in seen if t.temperature_c is not None], "°C"),
+    ]
+    return ", ".join(f"{name} {min(vs)}–{max(vs)} {unit}" for name, vs, unit in ranges if vs)
 
 
 def _doubts(result: Verdict) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC
 from itertools import groupby
 from pathlib import Path
@@ -17,15 +17,16 @@ from pathlib import Path
 from harness.errors import HarnessError
 from leaderboard.durable import write_whole
 from leaderboard.ranking import Row, Table, TableKey
-from leaderboard.units import interval
+from leaderboard.units import interval, ratio
 
-_HEAD = (
-    "| rank | author | submission | language | time per call | cases | mode | sandbox | date (UTC) | kernel | run |\n"
-    "|---:|:---|:---|:---|---:|---:|:---|:---|:---|:---|:---|\n"
-)
+_COLUMNS = ("rank", "author", "submission", "language", "time per call")
+_MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
+_RIGHT = {"rank", "time per call", "cases"}
 _LEGEND = (
     "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
-    "Rows share a rank when their interval overlaps that of the first row of this rank.\n"
+    "Rows share a rank when their interval overlaps that of the first row of this rank. "
+    "A column × shows how many times faster than a baseline a submission was, measured in alternation with it in the "
+    "same grading.\n"
 )
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -38,7 +39,8 @@ def board(tables: Iterable[Table]) -> str:
         parts.append(f"## {escape(problem)}\n")
         for table in group:
             parts.append(f"### {_heading(table.key)}\n")
-            parts.append(_HEAD + "".join(map(_line, table.rows)))
+            baselines = table.baselines
+            parts.append(_head(baselines) + "".join(_line(row, baselines) for row in table.rows))
     if len(parts) == 2:
         parts[1:] = ["No submission has been accepted yet.\n"]
     return "\n".join(parts)
@@ -83,13 +85,21 @@ def _heading(key: TableKey) -> str:
     return " · ".join(parts)
 
 
-def _line(row: Row) -> str:
+def _head(baselines: Sequence[str]) -> str:
+    names = (*_COLUMNS, *(f"× {escape(name)}" for name in baselines), *_MORE_COLUMNS)
+    rules = ("---:" if name in _RIGHT or name.startswith("×") else ":---" for name in names)
+    return f"| {' | '.join(names)} |\n|{'|'.join(rules)}|\n"
+
+
+def _line(row: Row, baselines: Sequence[str]) -> str:
+    speedups = (row.over(name) for name in baselines)
     cells = (
         str(row.rank),
         escape(row.author),
         escape(row.submission),
         row.language,
         interval(row.score),
+        *(ratio(speedup) if speedup else "" for speedup in speedups),
         str(row.cases),
         ", ".join(row.modes),
         row.sandbox,

@@ -20,7 +20,18 @@ from typing import Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from harness.verdict import DeviceKind, Environment, Interval, Outcome, ProblemId, Record, SandboxName, SubmissionId
+from harness.verdict import (
+    DeviceKind,
+    Environment,
+    Interval,
+    Outcome,
+    ProblemId,
+    Ratio,
+    Record,
+    SandboxName,
+    Speedup,
+    SubmissionId,
+)
 from leaderboard.entry import VERDICT, Entry, unreadable
 
 
@@ -49,7 +60,12 @@ class Row(Record):
     sandbox: SandboxName
     modes: tuple[str, ...]
     cases: int
+    speedups: tuple[Speedup, ...] = ()
     created_at: datetime
+
+    def over(self, baseline: str) -> Ratio | None:
+        """The speedup over a baseline, where it was measured."""
+        return next((speedup.ratio for speedup in self.speedups if speedup.baseline == baseline), None)
 
 
 class Table(Record):
@@ -57,6 +73,11 @@ class Table(Record):
 
     key: TableKey
     rows: tuple[Row, ...]
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The names of all baselines that a row of the table was measured against."""
+        return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
 
 
 class _Ranked(BaseModel):
@@ -71,6 +92,7 @@ class _Ranked(BaseModel):
     run: str
     created_at: datetime
     score: Interval | None = None
+    speedups: tuple[Speedup, ...] = ()
 
 
 class _Benchmark(BaseModel):
@@ -192,6 +214,7 @@ def _rows(ordered: Iterable[_Scored]) -> Iterator[Row]:
             sandbox=verdict.environment.sandbox,
             modes=tuple(sorted({benchmark.mode for benchmark in benchmarks})),
             cases=len(benchmarks),
+            speedups=verdict.speedups,
             created_at=verdict.created_at,
         )
 

@@ -5,7 +5,7 @@ The board and the command line call it. Trusted. Everywhere else a time is an in
 
 from __future__ import annotations
 
-from harness.verdict import Interval
+from harness.verdict import Interval, Ratio
 
 _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
 
@@ -27,6 +27,13 @@ def interval(score: Interval) -> str:
         decimals += 1
     median, low, high = (f"{ns / 10**exponent:.{decimals}f}" for ns in (score.median_ns, score.low_ns, score.high_ns))
     return f"{median} {unit} [{low}, {high}]"
+
+
+def ratio(value: Ratio) -> str:
+    """A speedup and its interval: "1.593 [1.588, 1.598]", four significant digits or three decimals."""
+    decimals = 3 if value.median < 9.9995 else 2 if value.median < 99.995 else 1
+    median, low, high = (f"{each:.{decimals}f}" for each in (value.median, value.low, value.high))
+    return f"{median} [{low}, {high}]"
 
 
 def _scale(ns: int) -> tuple[str, int, int]:

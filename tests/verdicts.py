@@ -17,11 +17,16 @@ from harness.verdict import (
     Interval,
     Outcome,
     OutputCheck,
+    PairedBaseline,
     ProblemId,
+    Ratio,
+    Roofline,
     SandboxName,
     SealedRound,
+    Speedup,
     Stage,
     SubmissionId,
+    Telemetry,
     Verdict,
 )
 
@@ -82,6 +87,8 @@ def accepted(
     device_name: str = "NVIDIA H200",
     sandbox: SandboxName = "docker",
     interpreted: bool = False,
+    speedups: dict[str, float] | None = None,
+    roofline: Roofline | None = None,
 ) -> Verdict:
     """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run."""
     score = interval(score_ns, low_ns, high_ns)
@@ -101,8 +108,11 @@ def accepted(
         run=run or _next_run(),
         created_at=created_at,
         duration_ns=5_800_000_000,
-        benchmarks=tuple(_benchmark(index, mode, score) for index, mode in enumerate(modes)),
+        benchmarks=tuple(_benchmark(i, mode, score, speedups or {}, roofline) for i, mode in enumerate(modes)),
         score=score,
+        speedups=tuple(
+            Speedup(baseline=name, sha256=sha256(name), ratio=_ratio(value)) for name, value in (speedups or {}).items()
+        ),
     )
 
 
@@ -160,7 +170,18 @@ def _passed(index: int) -> CaseResult:
     )
 
 
-def _benchmark(index: int, mode: str, score: Interval) -> BenchmarkResult:
+def _ratio(median: float) -> Ratio:
+    return Ratio(median=median, low=0.995 * median, high=1.005 * median, confidence=0.969)
+
+
+def _paired(name: str, rounds: tuple[SealedRound, ...], median_ns: int, ratio: float) -> PairedBaseline:
+    claimed_ns = round(ratio * median_ns)
+    return PairedBaseline(name=name, sha256=sha256(name), rounds=rounds, claimed_ns=claimed_ns, speedup=_ratio(ratio))
+
+
+def _benchmark(
+    index: int, mode: str, score: Interval, speedups: dict[str, float], roofline: Roofline | None
+) -> BenchmarkResult:
     calls, overhead_ns, median_ns = 400, 600_000, score.median_ns
     samples = tuple(median_ns + step * (median_ns // 2000) for step in range(-10, 30))
     rounds = tuple(
@@ -170,6 +191,8 @@ def _benchmark(index: int, mode: str, score: Interval) -> BenchmarkResult:
             seed=4_000_000_000 + 100 * index + step,
             wall_ns=overhead_ns + calls * median_ns + step * 1000,
             claimed_ns=calls * median_ns + step * 900,
+            claimed_span_ns=calls * median_ns + step * 900 + 12_000,
+            telemetry=Telemetry(sm_mhz=1980 - 15 * step, memory_mhz=3201, power_mw=412_000, temperature_c=41),
         )
         for step in range(8)
     )
@@ -183,6 +206,8 @@ def _benchmark(index: int, mode: str, score: Interval) -> BenchmarkResult:
                 claimed_median_ns=samples[20],
                 claimed_p90_ns=samples[36],
                 claimed_samples_ns=samples,
+                claimed_span_ns=samples[20] + 9_000,
+                hold="memory",
             ),
             "rounds": rounds,
             "null_walls_ns": tuple(overhead_ns + step * 1000 for step in range(-4, 5)),
@@ -193,6 +218,8 @@ def _benchmark(index: int, mode: str, score: Interval) -> BenchmarkResult:
             "tolerance_ns": max(1, median_ns // 50),
             "score": score,
             "stop_reason": "converged",
+            "baselines": tuple(_paired(name, rounds, median_ns, ratio) for name, ratio in speedups.items()),
+            "roofline": roofline,
             "minimum_bytes": 134_217_728,
             "minimum_flops": 83_886_080,
         }

@@ -6,7 +6,8 @@ and boots while torch is imported here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from harness.arena.context import warm_context
@@ -14,7 +15,7 @@ from harness.judge.session import Session
 from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
-from harness.verdict import Check, DeviceKind, Stage, Verdict
+from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
 
 __all__ = ["Progress", "check", "grade"]
 
@@ -60,16 +61,24 @@ def grade(
     *,
     provider: Provider,
     device: DeviceKind,
+    effort: Effort = "default",
+    baselines: Sequence[Submission] = (),
     on_progress: Callable[[Progress], None] = _ignore,
 ) -> Verdict:
-    """Build a submission, run all test cases, and time all benchmark cases.
+    """Build a submission, run all test cases, and time all benchmark cases, in alternation with the baselines.
+
+    Each baseline has a sandbox of its own, which starts now, together with the submission's.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
         HarnessError: it failed for a reason that is not the submission's.
     """
     warm_context(device)
-    with Session(provider, device, problem.limits) as session:
+    with contextlib.ExitStack() as stack:
+        session = stack.enter_context(Session(provider, device, problem.limits))
+        beside = [(each, stack.enter_context(Session(provider, device, problem.limits))) for each in baselines]
+        from harness.judge.baseline import Baseline
         from harness.judge.grading import Grading
 
-        return Grading(problem, submission, provider, device, on_progress).grade(session)
+        paired = [Baseline(each, own, problem, device) for each, own in beside]
+        return Grading(problem, submission, provider, device, on_progress, effort, paired).grade(session)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,12 +14,14 @@ import torch
 from harness import stats, wire
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.judge import Progress
+from harness.judge.baseline import Baseline, ratio
 from harness.judge.correctness import Correctness, result
 from harness.judge.environment import architecture, environment
 from harness.judge.overhead import Overhead, measure_overhead
 from harness.judge.rounds import Rounds
 from harness.judge.sealing import CONFIDENCE, Sealing
 from harness.judge.session import Session, SubmissionFault
+from harness.judge.telemetry import Sensors
 from harness.judge.timing import claimed_latency, plan_for
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
@@ -31,9 +33,12 @@ from harness.verdict import (
     CaseResult,
     Check,
     DeviceKind,
+    Doubt,
+    Effort,
     Interval,
     Outcome,
     ProblemId,
+    Speedup,
     Stage,
     SubmissionId,
     Verdict,
@@ -50,16 +55,18 @@ class Grading:
         provider: Provider,
         device: DeviceKind,
         on_progress: Callable[[Progress], None],
+        effort: Effort = "default",
+        baselines: Sequence[Baseline] = (),
     ) -> None:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
-        self._on_progress = on_progress
+        self._on_progress, self._effort, self._baselines = on_progress, effort, baselines
         self._started_ns = time.perf_counter_ns()
         self._tests = self._cases("tests")
         self._benchmarks = self._cases("benchmarks")
         if submission.language == "cpp" and device == "cuda":
             raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
         self._reference = Reference.load(problem)
-        self._plan = plan_for(device)  # makes the judge's CUDA context, while the runner makes its own
+        self._plan = plan_for(device, effort)  # makes the judge's CUDA context, while the runner makes its own
         self._overhead: Overhead
         self._correctness = Correctness(problem, self._reference, device)
         self._stage = Stage.BUILD
@@ -82,7 +89,10 @@ class Grading:
                 "run": secrets.token_hex(8),
                 "created_at": datetime.now(UTC),
                 "duration_ns": time.perf_counter_ns() - self._started_ns,
+                "effort": self._effort,
                 "benchmarks": tuple(self._timed),
+                "speedups": tuple(self._speedups()) if outcome is Outcome.ACCEPTED else (),
+                "doubts": tuple(self._failed_baselines()),
                 "score": self._score() if outcome is Outcome.ACCEPTED else None,
             }
         )
@@ -105,8 +115,7 @@ class Grading:
 
     def _run_stages(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
         if timed:
-            case = self._benchmarks[0]
-            self._overhead = measure_overhead(session, self._problem, case, self._device, self._plan)
+            self._overhead = measure_overhead(session, self._problem, self._benchmarks, self._device, self._plan)
         try:
             self._build(session)
             self._test(session)
@@ -127,7 +136,9 @@ class Grading:
 
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
-        built = self._hand_over(session)
+        built = session.hand_over(
+            self._build_command(self._submission), self._submission.source, self._problem.limits.build_s
+        )
         self._build_log, self._interpreted = built.log, built.interpreted
         if self._submission.language == "cu" and self._device == "cpu":
             what = f"compiles for {architecture('cpu')}, but there is no GPU here to run it on"
@@ -160,32 +171,38 @@ class Grading:
         try:
             with Session(self._provider, self._device, self._problem.limits) as session:
                 session.handshake()
-                self._hand_over(session)
+                command = self._build_command(self._submission)
+                session.hand_over(command, self._submission.source, self._problem.limits.build_s)
                 return self._correctness.who_wrote_to_an_input(session, case)
         except (SubmissionFault, HarnessError):
             return None  # the diagnosis is a kindness; the outcome stands without it
 
-    def _hand_over(self, session: Session) -> wire.Built:
-        """Give the source to a runner and have it built."""
-        own = self._submission
+    def _build_command(self, submission: Submission) -> wire.Build:
         compiled = {case.symbol for case in self._tests + self._benchmarks}
-        symbols = (self._problem.entry,) if own.language == "py" else tuple(sorted(compiled))
-        command = wire.Build(language=own.language, symbols=symbols, architecture=architecture(self._device))
-        return session.hand_over(command, own.source, self._problem.limits.build_s)
+        symbols = (self._problem.entry,) if submission.language == "py" else tuple(sorted(compiled))
+        return wire.Build(language=submission.language, symbols=symbols, architecture=architecture(self._device))
 
     def _time(self, session: Session) -> None:
-        total = len(self._benchmarks)
+        for baseline in self._baselines:
+            self._enter(Stage.TIME, 0, len(self._benchmarks), f"baseline {baseline.name}")
+            baseline.build(self._build_command(baseline.submission))
+        sensors = Sensors(self._device)
         for i, case in enumerate(self._benchmarks):
-            self._enter(Stage.TIME, i, total, case.name)
             try:
-                latency = claimed_latency(session, self._problem, case, self._device, self._plan)
-                self._enter(Stage.SEAL, i, total, case.name)
-                rounds = Rounds(session, self._problem, Truth(self._reference, case), case, self._device)
-                sealing = Sealing(rounds, case, self._device, self._plan, self._overhead)
-                self._timed.append(sealing.run(latency))
+                self._timed.append(self._time_case(session, i, case, sensors))
             except SubmissionFault as fault:
                 where = f"benchmark {case.name}: {fault.message}"
                 raise SubmissionFault(fault.outcome, where, fault.traceback) from None
+
+    def _time_case(self, session: Session, i: int, case: ResolvedCase, sensors: Sensors) -> BenchmarkResult:
+        problem, device, plan = self._problem, self._device, self._plan
+        self._enter(Stage.TIME, i, len(self._benchmarks), case.name)
+        latency = claimed_latency(session, problem, case, device, plan)
+        truth = Truth(self._reference, case)
+        paired = [found for each in self._baselines if (found := each.pair(case, truth, plan, sensors))]
+        self._enter(Stage.SEAL, i, len(self._benchmarks), case.name)
+        rounds = Rounds(session, problem, truth, case, device, sensors)
+        return Sealing(rounds, case, device, plan, self._overhead, paired).run(latency)
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission
@@ -206,6 +223,20 @@ class Grading:
             "log": log,
             "traceback": self._traceback,
         }
+
+    def _failed_baselines(self) -> list[Doubt]:
+        failed = [each for each in self._baselines if each.fault is not None]
+        return [Doubt(code="no_baseline", text=f"baseline {each.name}: {each.fault}") for each in failed]
+
+    def _speedups(self) -> list[Speedup]:
+        """Over all cases: their geometric mean, for every baseline that ran in all of them."""
+        found = []
+        for baseline in self._baselines:
+            each = [p.speedup for b in self._timed for p in b.baselines if p.name == baseline.name]
+            if len(each) == len(self._timed):
+                combined = stats.combine([stats.Estimate(r.median, r.low, r.high, r.confidence) for r in each])
+                found.append(Speedup(baseline=baseline.name, sha256=baseline.submission.sha256, ratio=ratio(combined)))
+        return found
 
     def _score(self) -> Interval:
         """The geometric mean over the benchmark cases, so that no case counts more for being slow."""

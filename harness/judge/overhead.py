@@ -21,6 +21,9 @@ from harness.verdict import DeviceKind
 
 _ROUNDS = 8
 _SECONDS = 60.0
+# Later a runner waits while inputs are filled and outputs compared. Without a pause it has not gone to sleep, and
+# answers 100 µs sooner, or not: on an H200 the spread was 120 µs instead of 20.
+_IDLE_S = 0.02
 
 
 @dataclass(frozen=True)
@@ -48,51 +51,50 @@ class Overhead:
     range_ns: int
     """From the fastest to the slowest of them: no noise beyond this is believed later."""
 
-    def bounds(self, nbytes: int) -> Bounds:
-        """For batches whose arenas have this size."""
+    def bounds(self, nbytes: int, captured: int) -> Bounds:
+        """For batches whose inputs have this size; larger ones than were measured continue the line."""
         grown = self.large.nbytes - self.small.nbytes
-        share = min(1.0, max(0.0, (nbytes - self.small.nbytes) / grown)) if grown > 0 else 1.0
-        low_ns = self.small.low_ns + share * (self.large.low_ns - self.small.low_ns)
-        usual_ns = self.small.usual_ns + share * (self.large.usual_ns - self.small.usual_ns)
-        return Bounds(round(low_ns), round(usual_ns), self.range_ns)
+        share = max(0.0, (nbytes - self.small.nbytes) / grown) if grown > 0 else 1.0
+        low_ns = self.small.low_ns + share * max(0, self.large.low_ns - self.small.low_ns)
+        usual_ns = self.small.usual_ns + share * max(0, self.large.usual_ns - self.small.usual_ns)
+        return Bounds(round(low_ns), round(usual_ns), self.spread_ns, self.range_ns, captured)
 
 
-def arena_bytes(layout: Layout, sets: int) -> int:
-    """The size of both arenas together, which is what mapping them can depend on."""
-    return sets * (layout.input_stride + layout.output_stride)
+def mapped_bytes(layout: Layout, sets: int) -> int:
+    """What the runner maps while the clock runs: the inputs. The outputs are mapped before."""
+    return sets * layout.input_stride
 
 
-def null_round(session: Session, layout: Layout, device: DeviceKind, sets: int, seconds: float, doing: str) -> int:
-    """One round without a call, by the judge's clock, in ns.
-
-    Over memory of its own, as new to the runner as that of a real round: mapping pages for the second time is up to two
-    milliseconds faster, and honest short kernels on a CPU were rejected for the difference.
-    """
-    batch = Batch(layout, device, sets, filled=False)
-    try:
-        sample = batch.draw_sample(range(sets))
-        session.ask(wire.Assemble(order=()), wire.Done, seconds=seconds, doing=doing)
+def null_round(session: Session, batch: Batch, seconds: float, doing: str) -> int:
+    """One round without a call over a batch's arenas, by the judge's clock, in ns. Nothing of it is compared."""
+    with batch.for_a_null_round() as lent:
+        sample = lent.draw_sample(range(lent.sets))
+        inputs, outputs = lent.descriptors
+        session.ask(wire.Assemble(order=()), wire.Done, descriptors=[outputs], seconds=seconds, doing=doing)
         start = time.perf_counter_ns()
-        session.ask(wire.Round(), wire.Timed, descriptors=batch.descriptors, seconds=seconds, doing=doing)
-        batch.take(sample)
-        return time.perf_counter_ns() - start
-    finally:
-        batch.close_arenas()
+        session.ask(wire.Round(), wire.Timed, descriptors=[inputs], seconds=seconds, doing=doing)
+        lent.take(sample)
+        wall_ns = time.perf_counter_ns() - start
+        session.ask(wire.Unmap(), wire.Done, seconds=seconds, doing=doing)
+        return wall_ns
 
 
 def measure_overhead(
-    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan
+    session: Session, problem: Problem, cases: Sequence[ResolvedCase], device: DeviceKind, plan: Plan
 ) -> Overhead:
-    """Run null rounds in a sandbox that has no submission yet.
+    """Run null rounds in a sandbox that has no submission yet, up to the largest inputs that a batch of the cases has.
 
     Raises:
         SandboxError: the runner failed; it is our own code that failed.
     """
-    layout = Layout(case)
-    largest = max(1, min(plan.memory_bytes // layout.bytes_per_set, wire.MAX_SETS))
+
+    def most_sets(case: ResolvedCase) -> int:
+        return max(1, min(plan.memory_bytes // Layout(case).bytes_per_set, wire.MAX_SETS))
+
+    case = max(cases, key=lambda each: mapped_bytes(Layout(each), most_sets(each)))
+    largest = most_sets(case)
     large, walls_ns = _null_cost(session, problem, case, device, largest)
-    # On a GPU mapping costs the same whatever the size; on a CPU it grows with the pages.
-    small = _null_cost(session, problem, case, device, 1)[0] if device == "cpu" else large
+    small, _ = _null_cost(session, problem, case, device, 1)
     session.ask(wire.Release(), wire.Done, seconds=_SECONDS, doing="measuring the overhead")
     return Overhead(small, large, round(stats.spread(walls_ns)), max(walls_ns) - min(walls_ns))
 
@@ -106,8 +108,12 @@ def _null_cost(
     practice = Batch(layout, device, sets, filled=False)
     try:
         session.ask(bind, wire.Done, descriptors=practice.descriptors, seconds=_SECONDS, doing=doing)
+        session.ask(wire.Unmap(), wire.Done, seconds=_SECONDS, doing=doing)
+        walls_ns = []
+        for _ in range(_ROUNDS + 1):
+            time.sleep(_IDLE_S)
+            walls_ns.append(null_round(session, practice, _SECONDS, doing))
     finally:
         practice.close_arenas()
-    walls_ns = [null_round(session, layout, device, sets, _SECONDS, doing) for _ in range(_ROUNDS + 1)]
     del walls_ns[0]  # it met code that never ran
-    return NullCost.of(arena_bytes(layout, sets), walls_ns), walls_ns
+    return NullCost.of(mapped_bytes(layout, sets), walls_ns), walls_ns

@@ -22,19 +22,26 @@ from harness.judge.correctness import first_wrong
 from harness.judge.layout import Layout
 from harness.judge.overhead import null_round
 from harness.judge.session import R, Session, SubmissionFault
+from harness.judge.telemetry import Sensors
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind, Outcome, SealedRound
 
 
 class Rounds:
-    """Sealed rounds of one benchmark case; `prepare` sets their size."""
+    """Sealed rounds of one benchmark case in one session; `prepare` sets their size."""
 
     def __init__(
-        self, session: Session, problem: Problem, truth: Truth, case: ResolvedCase, device: DeviceKind
+        self,
+        session: Session,
+        problem: Problem,
+        truth: Truth,
+        case: ResolvedCase,
+        device: DeviceKind,
+        sensors: Sensors,
     ) -> None:
         self._session, self._problem, self._truth, self._case, self._device = session, problem, truth, case, device
-        self._layout = Layout(case)
+        self._layout, self._sensors = Layout(case), sensors
         self._random = random.SystemRandom()
         self._sets = 0
         self._left_s = problem.limits.time_s  # of the runner's time; what the judge takes to compare is not counted
@@ -51,38 +58,59 @@ class Rounds:
             bind = self._layout.bind(self._case, self._problem.parameters, sets, inputs_writable=False)
             self._ask(bind, wire.Done, practice.descriptors)
             self._ask(wire.Call(sets=(0,)), wire.Done)
-            return self._ask(wire.Capture(), wire.Captured)
+            captured = self._ask(wire.Capture(), wire.Captured)
+            self._ask(wire.Unmap(), wire.Done)
+            return captured
         finally:
             practice.close_arenas()
 
     def play(self, where: str, *, checked: bool = True) -> tuple[SealedRound, int]:
-        """One real round and a null round, which is given in ns by the judge's clock.
+        """One sealed round and a null round of the same size, which is given in ns by the judge's clock.
 
         Raises:
             SubmissionFault: an output was wrong, or the runner failed; `where` tells the participant in which round.
         """
         order = self._draw()
         batch = Batch(self._layout, self._device, self._sets)
-        sample = batch.draw_sample(order)
         try:
-            self._ask(wire.Assemble(order=tuple(order)), wire.Done)
-            start = time.perf_counter_ns()
-            timed = self._ask(wire.Round(), wire.Timed, batch.descriptors)
-            batch.take(sample)
-            wall_ns = time.perf_counter_ns() - start
-            batch.snapshot()
+            played = self._round(batch, order, where, checked=checked)
+            # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
+            with self._on_the_clock():
+                null_ns = null_round(self._session, batch, self._left_s, f"timing {self._case.name}")
         finally:
             batch.close_arenas()
+        return played, null_ns
+
+    def play_alone(self, where: str, *, checked: bool = True) -> SealedRound:
+        """One sealed round without a null round, for a runner whose word is believed."""
+        batch = Batch(self._layout, self._device, self._sets)
+        try:
+            return self._round(batch, self._draw(), where, checked=checked)
+        finally:
+            batch.close_arenas()
+
+    def _round(self, batch: Batch, order: list[int], where: str, *, checked: bool) -> SealedRound:
+        sample = batch.draw_sample(order)
+        inputs, outputs = batch.descriptors
+        self._ask(wire.Assemble(order=tuple(order)), wire.Done, [outputs])
+        start = time.perf_counter_ns()
+        timed = self._ask(wire.Round(), wire.Timed, [inputs])
+        batch.take(sample)
+        wall_ns = time.perf_counter_ns() - start
+        telemetry = self._sensors.read()
+        batch.snapshot()
+        self._ask(wire.Unmap(), wire.Done)
         if checked:
             self._check(batch, order, sample, where)
-        # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
-        with self._on_the_clock():
-            doing = f"timing {self._case.name}"
-            null_ns = null_round(self._session, self._layout, self._device, self._sets, self._left_s, doing)
-        played = SealedRound(
-            calls=len(order), sets=self._sets, seed=batch.seed, wall_ns=wall_ns, claimed_ns=timed.claimed_ns
+        return SealedRound(
+            calls=len(order),
+            sets=self._sets,
+            seed=batch.seed,
+            wall_ns=wall_ns,
+            claimed_ns=timed.claimed_ns,
+            claimed_span_ns=timed.span_ns,
+            telemetry=telemetry,
         )
-        return played, null_ns
 
     def _ask(self, command: wire.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
         doing = f"timing {self._case.name}"

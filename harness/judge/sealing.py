@@ -7,20 +7,23 @@ the claim to `WIDEST` is made larger until it can, or until memory ends. Where m
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness import stats, wire
-from harness.judge.agreement import WIDEST, Agreement, Bounds, shortest_batch_ns
+from harness.judge.agreement import Agreement, Bounds, claim_ns, shortest_batch_ns
+from harness.judge.baseline import Paired
+from harness.judge.doubts import Measured, doubts
 from harness.judge.layout import Layout
-from harness.judge.overhead import Overhead, arena_bytes
+from harness.judge.overhead import Overhead, mapped_bytes
 from harness.judge.rounds import Rounds
 from harness.judge.session import SubmissionFault
-from harness.judge.timing import BATCH_NS, Plan, sets_for
+from harness.judge.timing import Plan, sets_for
 from harness.problem import ResolvedCase
-from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Doubt, Interval, Outcome, SealedRound
+from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Interval, Outcome, SealedRound
 
 CONFIDENCE = 0.95
-_NARROW = 0.005  # of the median: half the interval's width at which no more rounds are needed
+_UNSTABLE = 0.02  # of the median: half the interval's width beyond which a time is not called known
 
 
 @dataclass
@@ -32,16 +35,28 @@ class _Walls:
     null_ns: list[int] = field(default_factory=list)
     converged: bool = False
 
+    @property
+    def plain(self) -> bool:
+        return not self.captured.graphs
+
 
 class Sealing:
-    """Measures one case in one session."""
+    """Measures one case in one session, in alternation with the baselines that are ready for it."""
 
-    def __init__(self, rounds: Rounds, case: ResolvedCase, device: DeviceKind, plan: Plan, overhead: Overhead) -> None:
+    def __init__(
+        self,
+        rounds: Rounds,
+        case: ResolvedCase,
+        device: DeviceKind,
+        plan: Plan,
+        overhead: Overhead,
+        baselines: Sequence[Paired] = (),
+    ) -> None:
         self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
-        self._layout = Layout(case)
+        self._baselines, self._layout = baselines, Layout(case)
 
     def run(self, latency: ClaimedLatency) -> BenchmarkResult:
-        """Measure until the interval of the median is narrow, or the budget ends.
+        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
 
         Raises:
             SubmissionFault: an output was wrong, the claims are false by the judge's clock, or the runner failed.
@@ -53,7 +68,7 @@ class Sealing:
         while True:
             walls = _Walls(self._rounds.prepare(sets))
             warm_up, _ = self._rounds.play("warm-up round", checked=False)  # cold paths in both processes
-            batch_ns = warm_up.wall_ns - self._bounds(sets).high_ns
+            batch_ns = warm_up.wall_ns - self._bounds(sets, walls).high_ns
             if batch_ns >= shortest_ns or sets == most:
                 self._measure(walls)
                 agreement = self._agree(walls)
@@ -62,21 +77,45 @@ class Sealing:
                 batch_ns = agreement.sealed_ns * walls.rounds[0].calls
             sets = min(most, max(2 * sets, round(1.5 * sets * shortest_ns / max(batch_ns, 1))))
 
-    def _bounds(self, sets: int) -> Bounds:
-        return self._overhead.bounds(arena_bytes(self._layout, sets))
+    def _bounds(self, sets: int, walls: _Walls) -> Bounds:
+        return self._overhead.bounds(mapped_bytes(self._layout, sets), 0 if walls.plain else sets)
 
     def _measure(self, walls: _Walls) -> None:
-        """Add rounds until the interval is narrow, or the budget ends."""
+        """Add blocks until the intervals are narrow at one of the looks, or the budget ends."""
+        for paired in self._baselines:
+            paired.played.clear()
         started = time.perf_counter_ns()
-        while len(walls.rounds) < self._plan.rounds_max:
-            played, null_ns = self._rounds.play(f"sealed round {len(walls.rounds) + 1}")
-            walls.rounds.append(played)
-            walls.null_ns.append(null_ns)
-            if len(walls.rounds) >= self._plan.rounds_min:
-                interval = _interval([r.claimed_ns / r.calls for r in walls.rounds])
-                walls.converged = interval.high_ns - interval.low_ns <= 2 * _NARROW * interval.median_ns
-                if walls.converged or time.perf_counter_ns() - started > self._plan.rounds_budget_ns:
-                    return
+        blocks = 0
+        for look in stats.looks(self._plan.blocks_min, self._plan.blocks_max):
+            while blocks < look:
+                self._block(walls)
+                blocks += 1
+                spent_ns = time.perf_counter_ns() - started
+                if blocks >= self._plan.blocks_min and spent_ns > self._plan.blocks_budget_ns:
+                    break
+            walls.converged = self._narrow(walls)
+            if walls.converged or blocks < look:
+                return
+
+    def _block(self, walls: _Walls) -> None:
+        """The submission, every baseline, and back: ABBA for each of them."""
+        self._round(walls)
+        for paired in self._baselines:
+            paired.play()
+        for paired in reversed(self._baselines):
+            paired.play()
+        self._round(walls)
+
+    def _round(self, walls: _Walls) -> None:
+        played, null_ns = self._rounds.play(f"sealed round {len(walls.rounds) + 1}")
+        walls.rounds.append(played)
+        walls.null_ns.append(null_ns)
+
+    def _narrow(self, walls: _Walls) -> bool:
+        claims = [claim_ns(r, plain=walls.plain) for r in walls.rounds]
+        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(claims))]
+        estimates = (stats.estimate_median(claims, CONFIDENCE), *speedups)
+        return all(e.confidence >= CONFIDENCE and _half_width(e) <= self._plan.narrow for e in estimates)
 
     def _agree(self, walls: _Walls) -> Agreement:
         """Hold the claims against the judge's clock.
@@ -84,7 +123,8 @@ class Sealing:
         Raises:
             SubmissionFault: the claims lie so far below it that they are false.
         """
-        agreement = Agreement.of(walls.rounds, walls.null_ns, self._bounds(walls.rounds[0].sets))
+        bounds = self._bounds(walls.rounds[0].sets, walls)
+        agreement = Agreement.of(walls.rounds, walls.null_ns, bounds, plain=walls.plain)
         if agreement.accuses:
             raise SubmissionFault(
                 Outcome.REJECTED,
@@ -94,10 +134,22 @@ class Sealing:
         return agreement
 
     def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> BenchmarkResult:
+        times = agreement.believed(walls.rounds)
+        estimate = stats.estimate_median(times, CONFIDENCE)
+        known_badly = _half_width(estimate) > _UNSTABLE
+        measured = Measured(
+            device=self._device,
+            latency=latency,
+            rounds=walls.rounds,
+            agreement=agreement,
+            plain_because=walls.captured.reason if walls.plain else None,
+            input_bytes=walls.rounds[0].calls * self._layout.input_stride,
+            cache_bytes=self._plan.cache_bytes,
+        )
         return BenchmarkResult(
             name=self._case.name,
             params=dict(self._case.params),
-            mode="graphs" if walls.captured.graphs else "calls",
+            mode="calls" if walls.plain else "graphs",
             claimed_latency=latency,
             rounds=tuple(walls.rounds),
             null_walls_ns=tuple(walls.null_ns),
@@ -106,41 +158,20 @@ class Sealing:
             sealed_ns=agreement.sealed_ns,
             claimed_ns=agreement.claimed_ns,
             tolerance_ns=agreement.tolerance_ns,
-            score=_interval(agreement.believed(walls.rounds)),
-            stop_reason="converged" if walls.converged else "budget",
+            score=_interval(estimate),
+            stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
+            baselines=tuple(found for paired in self._baselines if (found := paired.result(times))),
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
-            doubts=tuple(self._doubts(walls.captured, agreement, walls.rounds[0].calls)),
+            doubts=doubts(measured),
         )
 
-    def _doubts(self, captured: wire.Captured, agreement: Agreement, calls: int) -> list[Doubt]:
-        doubts = []
-        if not captured.graphs and self._device == "cuda":
-            text = f"calls were not captured ({captured.reason}); host time between them is part of the score"
-            doubts.append(Doubt(code="plain_calls", text=text))
-        batch_ns = agreement.sealed_ns * calls
-        if batch_ns < BATCH_NS * 0.8:
-            text = f"a batch lasted {batch_ns / 1e6:.2f} ms, less than {BATCH_NS / 1e6:.0f} ms"
-            doubts.append(Doubt(code="short_batch", text=text))
-        if calls * self._layout.input_stride < 2 * self._plan.cache_bytes:
-            doubts.append(Doubt(code="warm_cache", text="the inputs of a batch fit into twice the L2 cache"))
-        if agreement.claimed_ns > agreement.sealed_ns + agreement.tolerance_ns:
-            doubts.append(Doubt(code="slow_claim", text="the claim is higher than the judge's clock"))
-        if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
-            text = "the claim is lower than the judge's clock, which counts instead"
-            doubts.append(Doubt(code="low_claim", text=text))
-        if not agreement.steady:
-            text = "rounds without a call became slower once the submission was there; the earlier ones count"
-            doubts.append(Doubt(code="unsteady", text=text))
-        if agreement.wide:
-            percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
-            text = f"the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %"
-            text += ": the higher of the two counts"
-            doubts.append(Doubt(code="wide_tolerance", text=text))
-        return doubts
+
+def _half_width(estimate: stats.Estimate) -> float:
+    """Half an interval's width as a share of its median."""
+    return (estimate.high - estimate.low) / 2 / estimate.median if estimate.median > 0 else 0.0
 
 
-def _interval(per_call_ns: list[float]) -> Interval:
-    found = stats.estimate_median(per_call_ns, CONFIDENCE)
-    low, middle, high = (round(v) for v in (found.low, found.median, found.high))
-    return Interval(median_ns=middle, low_ns=low, high_ns=high, confidence=found.confidence)
+def _interval(estimate: stats.Estimate) -> Interval:
+    low, middle, high = (round(v) for v in (estimate.low, estimate.median, estimate.high))
+    return Interval(median_ns=middle, low_ns=low, high_ns=high, confidence=estimate.confidence)

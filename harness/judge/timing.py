@@ -6,6 +6,7 @@ guess at the size of the sealed rounds, which the judge's own clock then confirm
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import torch
@@ -15,9 +16,11 @@ from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session
 from harness.problem import Problem, ResolvedCase
-from harness.verdict import ClaimedLatency, DeviceKind
+from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
 BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
+_FIRST_LOOK = 50
+_NARROW_LATENCY = 0.01  # half the interval's width at which no more single calls are sampled
 
 
 @dataclass(frozen=True)
@@ -25,29 +28,46 @@ class Plan:
     """How a benchmark case is measured on this kind of device."""
 
     samples: int
+    """Single calls at most; the first look is at 50 of them."""
     sample_budget_ns: int
-    rounds_min: int
-    rounds_max: int
-    rounds_budget_ns: int
+    blocks_min: int
+    """An ABBA block has two rounds of the submission and two of each baseline."""
+    blocks_max: int
+    blocks_budget_ns: int
+    narrow: float
+    """Half the width of an interval, as a share of its median, at which no more rounds are needed."""
     memory_bytes: int
     """For a batch, in both arenas and the snapshot; up to `most_memory_bytes` where it is too short for the clock."""
     most_memory_bytes: int
     cache_bytes: int
 
+    @property
+    def rounds_min(self) -> int:
+        return 2 * self.blocks_min
 
-def plan_for(device: DeviceKind) -> Plan:
-    """The default budget: about 2 s a case."""
+
+# samples, their budget in ns, fewest and most blocks, their budget in ns, narrow
+_EFFORTS: dict[Effort, tuple[int, int, int, int, int, float]] = {
+    "quick": (50, 100_000_000, 3, 3, 500_000_000, 0.02),
+    "default": (200, 300_000_000, 3, 24, 2_000_000_000, 0.005),
+    "thorough": (800, 1_200_000_000, 6, 96, 8_000_000_000, 0.002),
+}
+
+
+def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
+    """The default budget is about 2 s a case on a GPU, and half of that on a CPU, whose clock no repetition mends."""
+    samples, sample_ns, least, most, rounds_ns, narrow = _EFFORTS[effort]
     if device == "cpu":
-        return Plan(20, 300_000_000, 6, 30, 1_000_000_000, 64 << 20, 64 << 20, 0)
+        return Plan(min(samples, 50), sample_ns, least, most, rounds_ns // 2, narrow, 64 << 20, 64 << 20, 0)
     free, _ = torch.cuda.mem_get_info()
     cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-    return Plan(50, 300_000_000, 6, 40, 2_000_000_000, min(12 << 30, free // 4), free // 3, cache)
+    return Plan(samples, sample_ns, least, most, rounds_ns, narrow, min(12 << 30, free // 4), free // 3, cache)
 
 
 def claimed_latency(
     session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan
 ) -> ClaimedLatency:
-    """Run the event/sync protocol on practice inputs.
+    """Run the event/sync protocol on practice inputs, until the median is known well enough or the budget ends.
 
     Raises:
         SubmissionFault: the submission failed on them.
@@ -56,23 +76,42 @@ def claimed_latency(
     sets = max(1, min(4, plan.memory_bytes // layout.bytes_per_set))
     batch = Batch(layout, device, sets)
     seconds, doing = problem.limits.time_s, f"timing {case.name}"
+    found: list[wire.Sampled] = []
     try:
         bind = layout.bind(case, problem.parameters, sets, inputs_writable=False)
         session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing=doing)
-        sample = wire.Sample(samples=plan.samples, budget_ns=plan.sample_budget_ns)
-        claimed = session.ask(sample, wire.Sampled, seconds=seconds, doing=doing).claimed_ns
+        deadline = time.perf_counter_ns() + plan.sample_budget_ns
+        for look in stats.looks(min(_FIRST_LOOK, plan.samples), plan.samples):
+            left_ns = max(1, deadline - time.perf_counter_ns())
+            have = sum(len(sampled.claimed_ns) for sampled in found)
+            ask = wire.Sample(samples=look - have, budget_ns=left_ns)
+            found.append(session.ask(ask, wire.Sampled, seconds=seconds, doing=doing))
+            estimate = stats.estimate_median([ns for sampled in found for ns in sampled.claimed_ns])
+            narrow = estimate.high - estimate.low <= 2 * _NARROW_LATENCY * estimate.median
+            if narrow or time.perf_counter_ns() >= deadline:
+                break
+        session.ask(wire.Unmap(), wire.Done, seconds=seconds, doing=doing)
     finally:
         batch.close_arenas()
+    claimed = [ns for sampled in found for ns in sampled.claimed_ns]
     p10, p50, p90 = (round(stats.quantile(claimed, q)) for q in (0.1, 0.5, 0.9))
-    return ClaimedLatency(claimed_p10_ns=p10, claimed_median_ns=p50, claimed_p90_ns=p90, claimed_samples_ns=claimed)
+    return ClaimedLatency(
+        claimed_p10_ns=p10,
+        claimed_median_ns=p50,
+        claimed_p90_ns=p90,
+        claimed_samples_ns=tuple(claimed),
+        claimed_span_ns=round(stats.median([ns for sampled in found for ns in sampled.span_ns])),
+        hold=found[-1].hold,
+    )
 
 
 def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
     """How many input sets a sealed batch gets: 20 ms of calls, twice the L2 in inputs, within the memory budget.
 
+    For the cache's sake a batch becomes no longer than 100 ms: small inputs of a long kernel matter little to it.
     At least two, so that one call that is not drawn can be found untouched, wherever two sets fit.
     """
     by_time = -(-BATCH_NS // max(claimed_ns, 1))
-    by_cache = -(-2 * plan.cache_bytes // layout.input_stride)
+    by_cache = min(-(-2 * plan.cache_bytes // layout.input_stride), 5 * by_time)
     by_memory = max(1, plan.memory_bytes // layout.bytes_per_set)
     return max(1, min(max(2, by_time, by_cache), by_memory, wire.MAX_SETS))

@@ -11,7 +11,7 @@ import torch
 from harness import wire
 from harness.arena import Window
 from harness.runner.build import Kernel
-from harness.runner.device import Batch, Device
+from harness.runner.device import Batch, Device, HoldKind, Timing
 
 _WARMUPS = 3
 
@@ -58,40 +58,40 @@ class Calls:
             self.call(k)
         self._device.synchronize()
 
-    def sample(self, samples: int, budget_ns: int) -> list[int]:
+    def sample(self, samples: int, budget_ns: int) -> tuple[list[Timing], HoldKind]:
         """The event/sync protocol: evict the cache, hold the stream, time one call, synchronize; again."""
-        sets = self._bind.sets
-        hold_ns = 0
         for i in range(_WARMUPS):
-            start = time.perf_counter_ns()
-            self.call(i % sets)
-            hold_ns = 2 * (time.perf_counter_ns() - start)  # twice the time that the host needs to enqueue the call
+            self.call(i % self._bind.sets)
             self._device.synchronize()
-        hold_ns = min(hold_ns, 5_000_000)
-        found: list[int] = []
+        hold = self._device.hold_for(lambda: self.call(0))
+        found: list[Timing] = []
         deadline = time.perf_counter_ns() + budget_ns
         while len(found) < samples and (len(found) < 3 or time.perf_counter_ns() < deadline):
-            k = len(found) % sets
+            k = len(found) % self._bind.sets
             self._device.evict()
-            found.append(self._device.time(lambda k=k: self.call(k), hold_ns))  # type: ignore[misc]
-        return found
+            found.append(self._device.sample(lambda k=k: self.call(k)))  # type: ignore[misc]
+        return found, hold
 
     def capture(self) -> tuple[bool, str]:
         self._graphs, reason = self._device.capture(self.call, self._bind.sets)
         return self._graphs is not None, reason
 
-    def assemble(self, order: Sequence[int]) -> None:
-        """Make the batch ready. Nothing is mapped any more: giving old memory back would cost a round milliseconds."""
-        self._inputs.unmap()
-        self._outputs.unmap()
+    def assemble(self, order: Sequence[int], outputs: int) -> None:
+        """Make the batch ready over new outputs."""
+        self._outputs.map(outputs)
         self._batch = self._device.batch(self._graphs, self.call, order)
 
-    def round(self, inputs: int, outputs: int) -> int:
-        """Map the secret memory, run the assembled batch, synchronize; returns the batch's time in ns."""
+    def round(self, inputs: int) -> Timing:
+        """Map the secret memory, run the assembled batch, synchronize; returns the batch's time."""
         if self._batch is None:
             raise RuntimeError("no batch is assembled")
-        self.map(inputs, outputs)
-        return self._device.time(self._batch.launch)
+        self._inputs.map(inputs)
+        return self._device.time(self._batch)
+
+    def unmap(self) -> None:
+        """Give the round's memory back."""
+        self._inputs.unmap()
+        self._outputs.unmap()
 
     def close(self) -> None:
         self._batch = self._graphs = None

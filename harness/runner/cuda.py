@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -9,7 +10,10 @@ import torch
 from cuda.bindings import driver
 
 from harness.arena.vmm import check
-from harness.runner.device import Batch, CallSet, PlainCalls
+from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Timing
+from harness.runner.hold import Hold
+
+_GRAPH_LAUNCH_NS = 300_000  # launching a graph of 2048 nodes takes the host 70 to 200 µs on an H200
 
 
 class Cuda:
@@ -23,8 +27,11 @@ class Cuda:
         properties = torch.cuda.get_device_properties(self._stream.device)
         self._cache = torch.ones(3 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
         self._sum = torch.empty((), dtype=torch.int64, device="cuda")
+        # The driver's own events: what a submission does to `torch.cuda.Event` does not reach them.
+        self._start, self._end = check(driver.cuEventCreate(0)), check(driver.cuEventCreate(0))
+        self._hold = Hold(self._stream.cuda_stream)
+        self._held, self._enqueue_ns = True, 0
         _make_triton_ready()
-        self._cycles_per_ns = 2.0  # an upper guess of the SM clock; the hold may be too long, never too short
 
     def stream(self) -> int:
         stream: int = self._stream.cuda_stream
@@ -42,20 +49,52 @@ class Cuda:
         return True
 
     def evict(self) -> None:
-        """Replace what L2 holds by reading: written lines would be flushed on the kernel's time."""
-        torch.sum(self._cache, dim=0, out=self._sum)
+        """Replace what L2 holds by reading: written lines would be flushed on the kernel's time.
 
-    def time(self, work: Callable[[], None], hold_ns: int = 0) -> int:
-        """Time `work` with events on the stream, held for `hold_ns` so that its launches queue up behind the first."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        if hold_ns:
-            torch.cuda._sleep(int(hold_ns * self._cycles_per_ns))
-        start.record(self._stream)
-        work()
-        end.record(self._stream)
+        Lines that a submission made persist are made ordinary first. The device is idle when this returns.
+        """
+        check(driver.cuCtxResetPersistingL2Cache())
+        torch.sum(self._cache, dim=0, out=self._sum)
         torch.cuda.synchronize()
-        elapsed_ms: float = start.elapsed_time(end)
-        return round(elapsed_ms * 1e6)
+
+    def time(self, batch: Batch) -> Timing:
+        """Time a batch: behind the hold where launching it runs none of the submission's code."""
+        if batch.holdable:
+            self._hold.close(_GRAPH_LAUNCH_NS)
+        return self._time(batch.launch, released=not batch.holdable)
+
+    def sample(self, call: Callable[[], None]) -> Timing:
+        """Time one call of the submission's, behind the hold unless `hold_for` found that it waits for the device."""
+        if not self._held:
+            return self._time(call, released=True)
+        with self._hold.watched():
+            self._hold.close(self._enqueue_ns)
+            return self._time(call, released=False)
+
+    def hold_for(self, call: Callable[[], None]) -> HoldKind:
+        """Find out what can hold the stream for this call, which has been warmed up."""
+        started = time.perf_counter_ns()
+        call()
+        self._enqueue_ns = 2 * (time.perf_counter_ns() - started)
+        torch.cuda.synchronize()
+        self._held, self._hold.broken = True, False
+        self.sample(call)
+        self._held = not self._hold.broken
+        return self._hold.kind if self._held else "none"
+
+    def _time(self, work: Callable[[], None], *, released: bool) -> Timing:
+        """Record, work, record, release what is held, synchronize the device."""
+        stream = self._stream.cuda_stream
+        begun = time.perf_counter_ns()
+        check(driver.cuEventRecord(self._start, stream))
+        work()
+        check(driver.cuEventRecord(self._end, stream))
+        if not released:
+            begun = time.perf_counter_ns()
+            self._hold.open()
+        check(driver.cuCtxSynchronize())
+        span_ns = time.perf_counter_ns() - begun
+        return Timing(round(check(driver.cuEventElapsedTime(self._start, self._end)) * 1e6), span_ns)
 
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
         """Capture every set's call as a graph of its own; (None, why) where the submission cannot be captured."""
@@ -79,6 +118,7 @@ class Cuda:
         return graphs, ""
 
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
+        check(driver.cuCtxResetPersistingL2Cache())  # lines that a submission made persist would stay for every call
         if graphs is None:
             return PlainCalls(call, order)
         return ParentGraph([graphs[k][1] for k in order], self._stream.cuda_stream)
@@ -86,6 +126,8 @@ class Cuda:
 
 class ParentGraph:
     """Child graphs in a chain, instantiated and uploaded: launching it runs none of the submission's host code."""
+
+    holdable = True
 
     def __init__(self, children: Sequence[Any], stream: int) -> None:
         self._stream = stream

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import torch
 
+HoldKind = Literal["memory", "spin", "none"]
 CallSet = Callable[[int], None]  # calls the kernel on set k of the bound arenas
 
 
+@dataclass(frozen=True)
+class Timing:
+    """One piece of work by the device's clock, and by the host's from the stream's release to the device's end."""
+
+    event_ns: int
+    span_ns: int
+
+
 class Batch(Protocol):
-    """Drawn calls in a drawn order, ready to be launched."""
+    """Drawn calls in a drawn order, ready to be launched; `holdable` if launching runs nothing of the submission."""
+
+    holdable: bool
 
     def launch(self) -> None: ...
 
@@ -24,13 +36,17 @@ class Device(Protocol):
     def synchronize(self) -> None: ...
     def healthy(self) -> bool: ...
     def evict(self) -> None: ...
-    def time(self, work: Callable[[], None], hold_ns: int = 0) -> int: ...
+    def time(self, batch: Batch) -> Timing: ...
+    def sample(self, call: Callable[[], None]) -> Timing: ...
+    def hold_for(self, call: Callable[[], None]) -> HoldKind: ...
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]: ...
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch: ...
 
 
 class PlainCalls:
     """The fallback: the submission's own code runs for each drawn call."""
+
+    holdable = False
 
     def __init__(self, call: CallSet, order: Sequence[int]) -> None:
         self._call, self._order = call, order
@@ -61,10 +77,17 @@ class Cpu:
     def evict(self) -> None:
         self._cache.sum()  # by reading: written lines would have to be flushed on the kernel's time
 
-    def time(self, work: Callable[[], None], hold_ns: int = 0) -> int:
+    def time(self, batch: Batch) -> Timing:
+        return self.sample(batch.launch)
+
+    def sample(self, call: Callable[[], None]) -> Timing:
         start = time.perf_counter_ns()
-        work()
-        return time.perf_counter_ns() - start
+        call()
+        elapsed_ns = time.perf_counter_ns() - start
+        return Timing(elapsed_ns, elapsed_ns)
+
+    def hold_for(self, call: Callable[[], None]) -> HoldKind:
+        return "none"
 
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
         return None, "a CPU has no graphs"

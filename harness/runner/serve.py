@@ -16,6 +16,8 @@ from harness.runner import build, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
 
+_ROUND_FOLLOWS_S = 0.01  # a round follows its assembly at once
+
 
 class Server:
     """State of one grading: the device, the built kernel and the calls bound last."""
@@ -36,6 +38,8 @@ class Server:
             wire.send(self._judge, token, self._answer(command, descriptors))
             for descriptor in descriptors:
                 os.close(descriptor)
+            if isinstance(command, wire.Assemble) and self._device.kind == "cuda":
+                wire.await_readable(self._judge, _ROUND_FOLLOWS_S)
 
     def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
         # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
@@ -55,14 +59,19 @@ class Server:
             case wire.Call(sets=sets):
                 self._bound.call_plainly(sets)
             case wire.Sample(samples=samples, budget_ns=budget_ns):
-                return wire.Sampled(claimed_ns=tuple(self._bound.sample(samples, budget_ns)))
+                found, hold = self._bound.sample(samples, budget_ns)
+                spans = tuple(timing.span_ns for timing in found)
+                return wire.Sampled(claimed_ns=tuple(timing.event_ns for timing in found), span_ns=spans, hold=hold)
             case wire.Capture():
                 graphs, reason = self._bound.capture()
                 return wire.Captured(graphs=graphs, reason=reason[:500])
             case wire.Assemble(order=order):
-                self._bound.assemble(order)
+                self._bound.assemble(order, *descriptors)
             case wire.Round():
-                return wire.Timed(claimed_ns=self._bound.round(*descriptors))
+                timing = self._bound.round(*descriptors)
+                return wire.Timed(claimed_ns=timing.event_ns, span_ns=timing.span_ns)
+            case wire.Unmap():
+                self._bound.unmap()
             case wire.Release():
                 self._release()
         return wire.Done()

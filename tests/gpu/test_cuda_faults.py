@@ -24,27 +24,38 @@ EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((HERE / "faults" / "expected
 pytestmark = pytest.mark.gpu
 
 
+AS_FAST = 0.99  # what two gradings of one file may differ by
+
+
+def graded(name: str) -> tuple[int, Verdict]:
+    """`submit` a file of the folder; returns the exit status and the verdict."""
+    file = (HERE / "faults" / EXPECTED[name]["file"]).resolve()
+    arguments = ["scale", str(file), "--device", "cuda", "--author", "tester", "--format", "json"]
+    result = CliRunner().invoke(submit, arguments)
+    return result.exit_code, Verdict.from_json(result.stdout)
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_cuda_fault(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = EXPECTED[name]
     (tmp_path / "kernelmark.toml").write_text(f'problems = "{HERE.parent / "problems"}"\n')
     monkeypatch.chdir(tmp_path)
     before = leftovers()
-    file = (HERE / "faults" / expected["file"]).resolve()
-    result = CliRunner().invoke(
-        submit, ["scale", str(file), "--device", "cuda", "--author", "tester", "--format", "json"]
-    )
+    exit_code, verdict = graded(name)
     assert leftovers() == before
-    outcomes = expected["outcome"].split("|")
-    verdict = Verdict.from_json(result.stdout)
-    assert verdict.outcome in outcomes, verdict.message
-    assert result.exit_code == verdict.outcome.exit_code
+    assert verdict.outcome in expected["outcome"].split("|"), verdict.message
+    assert exit_code == verdict.outcome.exit_code
     assert re.search(expected.get("message", ""), verdict.message), verdict.message
     if verdict.outcome is Outcome.ACCEPTED:
         [benchmark] = verdict.benchmarks
         assert benchmark.mode == expected["mode"], benchmark.doubts
         assert verdict.score is not None
         assert verdict.score.median_ns >= expected.get("least_ns", 0)
+        if "twin" in expected:
+            honest = graded(expected["twin"])[1].score
+            assert honest is not None
+            print(f"{name}: {verdict.score.median_ns} ns, honest {honest.median_ns} ns, {verdict.benchmarks[0].mode}")
+            assert verdict.score.median_ns >= AS_FAST * honest.median_ns
         if "doubt" in expected:
             assert expected["doubt"] in [doubt.code for doubt in benchmark.doubts]
         assert (benchmark.mode == "calls") == ("plain_calls" in [doubt.code for doubt in benchmark.doubts])

@@ -96,7 +96,7 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
     "binary": (raw(bytes(range(256))), {Outcome.REJECTED}, "not JSON"),
     "nested": (raw(b"[" * 60_000), {Outcome.REJECTED}, "not JSON"),
     "unknown": (answer("Accepted"), {Outcome.REJECTED}, "unknown kind of frame 'Accepted'"),
-    "out of order": (answer("Timed", claimed_ns=1), {Outcome.REJECTED}, "answered Timed"),
+    "out of order": (answer("Timed", claimed_ns=1, span_ns=1), {Outcome.REJECTED}, "answered Timed"),
     "a command back": (answer("Welcome"), {Outcome.REJECTED}, "unknown kind"),
     "duplicated": (twice, {Outcome.REJECTED}, "answers no question"),
     "wrong token": (wrong_token, {Outcome.REJECTED}, "answers no question"),

@@ -90,8 +90,11 @@ class Judge:
         self.answers = list(answers)
         self.asked: list[tuple[Any, ...]] = []
 
-    def grade(self, problem: Any, submission: Submission, *, provider: Any, device: str, on_progress: Any) -> Verdict:
+    def grade(
+        self, problem: Any, submission: Submission, *, provider: Any, device: str, on_progress: Any, **timed: Any
+    ) -> Verdict:
         self.asked.append((problem.slug, submission, provider.name, device))
+        self.timed = timed
         on_progress(Progress(Stage.TEST, 0, 2, "small"))
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
@@ -112,6 +115,22 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judge]:
         return fake
 
     return install
+
+
+def test_effort_and_baselines_reach_the_judge(run: Run, judge: Callable[..., Judge], project: Path) -> None:
+    fake = judge(accepted(), accepted(), accepted())
+    (project / "reference" / "double").mkdir(parents=True)
+    (project / "reference" / "double" / "eager.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    assert run("bench", "double", "kernel.py").code == 0
+    assert fake.timed == {"effort": "default", "baselines": []}, "none on a CPU unless named"
+    assert run("bench", "double", "kernel.py", "--quick").code == 0
+    assert fake.timed == {"effort": "quick", "baselines": []}
+    assert run("bench", "double", "kernel.py", "--thorough", "--baseline", "eager").code == 0
+    assert fake.timed["effort"] == "thorough"
+    assert [baseline.name for baseline in fake.timed["baselines"]] == ["eager.py"]
+    ended = run("bench", "double", "kernel.py", "--baseline", "eger")
+    assert ended.code == 2
+    assert "did you mean `eager`?" in ended.err
 
 
 def recorded(project: Path) -> list[Verdict]:

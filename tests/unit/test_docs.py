@@ -112,8 +112,8 @@ def test_every_exit_status_is_documented() -> None:
 
 
 def test_every_doubt_is_documented() -> None:
-    code = (ROOT / "harness" / "judge" / "sealing.py").read_text(encoding="utf-8")
-    raised = set(re.findall(r'code="(\w+)"', code))
+    code = "".join((ROOT / "harness" / "judge" / f"{name}.py").read_text() for name in ("doubts", "grading"))
+    raised = set(re.findall(r'(?:yield |code=)"(\w+)"', code))
     described = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "timing.md").read_text(encoding="utf-8")))
     assert raised
     assert raised <= described

@@ -116,6 +116,15 @@ def test_the_whole_board():
     ]
 
 
+def test_speedups_have_columns_where_some_row_has_one():
+    lines = board(tables(accepted(author="ada", speedups={"eager": 1.593}), accepted(author="bob"))).splitlines()
+    head, rule, ada, bob = (line for line in lines if line.startswith("|"))
+    assert "| time per call | × eager | cases |" in head
+    assert rule.count("|") == head.count("|")
+    assert "| 1.593 [1.585, 1.601] | 4 |" in ada
+    assert "|  | 4 |" in bob
+
+
 def test_an_empty_board_says_so():
     assert board([]) == "# Leaderboard\n\nNo submission has been accepted yet.\n"
 

@@ -92,8 +92,18 @@ def test_a_row_says_what_it_rests_on():
         "sandbox": "docker",
         "modes": ("calls", "graphs"),
         "cases": 3,
+        "speedups": (),
         "created_at": EPOCH,
     }
+
+
+def test_a_table_knows_what_its_rows_were_measured_against():
+    fast, other = accepted(author="ada", speedups={"eager": 1.5, "compiled": 1.1}), accepted(author="bob")
+    table = only_table([fast, other])
+    assert table.baselines == ("compiled", "eager")
+    rows = {row.author: row for row in table.rows}
+    assert rows["ada"].over("eager") == fast.speedups[0].ratio
+    assert rows["bob"].over("eager") is None
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from harness.verdict import (
     Mismatch,
     Outcome,
     OutputCheck,
+    Roofline,
     Verdict,
 )
 from kernelmark import show
@@ -203,3 +204,23 @@ def test_a_check_has_neither_times_nor_a_run() -> None:
     shown = text(show.check(check))
     assert "tests       1 of 4 right" in shown
     assert " run " not in shown
+
+
+def test_speedup_roofline_and_sensors_are_shown() -> None:
+    result = accepted(speedups={"eager": 1.593}, roofline=Roofline(share=0.913, limit="memory"))
+    shown = text(show.verdict(result))
+    assert "× eager" in shown
+    assert shown.count("1.593 [1.585, 1.601]") == 5, "each of four cases, and all together"
+    assert "91 % memory" in shown
+    whole = text(show.run(result))
+    assert "SM 1875–1980 MHz" in whole
+    assert "held by: memory" in whole
+    plain = text(show.verdict(accepted()))
+    assert "×" not in plain
+    assert "roofline" not in plain
+
+
+def test_an_unstable_time_says_what_to_do() -> None:
+    result = accepted()
+    unstable = result.benchmarks[0].model_copy(update={"stop_reason": "unstable"})
+    assert "--thorough" in text(show.run(result.model_copy(update={"benchmarks": (unstable,)})))

@@ -1,0 +1,96 @@
+"""The organizers' kernel beside the submission: a sandbox of its own, and sealed rounds in alternation. Trusted.
+
+A power-limited chip slows by several percent as it heats, so a speedup is taken from rounds that lie next to each
+other. In a block the submission goes first and last, every baseline in between, forth and back (ABBA): a linear drift
+weighs on both alike. The baseline's word is believed, since the organizers wrote it; its outputs are checked once a
+case. Whatever goes wrong with it costs the submission its speedup and nothing else.
+"""
+
+from __future__ import annotations
+
+from harness import stats, wire
+from harness.judge.agreement import claim_ns
+from harness.judge.layout import Layout
+from harness.judge.rounds import Rounds
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.telemetry import Sensors
+from harness.judge.timing import Plan, claimed_latency, sets_for
+from harness.judge.truth import Truth
+from harness.problem import Problem, ResolvedCase
+from harness.submission import Submission
+from harness.verdict import DeviceKind, PairedBaseline, Ratio, SealedRound
+
+# Two sandboxes with the same kernel may differ by this much in every round of a grading (docs/timing.md, section 9).
+RESOLUTION = 0.002
+
+
+class Baseline:
+    """One baseline of a grading. After a fault `fault` says what it was, and nothing is measured any more."""
+
+    def __init__(self, submission: Submission, session: Session, problem: Problem, device: DeviceKind) -> None:
+        self.submission, self._session, self._problem, self._device = submission, session, problem, device
+        self.name = submission.name.partition(".")[0]
+        self.fault: str | None = None
+
+    def build(self, command: wire.Build) -> None:
+        """Wait for its sandbox, and hand the source over."""
+        self._session.handshake()
+        try:
+            self._session.hand_over(command, self.submission.source, self._problem.limits.build_s)
+        except SubmissionFault as fault:
+            self.fault = fault.message
+
+    def pair(self, case: ResolvedCase, truth: Truth, plan: Plan, sensors: Sensors) -> Paired | None:
+        """Make it ready for one case; None once it has failed."""
+        if self.fault is None:
+            try:
+                rounds = Rounds(self._session, self._problem, truth, case, self._device, sensors)
+                latency = claimed_latency(self._session, self._problem, case, self._device, plan)
+                captured = rounds.prepare(sets_for(Layout(case), latency.claimed_median_ns, plan))
+                rounds.play_alone("warm-up round")
+                return Paired(self, rounds, plain=not captured.graphs)
+            except SubmissionFault as fault:
+                self.fault = f"{case.name}: {fault.message}"
+        return None
+
+
+class Paired:
+    """A baseline's rounds in one case."""
+
+    def __init__(self, baseline: Baseline, rounds: Rounds, *, plain: bool) -> None:
+        self._baseline, self._rounds, self._plain = baseline, rounds, plain
+        self.played: list[SealedRound] = []
+
+    def play(self) -> None:
+        """One more round."""
+        if self._baseline.fault is None:
+            try:
+                self.played.append(self._rounds.play_alone(f"sealed round {len(self.played) + 1}", checked=False))
+            except SubmissionFault as fault:
+                self._baseline.fault = fault.message
+
+    def speedup(self, times_ns: list[float]) -> stats.Estimate | None:
+        """Over a submission with these times per call, of which each belongs to the round of the same place."""
+        if len(self.played) != len(times_ns):
+            return None
+        own = [claim_ns(r, plain=self._plain) for r in self.played]
+        ratios = [b / a for a, b in zip(times_ns, own, strict=True) if a > 0 and b > 0]
+        return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(times_ns) else None
+
+    def result(self, times_ns: list[float]) -> PairedBaseline | None:
+        """What the verdict holds of it; None where it failed half-way."""
+        estimate = self.speedup(times_ns)
+        if estimate is None:
+            return None
+        return PairedBaseline(
+            name=self._baseline.name,
+            sha256=self._baseline.submission.sha256,
+            rounds=tuple(self.played),
+            claimed_ns=round(stats.median([claim_ns(r, plain=self._plain) for r in self.played])),
+            speedup=ratio(estimate),
+        )
+
+
+def ratio(estimate: stats.Estimate) -> Ratio:
+    """An estimate as the verdict stores it."""
+    return Ratio(median=estimate.median, low=estimate.low, high=estimate.high, confidence=estimate.confidence)

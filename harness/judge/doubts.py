@@ -1,0 +1,89 @@
+"""Reasons to trust a time less, found in what was measured. Pure, trusted.
+
+A doubt is recorded and shown beside the number. No sample is deleted for it, and no outcome follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from harness import stats
+from harness.judge.agreement import WIDEST, Agreement, escaped, outlasts
+from harness.judge.timing import BATCH_NS
+from harness.verdict import ClaimedLatency, DeviceKind, Doubt, SealedRound
+
+_SHORT = 0.8  # of `BATCH_NS`
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a benchmark case's doubts are drawn from."""
+
+    device: DeviceKind
+    latency: ClaimedLatency
+    rounds: Sequence[SealedRound]
+    agreement: Agreement
+    plain_because: str | None
+    """Why the calls could not be captured; None where they were."""
+    input_bytes: int
+    """Of the drawn calls of one round, which should be more than twice the cache."""
+    cache_bytes: int
+
+
+def doubts(measured: Measured) -> tuple[Doubt, ...]:
+    """Everything that should be said beside the time."""
+    found = [*_of_the_batch(measured), *_of_the_clocks(measured), *_of_the_samples(measured)]
+    return tuple(Doubt(code=code, text=text) for code, text in found)
+
+
+def _of_the_batch(measured: Measured) -> Iterator[tuple[str, str]]:
+    cuda = measured.device == "cuda"
+    if cuda and measured.plain_because is not None:
+        yield "plain_calls", f"calls were not captured ({measured.plain_because}); host time between them counts"
+    if cuda and measured.latency.hold == "none":
+        yield "synchronizes", "a call waits for the device: single calls were timed with their launches"
+    batch_ns = measured.agreement.sealed_ns * measured.rounds[0].calls
+    if batch_ns < BATCH_NS * _SHORT:
+        yield "short_batch", f"a batch lasted {batch_ns / 1e6:.2f} ms, less than {BATCH_NS / 1e6:.0f} ms"
+    if measured.input_bytes < 2 * measured.cache_bytes:
+        yield "warm_cache", "the inputs of a batch fit into twice the L2 cache"
+
+
+def _of_the_clocks(measured: Measured) -> Iterator[tuple[str, str]]:
+    agreement = measured.agreement
+    if agreement.claimed_ns > agreement.sealed_ns + agreement.tolerance_ns:
+        yield "slow_claim", "the claim is higher than the judge's clock"
+    if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
+        yield "low_claim", "the claim is lower than the judge's clock, which counts instead"
+    if not agreement.steady:
+        text = "rounds without a call became slower once the submission was there; the earlier ones count"
+        yield "unsteady", text
+    if agreement.wide:
+        percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
+        text = f"the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %"
+        yield "wide_tolerance", text + ": the higher of the two counts"
+    if measured.plain_because is None and 2 * sum(map(escaped, measured.rounds)) > len(measured.rounds):
+        yield "escaped_work", "the device was busy for longer than the timed stream: the longer time counts"
+    elif measured.latency.hold == "memory" and outlasts(
+        measured.latency.claimed_span_ns, measured.latency.claimed_median_ns
+    ):
+        yield "escaped_work", "after a single call the device was busy for longer than the timed stream"
+
+
+def _of_the_samples(measured: Measured) -> Iterator[tuple[str, str]]:
+    times = measured.agreement.believed(measured.rounds)
+    if moved := stats.drift(times):
+        yield "drift", f"the time moved by {100 * moved:+.1f} % from the first round to the last"
+    for what, sample in (("single calls", measured.latency.claimed_samples_ns), ("rounds", times)):
+        if modes := stats.two_modes(sample):
+            yield "two_modes", f"the times of {what} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
+    reasons = [r.telemetry.throttle for r in measured.rounds if r.telemetry and r.telemetry.throttle]
+    if reasons:
+        names = ", ".join(sorted({name for each in reasons for name in each}))
+        clocks = [r.telemetry.sm_mhz for r in measured.rounds if r.telemetry and r.telemetry.sm_mhz]
+        ran = f"; the SM clock ran at {min(clocks)} to {max(clocks)} MHz" if clocks else ""
+        yield (
+            "throttled",
+            f"the device lowered its clocks in {len(reasons)} of {len(measured.rounds)} rounds ({names}){ran}",
+        )

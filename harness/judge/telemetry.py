@@ -1,0 +1,65 @@
+"""What the driver says of the device right after a round: clocks, power, temperature, and why clocks were lowered.
+
+The judge asks NVML itself, so a submission has no word in it. Recorded beside each round and never acted upon: it
+explains a number, and moves none. Trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from importlib import metadata
+from typing import Any
+
+import torch
+
+from harness.verdict import DeviceKind, Telemetry
+
+# NVML's names without their prefix. An idle device and clocks set by an administrator are not throttling.
+_THROTTLE = {
+    0x04: "sw_power_cap",
+    0x08: "hw_slowdown",
+    0x10: "sync_boost",
+    0x20: "sw_thermal_slowdown",
+    0x40: "hw_thermal_slowdown",
+    0x80: "hw_power_brake",
+}
+
+
+class Sensors:
+    """The sensors of the judge's device; on a CPU, or without NVML, there is nothing to read."""
+
+    def __init__(self, device: DeviceKind) -> None:
+        self._nvml: Any = None
+        if device == "cpu":
+            return
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            metadata.version("nvidia-ml-py")
+            import pynvml
+
+            try:
+                pynvml.nvmlInit()
+                uuid = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
+                self._device = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
+                self._nvml = pynvml
+            except pynvml.NVMLError:
+                pass  # a virtual GPU may have none; what is absent is absent
+
+    def read(self) -> Telemetry | None:
+        """Some microseconds; up to a millisecond where the driver asks the device anew."""
+        nvml = self._nvml
+        if nvml is None:
+            return None
+        reasons = self._ask("nvmlDeviceGetCurrentClocksEventReasons") or 0
+        return Telemetry(
+            sm_mhz=self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
+            memory_mhz=self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
+            power_mw=self._ask("nvmlDeviceGetPowerUsage"),
+            temperature_c=self._ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),
+            throttle=tuple(name for bit, name in _THROTTLE.items() if reasons & bit),
+        )
+
+    def _ask(self, function: str, *arguments: int) -> int | None:
+        try:
+            return int(getattr(self._nvml, function)(self._device, *arguments))
+        except (AttributeError, self._nvml.NVMLError):  # an older library, or a sensor that this device has not
+            return None
