@@ -1,0 +1,185 @@
+"""What profilers say of a kernel: CUPTI through torch.profiler, and Nsight Compute.
+
+They see kernels begin and end on the device, so launches are not in their times. From its first use on, CUPTI stays in
+the process and makes launches slower: take the events' times first. Times are in microseconds.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch.autograd import DeviceType  # type: ignore[attr-defined]
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.accuracy.one import CALLS, MARK
+from benchmarks.accuracy.workloads import ROOT
+
+METRIC = "gpu__time_duration.sum"
+_US = {"ns": 1e-3, "nsecond": 1e-3, "us": 1.0, "usecond": 1.0, "ms": 1e3, "msecond": 1e3, "s": 1e6, "second": 1e6}
+os.environ.setdefault("TEARDOWN_CUPTI", "0")  # taking CUPTI away between sessions does not go with CUDA graphs
+_MARGIN_S = 0.02  # the profiler drops what begins before its window, by a clock that is not the device's
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A run of calls as CUPTI saw it.
+
+    `busy_us`: for each call, how long at least one of its kernels ran: the sum of kernels that follow each other, the
+    union of those that overlap. `span_us`: from its first start to its last end. `period_us`: from the first start of
+    all to the last end, over the number of calls. `events`: kernels, copies and memsets of one call.
+    """
+
+    busy_us: list[float]
+    span_us: list[float]
+    period_us: float
+    events: int
+
+
+def profile_run(run: Callable[[], None], calls: int) -> Profile:
+    """Profile what `run` enqueues: `calls` calls that do the same, one after the other.
+
+    Raises:
+        RuntimeError: the device's events cannot be divided evenly among the calls, twice.
+    """
+    try:
+        return divide(_intervals(run, [ProfilerActivity.CUDA]), calls)
+    except RuntimeError:  # sessions for the device alone have been seen to come back without its events
+        return divide(_intervals(run, [ProfilerActivity.CPU, ProfilerActivity.CUDA]), calls)
+
+
+def _intervals(run: Callable[[], None], activities: list[ProfilerActivity]) -> list[tuple[int, int]]:
+    torch.cuda.synchronize()
+    with profile(activities=activities) as profiler:
+        time.sleep(_MARGIN_S)
+        run()
+        torch.cuda.synchronize()
+        time.sleep(_MARGIN_S)
+    results = profiler.profiler.kineto_results
+    return [
+        (event.start_ns(), event.start_ns() + event.duration_ns())
+        for event in results.events()
+        if event.device_type() == DeviceType.CUDA and not event.is_user_annotation()
+    ]
+
+
+def divide(intervals: Sequence[tuple[int, int]], calls: int) -> Profile:
+    """Give each of `calls` calls its share of the events' (start, end) in ns."""
+    ordered = sorted(intervals)
+    if not ordered or len(ordered) % calls:
+        raise RuntimeError(f"{len(ordered)} device events cannot be divided among {calls} calls")
+    events = len(ordered) // calls
+    groups = [ordered[i : i + events] for i in range(0, len(ordered), events)]
+    ends = [max(end for _, end in group) for group in groups]
+    return Profile(
+        busy_us=[_union_ns(group) / 1e3 for group in groups],
+        span_us=[(end - group[0][0]) / 1e3 for group, end in zip(groups, ends, strict=True)],
+        period_us=(max(ends) - ordered[0][0]) / calls / 1e3,
+        events=events,
+    )
+
+
+def _union_ns(ordered: Sequence[tuple[int, int]]) -> int:
+    total, reached = 0, ordered[0][0]
+    for start, end in ordered:
+        total += max(0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
+
+
+def profile_calls(call: Callable[[int], None], sets: int) -> Profile:
+    """Profile plain calls on each set: the host's gaps lie between them, and between the kernels of one call."""
+
+    def run() -> None:
+        for k in range(sets):
+            call(k)
+
+    call(0)
+    return profile_run(run, sets)
+
+
+def profile_graph(call: Callable[[int], None], sets: int) -> Profile:
+    """Profile one launch of a graph that holds the calls on all sets: no host time lies between them."""
+    call(0)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for k in range(sets):
+            call(k)
+    graph.replay()
+    return profile_run(graph.replay, sets)
+
+
+def ncu(names: Sequence[str], timeout_s: float = 300.0) -> tuple[dict[str, list[float]] | None, str]:
+    """Nsight Compute's duration of each call of the workloads, with the clocks left alone; (None, why) without them.
+
+    Before each kernel it flushes all caches, and kernels run one at a time: those of one call are added up, also where
+    they would overlap.
+    """
+    program = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+    if program is None:
+        return None, "there is no ncu"
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "ncu.csv"
+        line = [program, "--profile-from-start", "off", "--clock-control", "none", "--cache-control", "all"]
+        line += ["--metrics", METRIC, "--csv", "--page", "raw", "--print-units", "base", "--log-file", str(log)]
+        line += [sys.executable, "-m", "benchmarks.accuracy.one", *names]
+        status, output = _run(line, timeout_s)
+        text = log.read_text(errors="replace") if log.exists() else ""
+    if status != 0:
+        told = [each for each in (text + output).splitlines() if "==ERROR==" in each or "Error" in each]
+        return None, f"ncu exited with {status}: {' '.join(told[:3]) or output[-300:]}"
+    try:
+        return dict(zip(names, read_ncu(text, len(names)), strict=True)), ""
+    except (ValueError, KeyError) as error:
+        return None, f"{type(error).__name__}: {error}: {text[:300]}"
+
+
+def _run(line: Sequence[str], timeout_s: float) -> tuple[int, str]:
+    """Run a command and all that it starts; beyond the timeout they end together, with status 124."""
+    started = subprocess.Popen(
+        line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    try:
+        output = started.communicate(timeout=timeout_s)[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(started.pid, signal.SIGKILL)
+        return 124, started.communicate()[0]
+    return started.returncode, output
+
+
+def read_ncu(text: str, workloads: int) -> list[list[float]]:
+    """The times of the calls of each workload, from the raw page as CSV; a marking kernel begins each workload.
+
+    Raises:
+        ValueError: there is no table, or the kernels cannot be divided evenly among the calls.
+        KeyError: a column or a unit is unknown.
+    """
+    rows = list(csv.DictReader(each for each in text.splitlines() if each.startswith('"')))
+    if not rows:
+        raise ValueError("ncu printed no table")
+    scale = _US[rows[0][METRIC]]  # the first row holds the units
+    found: list[list[float]] = []
+    for row in rows[1:]:
+        if MARK in row["Kernel Name"]:
+            found.append([])
+        elif not found:
+            raise ValueError(f"{row['Kernel Name']} comes before the first mark")
+        else:
+            found[-1].append(float(row[METRIC].replace(",", "")) * scale)
+    if len(found) != workloads or any(not each or len(each) % CALLS for each in found):
+        raise ValueError(
+            f"kernels of {workloads} workloads, each called {CALLS} times: {[len(each) for each in found]}"
+        )
+    shares = [len(each) // CALLS for each in found]
+    return [[sum(e[i : i + n]) for i in range(0, len(e), n)] for e, n in zip(found, shares, strict=True)]
