@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from harness.errors import DeviceError, HarnessError, UsageError
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
+from kernelmark.calibrations import stored
 from kernelmark.project import find_baselines, find_problem, record, warn
 from kernelmark.settings import DeviceChoice, SandboxChoice, Settings
 
@@ -139,7 +140,15 @@ class Job:
         from harness.judge import grade
 
         effort = self.settings.effort
-        judge = partial(grade, provider=provider, device=device, effort=effort, baselines=baselines)
+        calibrations = stored(self.settings)
+        judge = partial(
+            grade,
+            provider=provider,
+            device=device,
+            effort=effort,
+            baselines=baselines,
+            calibrations=calibrations,
+        )
         return self._twice(judge, on_progress)
 
     def refuse_if_closed(self) -> None:

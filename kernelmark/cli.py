@@ -208,6 +208,22 @@ def problems_schema() -> None:
 
 @main.command()
 @_form
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Which device.")
+def calibrate(form: str, device: str | None) -> None:
+    """Measure what this device can do at most, and store it: results then show their share of it."""
+    from harness.judge.calibrate import measure
+    from kernelmark import show
+    from kernelmark.api import choose_device
+    from kernelmark.calibrations import store
+
+    settings = _settings(device=device)
+    found = measure(choose_device(settings.device, "py"), lambda what: click.echo(f"measuring {what}", err=True))
+    path = store(settings, found)
+    _print([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
+
+
+@main.command()
+@_form
 def doctor(form: str) -> int:
     """What this machine needs before it can grade, and how to get it."""
     from kernelmark import doctor as examination

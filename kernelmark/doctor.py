@@ -76,6 +76,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield compiler("nvcc", ".cu", needed=bool(probe.get("devices")))
     yield compiler("g++", ".cpp", needed=True)
     yield from sandboxes(settings, cuda_is_here=bool(probe.get("devices")))
+    yield calibration(settings, probe.get("devices", []))
     yield free_space(Path(tempfile.gettempdir()))
     yield sealing()
     yield clock_frequency(CPUS)
@@ -199,6 +200,22 @@ def gpu_in_docker() -> Finding:
     except (SandboxError, docker.errors.DockerException) as error:
         return Finding("fail", "GPU in docker", str(error))
     return Finding("ok", "GPU in docker", GPU_WAYS[way])
+
+
+def calibration(settings: Settings, devices: list[str]) -> Finding:
+    """Whether it is known what the device can do at most."""
+    from harness.judge.environment import cpu_name
+    from harness.roofline import choose
+    from kernelmark.calibrations import stored
+
+    device = devices[0] if devices else cpu_name()
+    try:
+        found = choose(stored(settings), device, None)
+    except KernelmarkError as error:
+        return Finding("fail", "calibration", str(error))
+    if found is None:
+        return Finding("warn", "calibration", f"none of {device}", "`kernelmark calibrate`, for shares of its roofline")
+    return Finding("ok", "calibration", f"{device}, {found.created_at:%Y-%m-%d}")
 
 
 def free_space(directory: Path) -> Finding:

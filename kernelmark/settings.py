@@ -31,7 +31,7 @@ DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the 
 DeviceChoice = Literal["auto", "cpu", "cuda"]
 SandboxChoice = Literal["auto", "docker", "bwrap", "process"]
 Effort = Literal["quick", "default", "thorough"]
-Place = Literal["results", "archive", "board", "problems", "reference"]
+Place = Literal["results", "archive", "board", "problems", "reference", "devices"]
 
 
 class Settings(BaseSettings):
@@ -54,6 +54,7 @@ class Settings(BaseSettings):
     board: Path = Path("leaderboard/BOARD.md")
     problems: Path = Path("problems")
     reference: Path = Path("reference")
+    devices: Path = Path("leaderboard/devices")
 
     @field_validator("docker_binds", mode="before")
     @classmethod

@@ -15,7 +15,10 @@ from kernelmark.text import INDENT, block, columns, visible
 from leaderboard.units import duration, interval, ratio
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from harness.problem import Problem
+    from harness.roofline import Calibration
     from harness.verdict import (
         BenchmarkResult,
         Budget,
@@ -161,6 +164,18 @@ def problem_document(found: Problem) -> dict[str, Any]:
     shown = [case for case in found.tests if not case.hidden]
     document = found.model_copy(update={"tests": tuple(shown)}).model_dump(mode="json", exclude_none=True)
     return {**document, "hidden_tests": len(found.tests) - len(shown)}
+
+
+def calibration(found: Calibration, path: Path) -> Iterator[str]:
+    """What a device can do at most, and where that was stored."""
+    yield f"{visible(found.device_name)}, spread {100 * found.spread:.1f} %"
+    rows = [
+        ("copy", f"{found.copy_bytes_per_s / 1e9:,.0f} GB/s"),
+        ("read", f"{found.read_bytes_per_s / 1e9:,.0f} GB/s"),
+    ]
+    rows += [(f"{name} product", f"{rate / 1e12:,.2f} TFLOP/s") for name, rate in found.flops_per_s.items()]
+    yield from columns(rows, right=frozenset({1}))
+    yield f"{INDENT}stored in {path}"
 
 
 def _outcome(result: Check) -> Iterator[str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness.arena.context import warm_context
 from harness.judge.session import Session
 from harness.problem import Problem
+from harness.roofline import Calibration
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
@@ -63,11 +64,13 @@ def grade(
     device: DeviceKind,
     effort: Effort = "default",
     baselines: Sequence[Submission] = (),
+    calibrations: Sequence[Calibration] = (),
     on_progress: Callable[[Progress], None] = _ignore,
 ) -> Verdict:
     """Build a submission, run all test cases, and time all benchmark cases, in alternation with the baselines.
 
-    Each baseline has a sandbox of its own, which starts now, together with the submission's.
+    Each baseline has a sandbox of its own, which starts now, together with the submission's. Of the calibrations
+    that of this device counts: what beats it is rejected.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
@@ -81,4 +84,4 @@ def grade(
         from harness.judge.grading import Grading
 
         paired = [Baseline(each, own, problem, device) for each, own in beside]
-        return Grading(problem, submission, provider, device, on_progress, effort, paired).grade(session)
+        return Grading(problem, submission, provider, device, on_progress, effort, paired, calibrations).grade(session)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ from harness.verdict import DeviceKind, Environment
 
 def environment(session: Session, provider: Provider, device: DeviceKind, *, interpreted: bool) -> Environment:
     """Describe where a grading ran."""
-    facts = _gpu() if device == "cuda" else {"device_name": cpu_name()}
+    facts = device_facts(device)
     return Environment.model_validate(
         {
             **facts,
@@ -31,6 +32,11 @@ def environment(session: Session, provider: Provider, device: DeviceKind, *, int
             "triton": session.ready.triton or None,
         }
     )
+
+
+def device_facts(device: DeviceKind) -> dict[str, Any]:
+    """Name and, of a GPU, the UUID's hash, driver, CUDA and power limit, as far as the driver tells them."""
+    return _gpu() if device == "cuda" else {"device_name": cpu_name()}
 
 
 def architecture(device: DeviceKind) -> str:
@@ -49,9 +55,9 @@ def cpu_name() -> str:
     return "unknown CPU"
 
 
-def _gpu() -> dict[str, object]:
+def _gpu() -> dict[str, Any]:
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-    facts: dict[str, object] = {
+    facts: dict[str, Any] = {
         "device_name": properties.name,
         "device_uuid_sha256": hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
         "cuda": torch.version.cuda,

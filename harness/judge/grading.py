@@ -16,7 +16,7 @@ from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionEr
 from harness.judge import Progress
 from harness.judge.baseline import Baseline, ratio
 from harness.judge.correctness import Correctness, result
-from harness.judge.environment import architecture, environment
+from harness.judge.environment import architecture, device_facts, environment
 from harness.judge.overhead import Overhead, measure_overhead
 from harness.judge.rounds import Rounds
 from harness.judge.sealing import CONFIDENCE, Sealing
@@ -26,6 +26,7 @@ from harness.judge.timing import claimed_latency, plan_for
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
+from harness.roofline import Calibration, choose
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import (
@@ -57,9 +58,11 @@ class Grading:
         on_progress: Callable[[Progress], None],
         effort: Effort = "default",
         baselines: Sequence[Baseline] = (),
+        calibrations: Sequence[Calibration] = (),
     ) -> None:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
         self._on_progress, self._effort, self._baselines = on_progress, effort, baselines
+        self._calibrations = calibrations
         self._started_ns = time.perf_counter_ns()
         self._tests = self._cases("tests")
         self._benchmarks = self._cases("benchmarks")
@@ -187,14 +190,18 @@ class Grading:
             self._enter(Stage.TIME, 0, len(self._benchmarks), f"baseline {baseline.name}")
             baseline.build(self._build_command(baseline.submission))
         sensors = Sensors(self._device)
+        facts = device_facts(self._device)
+        calibration = choose(self._calibrations, facts["device_name"], facts.get("device_uuid_sha256"))
         for i, case in enumerate(self._benchmarks):
             try:
-                self._timed.append(self._time_case(session, i, case, sensors))
+                self._timed.append(self._time_case(session, i, case, sensors, calibration))
             except SubmissionFault as fault:
                 where = f"benchmark {case.name}: {fault.message}"
                 raise SubmissionFault(fault.outcome, where, fault.traceback) from None
 
-    def _time_case(self, session: Session, i: int, case: ResolvedCase, sensors: Sensors) -> BenchmarkResult:
+    def _time_case(
+        self, session: Session, i: int, case: ResolvedCase, sensors: Sensors, calibration: Calibration | None
+    ) -> BenchmarkResult:
         problem, device, plan = self._problem, self._device, self._plan
         self._enter(Stage.TIME, i, len(self._benchmarks), case.name)
         latency = claimed_latency(session, problem, case, device, plan)
@@ -202,7 +209,7 @@ class Grading:
         paired = [found for each in self._baselines if (found := each.pair(case, truth, plan, sensors))]
         self._enter(Stage.SEAL, i, len(self._benchmarks), case.name)
         rounds = Rounds(session, problem, truth, case, device, sensors)
-        return Sealing(rounds, case, device, plan, self._overhead, paired).run(latency)
+        return Sealing(rounds, case, device, plan, self._overhead, paired, calibration).run(latency)
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission

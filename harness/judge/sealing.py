@@ -20,6 +20,7 @@ from harness.judge.rounds import Rounds
 from harness.judge.session import SubmissionFault
 from harness.judge.timing import Plan, sets_for
 from harness.problem import ResolvedCase
+from harness.roofline import Calibration, Demand, impossible, roofline
 from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Interval, Outcome, SealedRound
 
 CONFIDENCE = 0.95
@@ -51,15 +52,18 @@ class Sealing:
         plan: Plan,
         overhead: Overhead,
         baselines: Sequence[Paired] = (),
+        calibration: Calibration | None = None,
     ) -> None:
         self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
-        self._baselines, self._layout = baselines, Layout(case)
+        self._baselines, self._calibration, self._layout = baselines, calibration, Layout(case)
+        self._demand = demand_of(case)
 
     def run(self, latency: ClaimedLatency) -> BenchmarkResult:
         """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
 
         Raises:
-            SubmissionFault: an output was wrong, the claims are false by the judge's clock, or the runner failed.
+            SubmissionFault: an output was wrong, the claims are false by the judge's clock, the device cannot be as
+                fast, or the runner failed.
         """
         most = max(1, min(wire.MAX_SETS, self._plan.most_memory_bytes // self._layout.bytes_per_set))
         shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
@@ -136,6 +140,9 @@ class Sealing:
     def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> BenchmarkResult:
         times = agreement.believed(walls.rounds)
         estimate = stats.estimate_median(times, CONFIDENCE)
+        calls = walls.rounds[0].calls
+        if self._calibration and (why := impossible(self._calibration, self._demand, calls, estimate.median)):
+            raise SubmissionFault(Outcome.REJECTED, why)
         known_badly = _half_width(estimate) > _UNSTABLE
         measured = Measured(
             device=self._device,
@@ -161,10 +168,17 @@ class Sealing:
             score=_interval(estimate),
             stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
             baselines=tuple(found for paired in self._baselines if (found := paired.result(times))),
+            roofline=roofline(self._calibration, self._demand, estimate.median) if self._calibration else None,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
             doubts=doubts(measured),
         )
+
+
+def demand_of(case: ResolvedCase) -> Demand:
+    """What a call of the case must move and do at the least."""
+    dtype = next(tensor.dtype for tensor in case.tensors if tensor.role != "output")
+    return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)
 
 
 def _half_width(estimate: stats.Estimate) -> float:

@@ -1,0 +1,77 @@
+"""A grading beside baselines and under a roofline, with real runners."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from harness.judge.environment import cpu_name
+from harness.roofline import Calibration
+from harness.stats import median
+from harness.verdict import Outcome, Verdict
+from kernelmark import grade
+from kernelmark.calibrations import store
+from kernelmark.settings import Settings
+
+HERE = Path(__file__).parent
+FAULTS = HERE / "faults"
+
+pytestmark = pytest.mark.bwrap
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "kernelmark.toml").write_text(f'problems = "{HERE.parent / "problems"}"\n')
+    folder = tmp_path / "reference" / "scale"
+    folder.mkdir(parents=True)
+    shutil.copy(FAULTS / "honest.py", folder / "eager.py")
+    shutil.copy(FAULTS / "wrong_values.py", folder / "wrong.py")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def graded(*baselines: str) -> Verdict:
+    return grade("scale", FAULTS / "honest.py", device="cpu", sandbox="bwrap", effort="quick", baselines=baselines)
+
+
+def calibrated(project: Path, rate: int) -> None:
+    """Store a calibration of this very CPU, which moves and does `rate` a second."""
+    store(
+        Settings(root=project),
+        Calibration(
+            device_name=cpu_name(), torch="2", created_at=datetime.now(UTC), cache_bytes=0, copy_bytes_per_s=rate,
+            read_bytes_per_s=rate, flops_per_s={"float32": rate}, spread=0.0,
+        ),
+    )  # fmt: skip
+
+
+def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speedup(project: Path) -> None:
+    verdict = graded("eager", "wrong")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    [benchmark] = verdict.benchmarks
+    [eager] = benchmark.baselines
+    assert eager.name == "eager"
+    assert len(eager.rounds) == len(benchmark.rounds) >= 6, "each round of the submission has one beside it"
+    assert {r.seed for r in eager.rounds}.isdisjoint(r.seed for r in benchmark.rounds)
+    assert eager.claimed_ns == round(median([r.claimed_span_ns / r.calls for r in eager.rounds]))
+    [speedup] = verdict.speedups
+    assert speedup.ratio.median == pytest.approx(eager.speedup.median)
+    [doubt] = verdict.doubts
+    assert doubt.code == "no_baseline"
+    assert "wrong" in doubt.text
+
+
+def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(project: Path) -> None:
+    calibrated(project, 10**13)
+    honest = graded("none")
+    assert honest.outcome is Outcome.ACCEPTED, honest.message
+    roofline = honest.benchmarks[0].roofline
+    assert roofline is not None
+    assert 0 < roofline.share < 1
+    calibrated(project, 10**6)
+    beaten = graded("none")
+    assert beaten.outcome is Outcome.REJECTED
+    assert "this device needs" in beaten.message

@@ -1,0 +1,122 @@
+"""What a device can do at most: no honest kernel beats it, and whoever does is told by how much."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.roofline import Calibration, Demand, choose, impossible, roofline
+from kernelmark.calibrations import store, stored
+from kernelmark.cli import main
+from kernelmark.doctor import calibration
+from kernelmark.settings import Settings
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+H200 = Calibration(
+    device_name="NVIDIA H200",
+    device_uuid_sha256="a" * 64,
+    torch="2.11.0",
+    created_at=NOW,
+    cache_bytes=50 << 20,
+    copy_bytes_per_s=4_000_000_000_000,
+    read_bytes_per_s=4_400_000_000_000,
+    flops_per_s={"float32": 50 * 10**12, "tf32": 390 * 10**12, "float16": 700 * 10**12, "bfloat16": 740 * 10**12},
+    spread=0.01,
+)
+COPY = Demand(nbytes=128 << 20, flops=0, dtype="float32")
+COPY_NS = (128 << 20) / 4e12 * 1e9
+
+
+def test_the_larger_of_two_times_is_the_limit() -> None:
+    at_bandwidth = roofline(H200, COPY, COPY_NS)
+    assert at_bandwidth is not None
+    assert at_bandwidth.share == pytest.approx(1.0)
+    assert at_bandwidth.limit == "memory"
+    product = Demand(nbytes=3 * 2 * 8192**2, flops=2 * 8192**3, dtype="bfloat16")
+    half = roofline(H200, product, 2 * 2 * 8192**3 / 740e3)
+    assert half is not None
+    assert half.share == pytest.approx(0.5)
+    assert half.limit == "arithmetic"
+
+
+def test_without_a_cost_there_is_no_share() -> None:
+    assert roofline(H200, Demand(dtype="float32"), 1000.0) is None
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rate"),
+    [("float32", 130), ("bfloat16", 740), ("float16", 740), ("float64", 740), ("int8", 740)],
+)
+def test_operands_are_bound_by_the_fastest_arithmetic_that_serves_them(dtype: str, rate: int) -> None:
+    assert H200.throughput(dtype) == rate * 10**12
+
+
+def test_what_beats_the_device_is_refused_with_both_numbers() -> None:
+    why = impossible(H200, COPY, calls=60, time_ns=COPY_NS / 2)
+    assert why is not None
+    assert f"{COPY_NS / 2:,.0f} ns" in why
+    assert "134,217,728 bytes" in why
+    product = Demand(nbytes=1, flops=2 * 8192**3, dtype="bfloat16")
+    assert "bfloat16 operations" in (impossible(H200, product, calls=10, time_ns=1e6) or "")
+
+
+@given(nbytes=st.integers(1, 1 << 34), calls=st.integers(1, 2048), flops=st.integers(0, 10**13))
+def test_no_kernel_at_the_devices_own_rates_is_refused(nbytes: int, calls: int, flops: int) -> None:
+    demand = Demand(nbytes=nbytes, flops=flops, dtype="float32")
+    honest_ns = max(nbytes / H200.read_bytes_per_s, flops / H200.throughput("float32")) * 1e9
+    assert impossible(H200, demand, calls, honest_ns) is None
+
+
+@given(calls=st.integers(1, 25), time_ns=st.floats(1, 1e6))
+def test_a_batch_that_the_cache_holds_is_not_bound_by_memory(calls: int, time_ns: float) -> None:
+    assert impossible(H200, Demand(nbytes=4 << 20, dtype="float32"), calls, time_ns) is None
+
+
+def test_the_very_device_comes_before_its_namesakes_and_the_newest_first() -> None:
+    other = H200.model_copy(update={"device_uuid_sha256": "b" * 64, "created_at": NOW + timedelta(days=9)})
+    newer = H200.model_copy(update={"created_at": NOW + timedelta(days=1)})
+    assert choose([other, newer, H200], "NVIDIA H200", "a" * 64) == newer
+    assert choose([H200, other], "NVIDIA H200", "c" * 64) == other
+    assert choose([H200], "NVIDIA B200", None) is None
+
+
+def test_calibrations_are_kept_a_file_a_device(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path)
+    path = store(settings, H200)
+    assert path.name == "nvidia-h200-aaaaaaaa.json"
+    newer = H200.model_copy(update={"created_at": NOW + timedelta(days=1)})
+    assert store(settings, newer) == path
+    assert stored(settings) == [newer]
+    path.write_text('{"device_name": "x"}')
+    with pytest.raises(UsageError, match="kernelmark calibrate"):
+        stored(settings)
+
+
+def test_the_doctor_knows_whether_a_device_is_calibrated(tmp_path: Path) -> None:
+    settings = Settings(root=tmp_path)
+    missing = calibration(settings, ["NVIDIA H200"])
+    assert (missing.status, missing.blocks) == ("warn", False)
+    assert "kernelmark calibrate" in missing.remedy
+    path = store(settings, H200)
+    assert calibration(settings, ["NVIDIA H200"]).status == "ok"
+    assert calibration(settings, ["NVIDIA B200"]).status == "warn"
+    path.write_text("{")
+    assert calibration(settings, ["NVIDIA H200"]).status == "fail"
+
+
+def test_calibrate_measures_this_cpu_and_stores_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernelmark.toml").write_text("")
+    result = CliRunner().invoke(main, ["calibrate", "--device", "cpu", "--format", "json"])
+    assert result.exit_code == 0, result.output
+    found = Calibration.model_validate(json.loads(result.stdout))
+    assert stored(Settings(root=tmp_path)) == [found]
+    assert found.copy_bytes_per_s > 10**8
+    assert set(found.flops_per_s) >= {"float32", "float64"}
