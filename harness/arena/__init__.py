@@ -65,6 +65,14 @@ def make_arena(device: Literal["cpu", "cuda"], nbytes: int, *, read_only: bool) 
         ) from error
 
 
+def give_back(device: Literal["cpu", "cuda"]) -> None:
+    """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
+    if device == "cuda":
+        from harness.arena.vmm import retired
+
+        retired.give_back()
+
+
 def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool) -> Window:
     """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped."""
     if device == "cpu":

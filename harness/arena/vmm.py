@@ -9,12 +9,13 @@ runner (not).
 from __future__ import annotations
 
 import os
-import time
+from functools import cache
 from typing import Any
 
 import torch
 from cuda.bindings import driver
 
+from harness.arena.retired import Retired
 from harness.errors import DeviceError
 
 _POSIX = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
@@ -58,6 +59,12 @@ def _map(address: int, nbytes: int, handle: Any, access: Any) -> None:
     check(driver.cuMemSetAccess(address, nbytes, [descriptor], 1))
 
 
+@cache
+def _most_kept_bytes() -> int:
+    """How much retired memory may lie about: a third of what is free when the first arena is made."""
+    return int(torch.cuda.mem_get_info()[0]) // 3
+
+
 class _Bytes:
     """What torch needs to see a range of device addresses as a tensor (CUDA Array Interface, version 3)."""
 
@@ -71,38 +78,7 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
     return torch.as_tensor(_Bytes(address, nbytes), device=f"cuda:{torch.cuda.current_device()}")
 
 
-class _Retired:
-    """Physical memory that nobody uses any more, and that is not given back yet.
-
-    What is allocated soon after other memory was released is slower: on an H200 a copy reached 3.53 TB/s in it, for as
-    long as it was used, and 3.89 TB/s in memory that was never used before. 6 GiB are as new 30 ms after their release
-    and 42 GiB between 60 and 100 ms after, so that it seems to be the driver's clearing that must have ended. Memory is
-    therefore kept until there is a lot of it, released together, and the clearing waited out.
-    """
-
-    def __init__(self) -> None:
-        self._handles: list[Any] = []
-        self._kept_bytes = 0
-        self._most_bytes: int | None = None
-
-    def add(self, handle: Any, nbytes: int) -> None:
-        self._handles.append(handle)
-        self._kept_bytes += nbytes
-
-    def make_room(self, nbytes: int) -> None:
-        """Before an allocation: release what is kept if it has become too much with it."""
-        if self._most_bytes is None:
-            self._most_bytes = torch.cuda.mem_get_info()[0] // 3
-        if self._kept_bytes + nbytes <= self._most_bytes or not self._handles:
-            return
-        while self._handles:
-            check(driver.cuMemRelease(self._handles.pop()))
-        time.sleep(_CLEARED_S + self._kept_bytes * _CLEARED_S_PER_BYTE)
-        self._kept_bytes = 0
-
-
-_CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
-_retired = _Retired()
+retired = Retired(lambda handle: check(driver.cuMemRelease(handle)))
 
 
 class VmmArena:
@@ -112,7 +88,7 @@ class VmmArena:
         torch.cuda.init()
         torch.empty(1, device="cuda")  # the driver calls below need torch's context to be current
         self.nbytes = _granules(nbytes)
-        _retired.make_room(self.nbytes)
+        retired.make_room(self.nbytes, _most_kept_bytes())
         self._handle = check(driver.cuMemCreate(self.nbytes, _properties(), 0))
         self._address = int(check(driver.cuMemAddressReserve(self.nbytes, 0, 0, 0)))
         _map(self._address, self.nbytes, self._handle, _READ_WRITE)
@@ -130,7 +106,7 @@ class VmmArena:
             torch.cuda.synchronize()
             check(driver.cuMemUnmap(self._address, self.nbytes))
             check(driver.cuMemAddressFree(self._address, self.nbytes))
-            _retired.add(self._handle, self.nbytes)
+            retired.add(self._handle, self.nbytes)
 
 
 class VmmWindow:

@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from harness.arena import give_back
 from harness.arena.context import warm_context
 from harness.judge.session import Session
 from harness.problem import Problem
@@ -50,7 +51,9 @@ def check(
         HarnessError: it failed for a reason that is not the submission's.
     """
     warm_context(device)
-    with Session(provider, device, problem.limits) as session:
+    with contextlib.ExitStack() as stack:
+        stack.callback(give_back, device)
+        session = stack.enter_context(Session(provider, device, problem.limits))
         from harness.judge.grading import Grading
 
         return Grading(problem, submission, provider, device, on_progress).check(session)
@@ -78,6 +81,7 @@ def grade(
     """
     warm_context(device)
     with contextlib.ExitStack() as stack:
+        stack.callback(give_back, device)
         session = stack.enter_context(Session(provider, device, problem.limits))
         beside = [(each, stack.enter_context(Session(provider, device, problem.limits))) for each in baselines]
         from harness.judge.baseline import Baseline
