@@ -16,7 +16,25 @@ from pydantic import Field, model_validator
 from harness.verdict import Record, Roofline, Sha256
 
 Rate = Annotated[int, Field(gt=0)]
-_ERROR = 0.05  # how much faster than calibrated a kernel may be, besides the spread of the calibration
+
+# How much faster than calibrated a kernel may be, besides the spread of the calibration. Products are PyTorch's, of
+# random values: others' were 7 % faster on an H100, and those of zeros 15 % on an A100, since they draw less power.
+_MEMORY_ERROR, _ARITHMETIC_ERROR = 0.05, 0.25
+
+# How many products of another arithmetic make one of a dtype, at the least that could be right. A wider one serves by
+# itself. Three of TF32 or float16 make one of float32 (Ootomo and Yokota, "Recovering single precision accuracy from
+# Tensor Cores", International Journal of High Performance Computing Applications 36, 2022). Of eight bits, float32 and
+# float64 need six and twelve to come within the tolerance (by Uchino, Ozaki and Imamura, arXiv 2508.03984, 2025: twice
+# the digits and the logarithm of the sum's length, eight bits each). Two of eight bits take as long as one of float16
+# with accumulators of float16, which some boards add up twice as fast as those of float32.
+_EIGHT_BITS = ("int8", "float8_e4m3fn")
+_WIDE = dict.fromkeys(("float64", "float32", "tf32", "float16", "bfloat16"), 1)
+_SERVES = {
+    "float64": {"float64": 1, **dict.fromkeys(_EIGHT_BITS, 12)},
+    "float32": {"float64": 1, "float32": 1, "tf32": 3, "float16": 3, "bfloat16": 3, **dict.fromkeys(_EIGHT_BITS, 6)},
+    "float16": {**_WIDE, **dict.fromkeys(_EIGHT_BITS, 2)},
+    "bfloat16": {**_WIDE, **dict.fromkeys(_EIGHT_BITS, 2)},
+}
 
 
 class Calibration(Record):
@@ -40,12 +58,14 @@ class Calibration(Record):
             raise ValueError("created_at carries its time zone")
         return self
 
-    def throughput(self, dtype: str) -> int:
-        """The fastest arithmetic that could serve operands of this dtype, in operations a second.
+    def is_of(self, uuid_sha256: str | None) -> bool:
+        """Whether it was measured on this very device, and so may refuse a time; CPUs have no UUID and never match."""
+        return uuid_sha256 is not None and self.device_uuid_sha256 == uuid_sha256
 
-        Three TF32 products make one of float32 (Ootomo and Yokota, "Recovering single precision accuracy from Tensor
-        Cores", International Journal of High Performance Computing Applications 36, 2022), so float32 is not bound by
-        the ordinary cores. A dtype that was not measured is bound by the fastest that was.
+    def throughput(self, dtype: str) -> int:
+        """What a kernel should reach with operands of this dtype, in operations a second: what shares are shares of.
+
+        For float32 that is a third of TF32's, if more than its own; for a dtype that was not measured, the fastest.
         """
         rates = self.flops_per_s
         if dtype == "float32":
@@ -53,6 +73,17 @@ class Calibration(Record):
         if dtype in ("float16", "bfloat16"):
             return max(rates.get("float16", 0), rates.get("bfloat16", 0)) or max(rates.values())
         return rates.get(dtype, max(rates.values()))
+
+    def ceiling(self, dtype: str) -> float:
+        """The most that any arithmetic could make of operands of this dtype, in operations a second.
+
+        Integers and eight-bit floats are bound by the fastest of all, as is a dtype that nothing measured serves.
+        """
+        rates = self.flops_per_s
+        serves = _SERVES.get(dtype, {})
+        return max(
+            (rates[name] / count for name, count in serves.items() if name in rates), default=max(rates.values())
+        )
 
 
 class Demand(Record):
@@ -66,7 +97,7 @@ class Demand(Record):
 def choose(calibrations: Iterable[Calibration], name: str, uuid_sha256: str | None) -> Calibration | None:
     """The newest calibration of this very device, else of one with the same name, else None."""
     same = sorted((c for c in calibrations if c.device_name == name), key=lambda c: c.created_at)
-    itself = [c for c in same if uuid_sha256 is not None and c.device_uuid_sha256 == uuid_sha256]
+    itself = [c for c in same if c.is_of(uuid_sha256)]
     found = itself or same
     return found[-1] if found else None
 
@@ -90,8 +121,11 @@ def impossible(calibration: Calibration, demand: Demand, calls: int, time_ns: fl
     bandwidth = max(calibration.copy_bytes_per_s, calibration.read_bytes_per_s)
     moved = max(0, calls * demand.nbytes - 2 * calibration.cache_bytes)
     memory_ns = moved / bandwidth * 1e9 / calls
-    arithmetic_ns = demand.flops / calibration.throughput(demand.dtype) * 1e9
-    least_ns = max(memory_ns, arithmetic_ns) / (1 + _ERROR + calibration.spread)
+    memory_ns /= 1 + _MEMORY_ERROR + calibration.spread
+    arithmetic_ns = (
+        demand.flops / calibration.ceiling(demand.dtype) * 1e9 / (1 + _ARITHMETIC_ERROR + calibration.spread)
+    )
+    least_ns = max(memory_ns, arithmetic_ns)
     if time_ns >= least_ns:
         return None
     what = f"{demand.nbytes:,} bytes" if memory_ns >= arithmetic_ns else f"{demand.flops:,} {demand.dtype} operations"

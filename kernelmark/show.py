@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from kernelmark import times
 from kernelmark.text import INDENT, block, columns, visible
 from leaderboard.units import duration, interval, ratio
 
@@ -20,23 +21,16 @@ if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.roofline import Calibration
     from harness.verdict import (
-        BenchmarkResult,
         Budget,
         CaseResult,
         Check,
         Environment,
-        Interval,
         Mismatch,
         OutputCheck,
         Verdict,
     )
     from leaderboard.ranking import Table
 
-_STOPPED = {
-    "converged": "the intervals were narrow enough",
-    "budget": "the time was used up",
-    "unstable": "the time was used up, and the interval is wide: measure again on a quiet machine, or with --thorough",
-}
 NOT_ISOLATED = (
     "not isolated: the submission ran with your own rights, and its time is ranked apart; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
@@ -57,9 +51,11 @@ def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
     yield from _outcome(result)
     if result.score is not None:
         yield ""
-        yield from _times(result, result.score)
+        yield from times.table(result, result.score)
         yield ""
-    for doubt in _doubts(result):
+        for line in times.unfinished(result):
+            yield f"{INDENT}stopped     {line}"
+    for doubt in times.doubts(result):
         yield f"{INDENT}doubt       {doubt}"
     yield from _notes(result.environment)
     if table is not None:
@@ -99,7 +95,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             who = (visible(row.author), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
             how = (", ".join(row.modes), row.sandbox, when, row.run)
-            rows.append((str(row.rank), *who, *_time(row.score), *speedups, *how))
+            rows.append((str(row.rank), *who, *times.cells(row.score), *speedups, *how))
         yield from columns(rows, right=frozenset({0, 3}))
 
 
@@ -116,12 +112,12 @@ def run(result: Verdict) -> Iterator[str]:
                 yield from _mismatch(output.mismatch)
     if result.score is not None:
         yield ""
-        yield from _times(result, result.score)
-    for benchmark in result.benchmarks:
-        yield ""
-        yield from _benchmark(benchmark)
+        yield from times.table(result, result.score)
     for doubt in result.doubts:
         yield f"{INDENT}doubt       {visible(doubt.code)}: {visible(doubt.text)}"
+    for benchmark in result.benchmarks:
+        yield ""
+        yield from times.benchmark(benchmark, result.effort)
     yield from _traceback_and_log(result)
     yield from _notes(result.environment)
 
@@ -153,7 +149,7 @@ def problem(found: Problem) -> Iterator[str]:
     for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
         for case in cases:
             if not case.hidden:
-                yield f"{INDENT}{kind:<10}  {case.name}: {_params(case.params)} ({', '.join(case.devices)})"
+                yield f"{INDENT}{kind:<10}  {case.name}: {times.parameters(case.params)} ({', '.join(case.devices)})"
     hidden = sum(case.hidden for case in found.tests)
     if hidden:
         yield f"{INDENT}test        and {hidden} hidden one{'s' if hidden > 1 else ''}"
@@ -219,7 +215,10 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         "submission",
         f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",
     )
-    yield "protocol", f"{result.protocol}, schema {result.schema_version}, last stage {result.stage.value}"
+    yield (
+        "protocol",
+        f"{result.protocol}, schema {result.schema_version}, effort {result.effort}, last stage {result.stage.value}",
+    )
     versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
     yield "versions", ", ".join(f"{name} {visible(value)}" for name, value in versions.items() if value is not None)
     if e.power_limit_mw is not None:
@@ -232,13 +231,9 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         yield "seeds", ", ".join(map(str, result.seeds))
 
 
-def _params(params: dict[str, int | str]) -> str:
-    return " ".join(f"{visible(name)}={visible(str(value))}" for name, value in params.items())
-
-
 def _case(case: CaseResult) -> str:
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
-    params = f" ({_params(case.params)})" if case.params else ""
+    params = f" ({times.parameters(case.params)})" if case.params else ""
     outcome = case.outcome.value.replace("_", " ")
     return f"{name}{params}: {outcome}" + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
 
@@ -281,84 +276,6 @@ def budget_text(budget: Budget, in_dtype: str = "") -> str:
     floored = budget.factor * budget.reference_error < budget.floor
     why = f"the floor; {own} is less" if floored else own
     return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
-
-
-def _times(result: Verdict, score: Interval) -> Iterator[str]:
-    """A line a case: the time, the speedup over each baseline, the share of the roofline, one cold call."""
-    names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
-    rooflines = any(b.roofline for b in result.benchmarks)
-    head = ["case", "time", f"{100 * score.confidence:.3g} % interval", *(f"× {visible(name)}" for name in names)]
-    rows = [(*head, *(["of roofline"] if rooflines else []), "one cold call, claimed")]
-    for b in result.benchmarks:
-        paired = {each.name: each.speedup for each in b.baselines}
-        cells = [visible(b.name), *_time(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
-        roof = [f"{100 * b.roofline.share:.0f} % {b.roofline.limit}" if b.roofline else ""] if rooflines else []
-        rows.append((*cells, *roof, duration(b.claimed_latency.claimed_median_ns)))
-    overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
-    mean = ["geometric mean", *_time(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
-    rows.append((*mean, *([""] if rooflines else []), ""))
-    yield from columns(rows, right=frozenset({1}))
-
-
-def _time(value: Interval) -> tuple[str, str]:
-    """Median and interval as two cells, in one unit."""
-    median, _, bounds = interval(value).partition(" [")
-    return median, f"[{bounds}"
-
-
-def _benchmark(b: BenchmarkResult) -> Iterator[str]:
-    yield f"{INDENT}benchmark {visible(b.name)} ({_params(b.params)})"
-    how = {"graphs": "captured calls, replayed as one graph", "calls": "plain calls: the submission's own code ran"}
-    c = b.claimed_latency
-    cold = (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns)
-    tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
-    facts = [
-        ("score", interval(b.score)),
-        ("sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"),
-        ("claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"),
-        ("null round", f"{duration(b.overhead_ns)}, spread {duration(b.noise_ns)} over {len(b.null_walls_ns)}"),
-        ("mode", how[b.mode]),
-        ("stopped", _STOPPED[b.stop_reason]),
-        ("cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {b.claimed_latency.hold}"),
-    ]
-    for each in b.baselines:
-        facts.append((f"× {visible(each.name)}", f"{ratio(each.speedup)}, which took {duration(each.claimed_ns)}"))
-    if b.roofline is not None:
-        facts.append(("roofline", f"{100 * b.roofline.share:.1f} % of what {b.roofline.limit} allows on this device"))
-    if telemetry := _telemetry(b):
-        facts.append(("device", telemetry))
-    if b.minimum_bytes is not None and b.score.median_ns:
-        facts.append(("traffic", f"{b.minimum_bytes:,} bytes at least, {b.minimum_bytes / b.score.median_ns:.4g} GB/s"))
-    if b.minimum_flops is not None and b.score.median_ns:
-        facts.append(("work", f"{b.minimum_flops:,} flops at least, {b.minimum_flops / b.score.median_ns:.4g} GFLOP/s"))
-    facts += [("doubt", f"{visible(d.code)}: {visible(d.text)}") for d in b.doubts]
-    yield from columns(facts, indent=INDENT * 2)
-    rounds = [
-        (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))
-        for i, r in enumerate(b.rounds, start=1)
-    ]
-    header = ("round", "calls", "sets", "wall", "claimed")
-    yield from columns([header, *rounds], right=frozenset(range(5)), indent=INDENT * 2)
-
-
-def _telemetry(b: BenchmarkResult) -> str:
-    """The range of what the sensors said after each round."""
-    seen = [r.telemetry for r in b.rounds if r.telemetry is not None]
-    ranges = [
-        ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
-        ("memory", [t.memory_mhz for t in seen if t.memory_mhz is not None], "MHz"),
-        ("power", [t.power_mw // 1000 for t in seen if t.power_mw is not None], "W"),
-        ("temperature", [t.temperature_c for t in seen if t.temperature_c is not None], "°C"),
-    ]
-    return ", ".join(f"{name} {min(vs)}–{max(vs)} {unit}" for name, vs, unit in ranges if vs)
-
-
-def _doubts(result: Verdict) -> Iterator[str]:
-    for doubt in result.doubts:
-        yield f"{visible(doubt.code)}: {visible(doubt.text)}"
-    for b in result.benchmarks:
-        for doubt in b.doubts:
-            yield f"{visible(b.name)}: {visible(doubt.code)}: {visible(doubt.text)}"
 
 
 def _traceback_and_log(result: Check) -> Iterator[str]:

@@ -25,8 +25,8 @@ _RIGHT = {"rank", "time per call", "cases"}
 _LEGEND = (
     "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
     "Rows share a rank when their interval overlaps that of the first row of this rank. "
-    "A column × shows how many times faster than a baseline a submission was, measured in alternation with it in the "
-    "same grading.\n"
+    "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
+    "its confidence interval, of ratios taken pair by pair from rounds that alternated in the same grading.\n"
 )
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}

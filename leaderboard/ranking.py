@@ -22,6 +22,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from harness.verdict import (
     DeviceKind,
+    Effort,
     Environment,
     Interval,
     Outcome,
@@ -60,6 +61,7 @@ class Row(Record):
     sandbox: SandboxName
     modes: tuple[str, ...]
     cases: int
+    effort: Effort
     speedups: tuple[Speedup, ...] = ()
     created_at: datetime
 
@@ -92,20 +94,23 @@ class _Ranked(BaseModel):
     run: str
     created_at: datetime
     score: Interval | None = None
-    speedups: tuple[Speedup, ...] = ()
 
 
 class _Benchmark(BaseModel):
     mode: str
 
 
-class _Benchmarks(BaseModel):
+class _Told(BaseModel):
+    """What a row tells besides, read from the whole document, and only of the verdicts that get a row."""
+
     benchmarks: tuple[_Benchmark, ...]
+    effort: Effort = "default"
+    speedups: tuple[Speedup, ...] = ()
 
 
 _RANKED = TypeAdapter(_Ranked)
-_BENCHMARKS = TypeAdapter(_Benchmarks)
-_BULK = ((b',"seeds":[', b',"schema_version":'), (b',"benchmarks":[', b'],"score":{'))
+_TOLD = TypeAdapter(_Told)
+_BULK = ((b',"benchmarks":[', b'],"score":{'), (b',"seeds":[', b',"schema_version":'))  # the larger first
 _Scored = tuple[_Ranked, Interval, Entry]
 _Question = tuple[tuple[str, str], int, tuple[DeviceKind, str], bool, bool]
 
@@ -162,6 +167,13 @@ def _read(entry: Entry) -> _Ranked:
         raise unreadable(entry, error) from error
 
 
+def _tell(entry: Entry) -> _Told:
+    try:
+        return _TOLD.validate_json(entry.document)
+    except ValidationError as error:
+        raise unreadable(entry, error) from error
+
+
 def _without_bulk(document: bytes) -> bytes:
     """The document less its tests, log and benchmarks: most of its bytes, none of which decides a place.
 
@@ -202,7 +214,7 @@ def _rows(ordered: Iterable[_Scored]) -> Iterator[Row]:
         if leader is None or not overlap(leader, score):
             shared, leader = above + 1, score
         submission = verdict.submission
-        benchmarks = _BENCHMARKS.validate_json(entry.document).benchmarks
+        told = _tell(entry)
         yield Row(
             rank=shared,
             author=submission.author,
@@ -212,9 +224,10 @@ def _rows(ordered: Iterable[_Scored]) -> Iterator[Row]:
             run=verdict.run,
             score=score,
             sandbox=verdict.environment.sandbox,
-            modes=tuple(sorted({benchmark.mode for benchmark in benchmarks})),
-            cases=len(benchmarks),
-            speedups=verdict.speedups,
+            modes=tuple(sorted({benchmark.mode for benchmark in told.benchmarks})),
+            cases=len(told.benchmarks),
+            effort=told.effort,
+            speedups=told.speedups,
             created_at=verdict.created_at,
         )
 

@@ -30,9 +30,13 @@ def interval(score: Interval) -> str:
 
 
 def ratio(value: Ratio) -> str:
-    """A speedup and its interval: "1.593 [1.588, 1.598]", four significant digits or three decimals."""
+    """A speedup and its interval: "1.593 [1.588, 1.598]", four significant digits or three decimals.
+
+    Below one half three decimals would not tell the ends of an interval apart.
+    """
     decimals = 3 if value.median < 9.9995 else 2 if value.median < 99.995 else 1
-    median, low, high = (f"{each:.{decimals}f}" for each in (value.median, value.low, value.high))
+    digits = "#.4g" if value.median < 0.5 else f".{decimals}f"
+    median, low, high = (f"{each:{digits}}" for each in (value.median, value.low, value.high))
     return f"{median} [{low}, {high}]"
 
 

@@ -13,6 +13,7 @@ from harness.verdict import (
     CaseResult,
     ClaimedLatency,
     DeviceKind,
+    Effort,
     Environment,
     Interval,
     Outcome,
@@ -87,6 +88,7 @@ def accepted(
     device_name: str = "NVIDIA H200",
     sandbox: SandboxName = "docker",
     interpreted: bool = False,
+    effort: Effort = "default",
     speedups: dict[str, float] | None = None,
     roofline: Roofline | None = None,
 ) -> Verdict:
@@ -108,6 +110,7 @@ def accepted(
         run=run or _next_run(),
         created_at=created_at,
         duration_ns=5_800_000_000,
+        effort=effort,
         benchmarks=tuple(_benchmark(i, mode, score, speedups or {}, roofline) for i, mode in enumerate(modes)),
         score=score,
         speedups=tuple(

@@ -1,6 +1,7 @@
 """What the judge records of the machine: the device, its driver and limits, and the runner's own versions. Trusted.
 
-The versions come from the runner's first two frames, sent before the submission was in its sandbox.
+The versions come from the runner's first two frames, sent before the submission was in its sandbox. torch is imported
+by the functions that ask it, since `kernelmark doctor` calls `cpu_name` where torch may be broken.
 """
 
 from __future__ import annotations
@@ -8,13 +9,13 @@ from __future__ import annotations
 import hashlib
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from harness.judge.session import Session
-from harness.sandbox import Provider
 from harness.verdict import DeviceKind, Environment
+
+if TYPE_CHECKING:
+    from harness.judge.session import Session
+    from harness.sandbox import Provider
 
 
 def environment(session: Session, provider: Provider, device: DeviceKind, *, interpreted: bool) -> Environment:
@@ -43,6 +44,8 @@ def architecture(device: DeviceKind) -> str:
     """The compiler's name of the device's architecture; without a GPU, that of the boards that we publish."""
     if device == "cpu":
         return "sm_90"
+    import torch
+
     major, minor = torch.cuda.get_device_capability()
     return f"sm_{major}{minor}"
 
@@ -56,6 +59,8 @@ def cpu_name() -> str:
 
 
 def _gpu() -> dict[str, Any]:
+    import torch
+
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     facts: dict[str, Any] = {
         "device_name": properties.name,

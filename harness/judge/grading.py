@@ -19,7 +19,7 @@ from harness.judge.correctness import Correctness, result
 from harness.judge.environment import architecture, device_facts, environment
 from harness.judge.overhead import Overhead, measure_overhead
 from harness.judge.rounds import Rounds
-from harness.judge.sealing import CONFIDENCE, Sealing
+from harness.judge.sealing import CONFIDENCE, Roof, Sealing
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.telemetry import Sensors
 from harness.judge.timing import claimed_latency, plan_for
@@ -191,16 +191,18 @@ class Grading:
             baseline.build(self._build_command(baseline.submission))
         sensors = Sensors(self._device)
         facts = device_facts(self._device)
-        calibration = choose(self._calibrations, facts["device_name"], facts.get("device_uuid_sha256"))
+        uuid = facts.get("device_uuid_sha256")
+        found = choose(self._calibrations, facts["device_name"], uuid)
+        roof = Roof(found, binding=found.is_of(uuid)) if found else None
         for i, case in enumerate(self._benchmarks):
             try:
-                self._timed.append(self._time_case(session, i, case, sensors, calibration))
+                self._timed.append(self._time_case(session, i, case, sensors, roof))
             except SubmissionFault as fault:
                 where = f"benchmark {case.name}: {fault.message}"
                 raise SubmissionFault(fault.outcome, where, fault.traceback) from None
 
     def _time_case(
-        self, session: Session, i: int, case: ResolvedCase, sensors: Sensors, calibration: Calibration | None
+        self, session: Session, i: int, case: ResolvedCase, sensors: Sensors, roof: Roof | None
     ) -> BenchmarkResult:
         problem, device, plan = self._problem, self._device, self._plan
         self._enter(Stage.TIME, i, len(self._benchmarks), case.name)
@@ -209,7 +211,7 @@ class Grading:
         paired = [found for each in self._baselines if (found := each.pair(case, truth, plan, sensors))]
         self._enter(Stage.SEAL, i, len(self._benchmarks), case.name)
         rounds = Rounds(session, problem, truth, case, device, sensors)
-        return Sealing(rounds, case, device, plan, self._overhead, paired, calibration).run(latency)
+        return Sealing(rounds, case, device, plan, self._overhead, paired, roof).run(latency)
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission

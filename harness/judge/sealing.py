@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from harness import stats, wire
 from harness.judge.agreement import Agreement, Bounds, claim_ns, shortest_batch_ns
@@ -41,6 +42,13 @@ class _Walls:
         return not self.captured.graphs
 
 
+class Roof(NamedTuple):
+    """A calibration that tells the share; only one of this very device may reject a time as well."""
+
+    calibration: Calibration
+    binding: bool
+
+
 class Sealing:
     """Measures one case in one session, in alternation with the baselines that are ready for it."""
 
@@ -52,10 +60,10 @@ class Sealing:
         plan: Plan,
         overhead: Overhead,
         baselines: Sequence[Paired] = (),
-        calibration: Calibration | None = None,
+        roof: Roof | None = None,
     ) -> None:
         self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
-        self._baselines, self._calibration, self._layout = baselines, calibration, Layout(case)
+        self._baselines, self._roof, self._layout = baselines, roof, Layout(case)
         self._demand = demand_of(case)
 
     def run(self, latency: ClaimedLatency) -> BenchmarkResult:
@@ -141,7 +149,8 @@ class Sealing:
         times = agreement.believed(walls.rounds)
         estimate = stats.estimate_median(times, CONFIDENCE)
         calls = walls.rounds[0].calls
-        if self._calibration and (why := impossible(self._calibration, self._demand, calls, estimate.median)):
+        roof = self._roof
+        if roof and roof.binding and (why := impossible(roof.calibration, self._demand, calls, estimate.median)):
             raise SubmissionFault(Outcome.REJECTED, why)
         known_badly = _half_width(estimate) > _UNSTABLE
         measured = Measured(
@@ -168,7 +177,7 @@ class Sealing:
             score=_interval(estimate),
             stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
             baselines=tuple(found for paired in self._baselines if (found := paired.result(times))),
-            roofline=roofline(self._calibration, self._demand, estimate.median) if self._calibration else None,
+            roofline=roofline(roof.calibration, self._demand, estimate.median) if roof else None,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
             doubts=doubts(measured),
@@ -177,7 +186,8 @@ class Sealing:
 
 def demand_of(case: ResolvedCase) -> Demand:
     """What a call of the case must move and do at the least."""
-    dtype = next(tensor.dtype for tensor in case.tensors if tensor.role != "output")
+    inputs = [tensor for tensor in case.tensors if tensor.role != "output"]
+    dtype = (inputs or case.tensors)[0].dtype
     return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.judge import grading
 from harness.judge.environment import cpu_name
 from harness.roofline import Calibration
 from harness.stats import median
@@ -37,13 +38,13 @@ def graded(*baselines: str) -> Verdict:
     return grade("scale", FAULTS / "honest.py", device="cpu", sandbox="bwrap", effort="quick", baselines=baselines)
 
 
-def calibrated(project: Path, rate: int) -> None:
-    """Store a calibration of this very CPU, which moves and does `rate` a second."""
+def calibrated(project: Path, rate: int, uuid: str | None = None) -> None:
+    """Store a calibration of this CPU, which moves and does `rate` a second."""
     store(
         Settings(root=project),
         Calibration(
             device_name=cpu_name(), torch="2", created_at=datetime.now(UTC), cache_bytes=0, copy_bytes_per_s=rate,
-            read_bytes_per_s=rate, flops_per_s={"float32": rate}, spread=0.0,
+            read_bytes_per_s=rate, flops_per_s={"float32": rate}, spread=0.0, device_uuid_sha256=uuid,
         ),
     )  # fmt: skip
 
@@ -64,14 +65,27 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
     assert "wrong" in doubt.text
 
 
-def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(project: Path) -> None:
-    calibrated(project, 10**13)
+def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = {**grading.device_facts("cpu"), "device_uuid_sha256": "a" * 64}  # GPUs have one, CPUs have not
+    monkeypatch.setattr(grading, "device_facts", lambda _: facts)
+    calibrated(project, 10**13, "a" * 64)
     honest = graded("none")
     assert honest.outcome is Outcome.ACCEPTED, honest.message
     roofline = honest.benchmarks[0].roofline
     assert roofline is not None
     assert 0 < roofline.share < 1
-    calibrated(project, 10**6)
+    calibrated(project, 10**6, "a" * 64)
     beaten = graded("none")
     assert beaten.outcome is Outcome.REJECTED
     assert "this device needs" in beaten.message
+
+
+def test_a_device_that_only_shares_its_name_with_the_calibrated_one_is_not_bound_by_it(project: Path) -> None:
+    calibrated(project, 10**6)
+    verdict = graded("none")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    roofline = verdict.benchmarks[0].roofline
+    assert roofline is not None
+    assert roofline.share > 1

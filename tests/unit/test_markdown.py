@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from harness.errors import HarnessError
+from harness.verdict import Ratio
 from leaderboard.entry import encode
 from leaderboard.markdown import board, escape, write_board
 from leaderboard.ranking import Table, rank
-from leaderboard.units import duration, interval
+from leaderboard.units import duration, interval, ratio
 from tests import verdicts
 from tests.verdicts import accepted
 
@@ -71,6 +72,24 @@ def test_an_interval_stands_in_the_unit_of_its_median(median_low_high, text):
     assert interval(verdicts.interval(*median_low_high)) == text
 
 
+@pytest.mark.parametrize(
+    ("low_median_high", "text"),
+    [
+        ((1.588, 1.593, 1.598), "1.593 [1.588, 1.598]"),
+        ((0.945, 0.947, 0.949), "0.947 [0.945, 0.949]"),
+        ((0.1232, 0.1234, 0.1236), "0.1234 [0.1232, 0.1236]"),
+        ((0.0001, 0.0002, 0.0003), "0.0002000 [0.0001000, 0.0003000]"),
+        ((9.9, 9.9996, 10.1), "10.00 [9.90, 10.10]"),
+        ((99.1, 99.994, 100.2), "99.99 [99.10, 100.20]"),
+        ((99.1, 99.996, 100.2), "100.0 [99.1, 100.2]"),
+        ((1200, 1234, 1300), "1234.0 [1200.0, 1300.0]"),
+    ],
+)
+def test_a_ratio_tells_the_ends_of_its_interval_apart(low_median_high, text):
+    low, median, high = low_median_high
+    assert ratio(Ratio(median=median, low=low, high=high, confidence=0.95)) == text
+
+
 @given(ns=st.integers(1, 10**13))
 def test_a_duration_is_right_to_half_a_percent(ns):
     number, unit = duration(ns).split(" ")
@@ -120,6 +139,7 @@ def test_speedups_have_columns_where_some_row_has_one():
     lines = board(tables(accepted(author="ada", speedups={"eager": 1.593}), accepted(author="bob"))).splitlines()
     head, rule, ada, bob = (line for line in lines if line.startswith("|"))
     assert "| time per call | × eager | cases |" in head
+    assert rule.split("|")[6] == "---:", "right-aligned, as all numbers are"
     assert rule.count("|") == head.count("|")
     assert "| 1.593 [1.585, 1.601] | 4 |" in ada
     assert "|  | 4 |" in bob
@@ -155,6 +175,21 @@ def test_a_hostile_name_is_rendered_as_its_characters(name):
     assert cells[2] == html.escape(name)
     heading = PARSER.render(board(tables(accepted(device_name=name))))
     assert f"<h3>{html.escape(name)} · protocol 1" in heading
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_of_a_baseline_is_rendered_as_its_characters(name):
+    rendered = PARSER.render(board(tables(accepted(speedups={name: 1.5}), accepted(author="bob"))))
+    heads = re.findall(r"<th(?: style=\"text-align:\w+\")?>(.*?)</th>", rendered, re.DOTALL)
+    assert heads[5] == f"× {html.escape(name)}"
+    assert len(heads) == 12
+    assert len(CELL.findall(rendered)) == 24
+
+
+def test_the_legend_says_what_a_speedup_is():
+    legend = board(tables(accepted())).splitlines()[2]
+    for said in ("faster than a baseline", "geometric mean over the cases", "interval", "same grading"):
+        assert said in legend.partition("A column ×")[2]
 
 
 VISIBLE = st.characters(exclude_categories=["C", "Z"], include_characters=" |<>&`[]()*_~\\#!\"'")

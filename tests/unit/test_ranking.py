@@ -15,7 +15,7 @@ from leaderboard.entry import NO_HASH, Entry, encode
 from leaderboard.ranking import Table, overlap, rank
 from tests.verdicts import EPOCH, accepted, failed
 
-BASE = accepted()
+BASE = accepted(effort="thorough", speedups={"eager": 1.5})
 
 
 def entries(verdicts: list[Verdict]) -> list[Entry]:
@@ -92,9 +92,22 @@ def test_a_row_says_what_it_rests_on():
         "sandbox": "docker",
         "modes": ("calls", "graphs"),
         "cases": 3,
+        "effort": "default",
         "speedups": (),
         "created_at": EPOCH,
     }
+
+
+def test_efforts_share_a_table_and_each_row_says_its_own():
+    table = only_table([accepted(author="ada", effort="quick"), accepted(author="bob", effort="thorough")])
+    assert {row.author: row.effort for row in table.rows} == {"ada": "quick", "bob": "thorough"}
+
+
+def test_a_document_from_before_efforts_and_speedups_ranks():
+    fields = json.loads(BASE.to_json())
+    old = {key: value for key, value in fields.items() if key not in {"effort", "speedups", "doubts"}}
+    [table] = rank([encode(None, json.dumps(old, separators=(",", ":")).encode())[0]])
+    assert [(row.run, row.effort, row.speedups) for row in table.rows] == [(BASE.run, "default", ())]
 
 
 def test_a_table_knows_what_its_rows_were_measured_against():
@@ -162,6 +175,16 @@ def test_a_verdict_of_another_version_is_not_guessed_at():
         rank([encode(None, document)[0]])
 
 
+@pytest.mark.parametrize(
+    ("changes", "key"),
+    [({"effort": "heroic"}, "effort"), ({"speedups": [{"baseline": "eager"}]}, r"speedups\.0\.sha256")],
+)
+def test_what_a_row_tells_is_not_guessed_at_either(changes, key):
+    document = json.dumps({**json.loads(BASE.to_json()), **changes}, separators=(",", ":")).encode()
+    with pytest.raises(LedgerError, match=rf"ledger entry 1: {key}: .*read it with the version that wrote it"):
+        rank([encode(None, document)[0]])
+
+
 def test_text_that_looks_like_keys_changes_nothing():
     """Ranking cuts the bulk out of a document by its keys' bytes: what a submission printed must not move the cut."""
     trap = '","schema_version":1,"score":{"median_ns":1},"seeds":[],"benchmarks":[],"score":{"median_ns":1}'
@@ -175,6 +198,15 @@ def test_a_document_with_its_keys_in_another_order_ranks_the_same(order):
     fields = json.loads(BASE.to_json())
     document = json.dumps({key: fields[key] for key in order}, separators=(",", ":")).encode()
     assert rank([encode(None, document)[0]]) == rank(entries([BASE]))
+
+
+def test_a_cut_that_takes_too_much_costs_a_row_nothing():
+    """With the speedups between benchmarks and score they fall into the cut, and the rest is still a good document."""
+    fields = json.loads(BASE.to_json())
+    order = [key for key in fields if key != "score"]
+    document = json.dumps({key: fields[key] for key in [*order, "score"]}, separators=(",", ":")).encode()
+    (row,) = rank([encode(None, document)[0]])[0].rows
+    assert row.speedups == BASE.speedups != ()
 
 
 SCORES = st.tuples(st.integers(900, 1100), st.integers(0, 60), st.integers(0, 60))

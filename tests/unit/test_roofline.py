@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -58,6 +62,28 @@ def test_operands_are_bound_by_the_fastest_arithmetic_that_serves_them(dtype: st
     assert H200.throughput(dtype) == rate * 10**12
 
 
+# What was reached is published, but for the last, which was measured; the rates beside it are round numbers.
+@pytest.mark.parametrize(
+    ("dtype", "rates", "reached"),
+    [
+        ("float32", {"float32": 19, "tf32": 135, "float16": 260, "bfloat16": 260}, 51),  # A100, three float16 products
+        ("float64", {"float32": 50, "float64": 60, "int8": 1200}, 80.2),  # GH200, int8 products
+        ("float64", {"float32": 70, "float64": 1.3, "int8": 550}, 9.8),  # RTX 4090, the same
+        ("bfloat16", {"float32": 50, "float16": 700, "bfloat16": 716}, 764),  # H100, faster than cuBLAS
+        ("float16", {"float32": 19, "float16": 257, "bfloat16": 257}, 295),  # A100, zeros
+        ("bfloat16", {"float32": 0.2, "float64": 0.09, "bfloat16": 0.0008}, 0.2),  # CPU without units for bfloat16
+    ],
+)
+def test_what_was_honestly_reached_is_not_refused(dtype: str, rates: dict[str, float], reached: float) -> None:
+    device = H200.model_copy(
+        update={"flops_per_s": {name: round(r * 1e12) for name, r in rates.items()}, "spread": 0.0}
+    )
+    demand = Demand(nbytes=1, flops=2 * 8192**3, dtype=dtype)
+    time_ns = demand.flops / reached / 1e3
+    assert impossible(device, demand, calls=12, time_ns=time_ns) is None
+    assert impossible(device, demand, calls=12, time_ns=time_ns / 1000) is not None
+
+
 def test_what_beats_the_device_is_refused_with_both_numbers() -> None:
     why = impossible(H200, COPY, calls=60, time_ns=COPY_NS / 2)
     assert why is not None
@@ -67,10 +93,15 @@ def test_what_beats_the_device_is_refused_with_both_numbers() -> None:
     assert "bfloat16 operations" in (impossible(H200, product, calls=10, time_ns=1e6) or "")
 
 
-@given(nbytes=st.integers(1, 1 << 34), calls=st.integers(1, 2048), flops=st.integers(0, 10**13))
-def test_no_kernel_at_the_devices_own_rates_is_refused(nbytes: int, calls: int, flops: int) -> None:
-    demand = Demand(nbytes=nbytes, flops=flops, dtype="float32")
-    honest_ns = max(nbytes / H200.read_bytes_per_s, flops / H200.throughput("float32")) * 1e9
+@given(
+    nbytes=st.integers(1, 1 << 34),
+    calls=st.integers(1, 2048),
+    flops=st.integers(0, 10**13),
+    dtype=st.sampled_from(["float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int8", "int64", "bool"]),
+)
+def test_no_kernel_at_the_devices_own_rates_is_refused(nbytes: int, calls: int, flops: int, dtype: str) -> None:
+    demand = Demand(nbytes=nbytes, flops=flops, dtype=dtype)
+    honest_ns = max(nbytes / H200.read_bytes_per_s, flops / H200.throughput(dtype)) * 1e9
     assert impossible(H200, demand, calls, honest_ns) is None
 
 
@@ -109,6 +140,29 @@ def test_the_doctor_knows_whether_a_device_is_calibrated(tmp_path: Path) -> None
     assert calibration(settings, ["NVIDIA B200"]).status == "warn"
     path.write_text("{")
     assert calibration(settings, ["NVIDIA H200"]).status == "fail"
+
+
+def test_the_doctor_looks_for_calibrations_where_torch_is_broken(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open shared object file')")
+    code = (
+        "from pathlib import Path; from kernelmark.doctor import calibration; from kernelmark.settings import Settings"
+    )
+    code += f"; print(calibration(Settings(root=Path({str(tmp_path)!r})), []).status)"
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"}
+    run = [sys.executable, "-c", code]
+    answer = subprocess.run(run, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert answer.stdout == "warn\n", answer.stderr
+
+
+def test_a_product_that_is_done_element_by_element_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    from harness.judge import calibrate
+
+    ones = calibrate.torch.ones(2, 2)
+    crawl = ("bfloat16", 2, lambda: time.sleep(0.2))
+    monkeypatch.setattr(calibrate, "_SLOWEST_SECONDS", 0.1)
+    monkeypatch.setattr(calibrate, "_products", lambda _: [("float32", 2, lambda: ones @ ones), crawl])
+    monkeypatch.setitem(calibrate._BUFFER_BYTES, "cpu", 1 << 20)
+    assert set(calibrate.measure("cpu").flops_per_s) == {"float32"}
 
 
 def test_calibrate_measures_this_cpu_and_stores_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,13 @@ from harness.verdict import (
     CaseResult,
     Check,
     Doubt,
+    Effort,
     Mismatch,
     Outcome,
     OutputCheck,
     Roofline,
+    SealedRound,
+    Telemetry,
     Verdict,
 )
 from kernelmark import show
@@ -206,21 +209,126 @@ def test_a_check_has_neither_times_nor_a_run() -> None:
     assert " run " not in shown
 
 
-def test_speedup_roofline_and_sensors_are_shown() -> None:
+def lines_of(lines: Iterable[str], word: str) -> list[str]:
+    return [line.strip() for line in lines if line.strip().startswith(word)]
+
+
+def test_speedup_and_roofline_stand_in_the_table_of_times() -> None:
     result = accepted(speedups={"eager": 1.593}, roofline=Roofline(share=0.913, limit="memory"))
-    shown = text(show.verdict(result))
-    assert "× eager" in shown
-    assert shown.count("1.593 [1.585, 1.601]") == 5, "each of four cases, and all together"
-    assert "91 % memory" in shown
-    whole = text(show.run(result))
-    assert "SM 1875–1980 MHz" in whole
-    assert "held by: memory" in whole
+    lines = list(show.verdict(result))
+    table = [line for line in lines if "µs" in line or "interval" in line]
+    assert max(map(len, lines)) <= 100
+    head, *cases, mean = table
+    for line in cases:
+        assert line.index("1.593 [1.585, 1.601]") == head.index("× eager")
+        assert line.index("91 % memory") == head.index("of roofline")
+        assert line.index("57.6 µs") == head.index("cold, claimed")
+    assert mean.split("  ")[1] == "geometric mean"
+    assert mean.index("1.593 [1.585, 1.601]") == head.index("× eager")
     plain = text(show.verdict(accepted()))
     assert "×" not in plain
     assert "roofline" not in plain
 
 
-def test_an_unstable_time_says_what_to_do() -> None:
-    result = accepted()
-    unstable = result.benchmarks[0].model_copy(update={"stop_reason": "unstable"})
-    assert "--thorough" in text(show.run(result.model_copy(update={"benchmarks": (unstable,)})))
+def test_what_only_some_cases_have_leaves_the_others_empty() -> None:
+    result = accepted(speedups={"eager": 1.593, "compiled": 1.1}, roofline=Roofline(share=0.913, limit="arithmetic"))
+    first, *rest = result.benchmarks
+    bare = first.model_copy(update={"baselines": first.baselines[:1], "roofline": None})
+    lines = list(show.verdict(result.model_copy(update={"benchmarks": (bare, *rest), "speedups": ()})))
+    head = next(line for line in lines if "interval" in line)
+    [line] = [line for line in lines if "2048 square" in line]
+    compiled, eager = head.index("× compiled"), head.index("× eager")
+    assert compiled < eager
+    assert line[compiled:eager].strip() == ""
+    assert line[eager:].split("  ")[0] == "1.593 [1.585, 1.601]"
+    assert "%" not in line
+    assert "1.100 [1.095, 1.105]" in next(line for line in lines if "4096 square" in line)
+    assert "[" not in next(line for line in lines if "geometric mean" in line)[compiled:]
+
+
+def test_a_case_in_full_has_its_sensors_hold_baselines_and_confidence() -> None:
+    result = accepted(speedups={"eager": 1.593}, roofline=Roofline(share=0.913, limit="memory"), effort="thorough")
+    lines = list(show.run(result))
+    whole = text(lines)
+    device = "device      SM 1875–1980 MHz, memory 3201 MHz, power 412 W, temperature 41 °C"
+    assert lines_of(lines, "device  ")[1:] == [device] * 4, "the first is the device's name"
+    assert whole.count("57.1 µs, 57.6 µs, 58.0 µs (p10, median, p90), held by: memory") == 4
+    sha256 = result.benchmarks[0].baselines[0].sha256[:12]
+    eager = f"× eager     1.593 [1.585, 1.601] at 96.9 %, which took 91.3 µs in 8 rounds, sha256 {sha256}"
+    assert lines_of(lines, "× eager") == [eager] * 4
+    assert whole.count("57.3 µs [57.0, 57.6] at 95 %") == 4
+    assert whole.count("91.3 % of what memory allows on this device") == 4
+    assert "effort thorough" in whole
+
+
+def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
+    result = accepted(modes=("graphs",))
+    [case] = result.benchmarks
+    said = [
+        {"sm_mhz": 1980, "power_mw": 412_000, "throttle": ()},
+        {"sm_mhz": 1410, "power_mw": 698_900, "throttle": ("sw_power_cap", "hw_slowdown")},
+        {"sm_mhz": 1700, "power_mw": 600_000, "throttle": ("sw_power_cap",)},
+    ]
+    rounds = [case.rounds[0].model_copy(update={"telemetry": Telemetry.model_validate(each)}) for each in said]
+    silent = case.rounds[0].model_copy(update={"telemetry": None})
+
+    def device(*played: SealedRound) -> list[str]:
+        changed = case.model_copy(update={"rounds": played})
+        return lines_of(show.run(result.model_copy(update={"benchmarks": (changed,)})), "device  ")[1:]
+
+    assert device(*rounds, silent) == [
+        "device      SM 1410–1980 MHz, power 412–698 W, throttled in 2 of 3: hw_slowdown, sw_power_cap"
+    ]
+    assert device(silent) == []
+
+
+@pytest.mark.parametrize(
+    ("reasons", "effort", "expected"),
+    [
+        (["converged"] * 4, "default", []),
+        (["budget"] * 4, "default", ["every case: the budget was used up before the intervals were narrow"]),
+        (["budget", "unstable", "converged", "budget"], "quick",
+         ["2048 square, 16384 square: the budget was used up before the intervals were narrow",
+          "4096 square: the interval stayed wide: grade again on a quiet machine or with --thorough"]),
+        (["unstable", "converged"], "thorough",
+         ["2048 square: the interval stayed wide: grade again on a quiet machine"]),
+        (["budget"], "default", ["2048 square: the budget was used up before the intervals were narrow"]),
+    ],
+)  # fmt: skip
+def test_cases_that_did_not_converge_are_named_with_the_remedy(
+    reasons: list[str], effort: Effort, expected: list[str]
+) -> None:
+    result = accepted(modes=["graphs"] * len(reasons), effort=effort)
+    cases = tuple(b.model_copy(update={"stop_reason": r}) for b, r in zip(result.benchmarks, reasons, strict=True))
+    result = result.model_copy(update={"benchmarks": cases})
+    assert lines_of(show.verdict(result), "stopped") == [f"stopped     {line}" for line in expected]
+    in_full = lines_of(show.run(result), "stopped")
+    assert len(in_full) == len(reasons), "each case says for itself how it ended"
+    for line, reason in zip(in_full, reasons, strict=True):
+        assert ("narrow enough" in line) == (reason == "converged")
+
+
+def test_a_doubt_is_told_once_for_all_the_cases_that_have_it() -> None:
+    result = accepted(modes=["graphs"] * 3)
+    warm, slow = Doubt(code="warm_cache", text="it fits"), Doubt(code="drift", text="by 3 %")
+    gone = Doubt(code="no_baseline", text="baseline eager: it \x1b[2J crashed")
+    cases = tuple(
+        b.model_copy(update={"doubts": found})
+        for b, found in zip(result.benchmarks, ((warm,), (warm, slow), (warm, slow)), strict=True)
+    )
+    result = result.model_copy(update={"benchmarks": cases, "doubts": (gone,)})
+    assert lines_of(show.verdict(result), "doubt") == [
+        "doubt       no_baseline: baseline eager: it \\x1b[2J crashed",
+        "doubt       every case: warm_cache: it fits",
+        "doubt       4096 square, 8192 square: drift: by 3 %",
+    ]
+    assert len(lines_of(show.run(result), "doubt")) == 6, "in full, each stands where it belongs"
+
+
+def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
+    measured = accepted(author="ada", score_ns=50_000, speedups={"eager": 1.593, "torch\x1b[0m": 1.1})
+    head, ada, bob = list(show.board(tables(measured, accepted(author="bob"))))[1:]
+    assert head.index("× eager") == ada.index("1.593 [1.585, 1.601]")
+    assert head.index("× torch\\x1b[0m") == ada.index("1.100 [1.095, 1.105]")
+    assert bob[head.index("× eager") : head.index("mode")].strip() == ""
+    assert bob.index("graphs") == ada.index("graphs") == head.index("mode")
