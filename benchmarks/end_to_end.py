@@ -18,9 +18,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+KEPT = (
+    "name", "mode", "claimed_ns", "sealed_ns", "tolerance_ns", "overhead_ns", "noise_ns", "score", "stop_reason",
+)  # fmt: skip
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = ("vector_add", "softmax", "gelu", "matmul")
-KERNELS = ("triton.py", "cuda.cu", "eager.py")
+KERNELS = ("triton.py", "cuda.cu", "compiled.py", "eager.py")
 PROBE = """
 import os
 from pathlib import Path
@@ -58,20 +61,11 @@ def row(problem: str, kernel: Path) -> dict[str, Any]:
     for case in verdict.get("benchmarks", []):
         calls = case["rounds"][0]["calls"]
         difference = 100 * (case["claimed_ns"] - case["sealed_ns"]) / max(case["sealed_ns"], 1)
-        kept = (
-            "name",
-            "mode",
-            "claimed_ns",
-            "sealed_ns",
-            "tolerance_ns",
-            "overhead_ns",
-            "noise_ns",
-            "score",
-            "stop_reason",
-        )
         cases.append(
-            {key: case[key] for key in kept}
+            {key: case[key] for key in KEPT}
             | {
+                "roofline": case.get("roofline"),
+                "speedups": {each["name"]: each["speedup"] for each in case.get("baselines", [])},
                 "calls": calls,
                 "batch_ms": round(case["sealed_ns"] * calls / 1e6, 2),
                 "claim_minus_sealed_percent": round(difference, 2),
@@ -86,6 +80,7 @@ def row(problem: str, kernel: Path) -> dict[str, Any]:
         "message": verdict.get("message", errors[-2000:]),
         "wall_s": round(seconds, 2),
         "score": verdict.get("score"),
+        "speedups": verdict.get("speedups", []),
         "tests": len(verdict.get("tests", [])),
         "environment": verdict.get("environment"),
         "cases": cases,
@@ -100,8 +95,10 @@ def show(rows: list[dict[str, Any]]) -> None:
         for case in each["cases"]:
             clocks = f"claimed {case['claimed_ns']:>11,} ns  sealed {case['sealed_ns']:>11,} ns"
             held = f"{case['claim_minus_sealed_percent']:+6.2f} %  tolerance {case['tolerance_ns']:>9,} ns"
+            roof = f"{100 * case['roofline']['share']:4.0f} %" if case["roofline"] else ""
             batch = f"batch {case['batch_ms']:7.2f} ms  overhead {case['overhead_ns'] / 1e6:5.2f} ms"
-            print(f"    {case['name']:<22} {case['mode']:<6} {clocks}  {held}  {batch}  {','.join(case['doubts'])}")
+            doubted = ",".join(case["doubts"])
+            print(f"    {case['name']:<22} {case['mode']:<6} {clocks}  {held}  {batch}  {roof}  {doubted}")
 
 
 def main() -> None:

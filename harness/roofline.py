@@ -50,7 +50,8 @@ class Calibration(Record):
     copy_bytes_per_s: Rate = Field(description="bytes read and bytes written, together")
     read_bytes_per_s: Rate
     flops_per_s: dict[str, Rate] = Field(min_length=1)
-    spread: float = Field(ge=0, description="the largest (max - min) / median between repetitions")
+    memory_spread: float = Field(ge=0, description="of the bandwidths: the larger (max - min) / median of repetitions")
+    arithmetic_spread: float = Field(ge=0, description="of the products: the largest; chips at their power limit vary")
 
     @model_validator(mode="after")
     def _with_its_time_zone(self) -> Self:
@@ -120,11 +121,9 @@ def impossible(calibration: Calibration, demand: Demand, calls: int, time_ns: fl
     """
     bandwidth = max(calibration.copy_bytes_per_s, calibration.read_bytes_per_s)
     moved = max(0, calls * demand.nbytes - 2 * calibration.cache_bytes)
-    memory_ns = moved / bandwidth * 1e9 / calls
-    memory_ns /= 1 + _MEMORY_ERROR + calibration.spread
-    arithmetic_ns = (
-        demand.flops / calibration.ceiling(demand.dtype) * 1e9 / (1 + _ARITHMETIC_ERROR + calibration.spread)
-    )
+    memory_ns = moved / bandwidth * 1e9 / calls / (1 + _MEMORY_ERROR + calibration.memory_spread)
+    arithmetic_ns = demand.flops / calibration.ceiling(demand.dtype) * 1e9
+    arithmetic_ns /= 1 + _ARITHMETIC_ERROR + calibration.arithmetic_spread
     least_ns = max(memory_ns, arithmetic_ns)
     if time_ns >= least_ns:
         return None

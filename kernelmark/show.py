@@ -164,7 +164,8 @@ def problem_document(found: Problem) -> dict[str, Any]:
 
 def calibration(found: Calibration, path: Path) -> Iterator[str]:
     """What a device can do at most, and where that was stored."""
-    yield f"{visible(found.device_name)}, spread {100 * found.spread:.1f} %"
+    spreads = f"{100 * found.memory_spread:.1f} % of memory, {100 * found.arithmetic_spread:.1f} % of products"
+    yield f"{visible(found.device_name)}, spread {spreads}"
     rows = [
         ("copy", f"{found.copy_bytes_per_s / 1e9:,.0f} GB/s"),
         ("read", f"{found.read_bytes_per_s / 1e9:,.0f} GB/s"),

@@ -27,22 +27,22 @@ _CPU_CACHE_BYTES = 64 << 20
 
 def measure(device: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
     """Calibrate the device; some seconds. A dtype that its PyTorch cannot multiply, or barely, is left out."""
-    spreads: list[float] = []
+    spreads: dict[str, float] = {}
 
-    def fastest(call: Callable[[], object]) -> float:
+    def fastest(call: Callable[[], object], kind: str) -> float:
         times = _times(call, device)
-        spreads.append((max(times) - min(times)) / stats.median(times))
+        spreads[kind] = max(spreads.get(kind, 0.0), (max(times) - min(times)) / stats.median(times))
         return min(times)
 
     on_progress("memory")
-    copy, read = _bandwidths(device, fastest)
+    copy, read = _bandwidths(device, lambda call: fastest(call, "memory"))
     flops: dict[str, int] = {}
     for name, size, product in _products(device):
         on_progress(name)
         try:
             if device == "cpu" and _elapsed(product, 1, device) > _SLOWEST_SECONDS:
                 continue
-            rate = round(2 * size**3 / fastest(product))
+            rate = round(2 * size**3 / fastest(product, "arithmetic"))
         except (RuntimeError, NotImplementedError):  # not on this device, or not in this build
             continue
         flops[name] = max(rate, flops.get(name, 0))
@@ -62,7 +62,8 @@ def measure(device: DeviceKind, on_progress: Callable[[str], None] = lambda _: N
         copy_bytes_per_s=copy,
         read_bytes_per_s=read,
         flops_per_s=flops,
-        spread=round(max(spreads), 4),
+        memory_spread=round(spreads["memory"], 4),
+        arithmetic_spread=round(spreads.get("arithmetic", 0.0), 4),
     )
 
 

@@ -18,7 +18,7 @@ from harness.judge.session import Session
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
-BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
+_BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
 _FIRST_LOOK = 50
 _NARROW_LATENCY = 0.01  # half the interval's width at which no more single calls are sampled
 
@@ -111,7 +111,7 @@ def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
     For the cache's sake a batch becomes no longer than 100 ms: small inputs of a long kernel matter little to it.
     At least two, so that one call that is not drawn can be found untouched, wherever two sets fit.
     """
-    by_time = -(-BATCH_NS // max(claimed_ns, 1))
+    by_time = -(-_BATCH_NS // max(claimed_ns, 1))
     by_cache = min(-(-2 * plan.cache_bytes // layout.input_stride), 5 * by_time)
     by_memory = max(1, plan.memory_bytes // layout.bytes_per_set)
     return max(1, min(max(2, by_time, by_cache), by_memory, wire.MAX_SETS))

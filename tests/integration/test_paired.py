@@ -44,7 +44,8 @@ def calibrated(project: Path, rate: int, uuid: str | None = None) -> None:
         Settings(root=project),
         Calibration(
             device_name=cpu_name(), torch="2", created_at=datetime.now(UTC), cache_bytes=0, copy_bytes_per_s=rate,
-            read_bytes_per_s=rate, flops_per_s={"float32": rate}, spread=0.0, device_uuid_sha256=uuid,
+            read_bytes_per_s=rate, flops_per_s={"float32": rate}, memory_spread=0.0,
+            arithmetic_spread=0.0, device_uuid_sha256=uuid,
         ),
     )  # fmt: skip
 

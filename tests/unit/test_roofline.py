@@ -32,7 +32,8 @@ H200 = Calibration(
     copy_bytes_per_s=4_000_000_000_000,
     read_bytes_per_s=4_400_000_000_000,
     flops_per_s={"float32": 50 * 10**12, "tf32": 390 * 10**12, "float16": 700 * 10**12, "bfloat16": 740 * 10**12},
-    spread=0.01,
+    memory_spread=0.01,
+    arithmetic_spread=0.01,
 )
 COPY = Demand(nbytes=128 << 20, flops=0, dtype="float32")
 COPY_NS = (128 << 20) / 4e12 * 1e9
@@ -76,7 +77,7 @@ def test_operands_are_bound_by_the_fastest_arithmetic_that_serves_them(dtype: st
 )
 def test_what_was_honestly_reached_is_not_refused(dtype: str, rates: dict[str, float], reached: float) -> None:
     device = H200.model_copy(
-        update={"flops_per_s": {name: round(r * 1e12) for name, r in rates.items()}, "spread": 0.0}
+        update={"flops_per_s": {name: round(r * 1e12) for name, r in rates.items()}, "arithmetic_spread": 0.0}
     )
     demand = Demand(nbytes=1, flops=2 * 8192**3, dtype=dtype)
     time_ns = demand.flops / reached / 1e3

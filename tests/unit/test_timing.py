@@ -98,7 +98,6 @@ def test_a_quiet_measurement_is_not_doubted() -> None:
         (measured([100_000] * 6, throttle=("sw_power_cap",)), "throttled"),
         (measured([100_000] * 6, hold="none"), "synchronizes"),
         (measured([100_000] * 6, span_ns=200_000), "escaped_work"),
-        (measured([10_000] * 6), "short_batch"),
     ],
 )
 def test_every_reason_has_its_doubt(case: Measured, code: str) -> None:
