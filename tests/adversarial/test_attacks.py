@@ -1,0 +1,35 @@
+"""Every attack of this folder, in every sandbox that it names: none may be accepted with a result it did not earn.
+
+Attacks on a GPU run where there is one: `pytest -m gpu tests/adversarial`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.verdict import DeviceKind, SandboxName
+from kernelmark.selftest import Case, attacks, attempt
+from tests.cases import trials
+from tests.leftovers import leftovers
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize(("case", "device", "sandbox"), trials(attacks()))
+def test_attack(
+    case: Case, device: DeviceKind, sandbox: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kernelmark.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    before = leftovers()
+    trial = attempt(case, device, sandbox)
+    assert leftovers() == before
+    assert trial.failure is None
+
+
+def test_no_folder_is_forgotten() -> None:
+    folders = {path.name for path in HERE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {case.label for case in attacks()}
+    assert len(folders) >= 60

@@ -1,0 +1,28 @@
+"""Every honest kernel of this folder, odd styles among them: none may be refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.verdict import DeviceKind, SandboxName
+from kernelmark.selftest import Case, attempt, honest
+from tests.cases import trials
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.parametrize(("case", "device", "sandbox"), trials(honest()))
+def test_honest(
+    case: Case, device: DeviceKind, sandbox: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kernelmark.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert attempt(case, device, sandbox).failure is None
+
+
+def test_no_folder_is_forgotten() -> None:
+    folders = {path.name for path in HERE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert folders == {case.label for case in honest()}
+    assert len(folders) >= 40
