@@ -224,6 +224,28 @@ def calibrate(form: str, device: str | None) -> None:
 
 @main.command()
 @_form
+@click.option("--self-test", is_flag=True, required=True, help="Try every known attack here, and every honest kernel.")
+@click.option("--only", multiple=True, metavar="TEXT", help="Just this case or surface, or `honest`; repeatable.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap"]), help="Where the attacks run.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device.")
+def audit(form: str, self_test: bool, only: Sequence[str], sandbox: str | None, device: str | None) -> int:
+    """Hold this machine to its word: nothing may be accepted undeservedly, and nothing honest refused.
+
+    Exit status: 0 if everything held, 7 if anything did not. It takes some minutes.
+    """
+    from kernelmark import selftest
+
+    chosen = selftest.choose(_settings(sandbox=sandbox, device=device), only)
+    trials = []
+    for case, where, isolation in chosen:
+        click.echo(f"{case.surface or 'honest'} {case.label}", err=True)
+        trials.append(selftest.attempt(case, where, isolation))
+    _print([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
+    return HarnessError.exit_code if any(trial.failure for trial in trials) else 0
+
+
+@main.command()
+@_form
 def doctor(form: str) -> int:
     """What this machine needs before it can grade, and how to get it."""
     from kernelmark import doctor as examination

@@ -11,15 +11,19 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from harness import sandbox
 from harness.errors import HarnessError, UsageError
+from harness.judge.environment import device_facts
 from harness.submission import Language, Submission
 from harness.verdict import DeviceKind, Outcome, SandboxName, Verdict
-from kernelmark.api import grade
+from kernelmark.api import choose_device, grade, providers
+from kernelmark.settings import Settings
 from kernelmark.text import columns, visible
 from leaderboard.units import duration
 
@@ -107,13 +111,30 @@ def honest() -> list[Case]:
     return _cases("honest")
 
 
-def attempt(case: Case, device: DeviceKind, sandbox: SandboxName) -> Trial:
+def choose(settings: Settings, only: Sequence[str]) -> list[tuple[Case, DeviceKind, SandboxName]]:
+    """The cases that can be tried on the settings' device, each in the settings' sandbox.
+
+    Raises:
+        UsageError: nothing isolates them here, or `only` names no case.
+    """
+    device, provider = choose_device(settings.device, "py"), sandbox.choose(settings.sandbox, providers(settings))
+    if provider.name == "process":
+        raise UsageError("kernelmark audit --self-test", "attacks need isolation", "install Docker or bubblewrap")
+    found = [case for case in (*attacks(), *honest()) if device in case.devices]
+    if only:
+        found = [case for case in found if {case.label, case.surface or "honest"} & set(only)]
+    if not found:
+        raise UsageError("--only", f"no case for {device} is called {' or '.join(only)}", "see tests/adversarial")
+    return [(case, device, provider.name) for case in found]
+
+
+def attempt(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
     """Grade one case as often as it asks for, and its twin where the time decides.
 
     A time that seems too short is measured once more, with its twin's: an attack that works does so again.
     """
-    trial = _once(case, device, sandbox)
-    return _once(case, device, sandbox) if trial.failure and trial.twin_ns is not None else trial
+    trial = _once(case, device, isolation)
+    return _once(case, device, isolation) if trial.failure and trial.twin_ns is not None else trial
 
 
 def lines(trials: Sequence[Trial]) -> list[str]:
@@ -129,6 +150,16 @@ def lines(trials: Sequence[Trial]) -> list[str]:
     return [*columns(rows, right=frozenset({5, 6})), total]
 
 
+def document(trials: Sequence[Trial]) -> dict[str, Any]:
+    """The same for machines, with where and when."""
+    kept = ("device", "sandbox", "ending", "message", "score_ns", "twin_ns", "failure")
+    rows = [
+        {"surface": t.case.surface or "honest", "case": t.case.label, **{key: getattr(t, key) for key in kept}}
+        for t in trials
+    ]
+    return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(trials[0].device), "trials": rows}
+
+
 def _cases(kind: str) -> list[Case]:
     files = sorted((TESTS / kind).glob("*/expect.toml"))
     if not files:
@@ -142,13 +173,13 @@ def _cases(kind: str) -> list[Case]:
     return found
 
 
-def _once(case: Case, device: DeviceKind, sandbox: SandboxName) -> Trial:
+def _once(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
     for _ in range(case.gradings):
-        verdict, ending, message = _graded(case, device, sandbox)
+        verdict, ending, message = _graded(case, device, isolation)
     score = verdict.score if verdict else None
     failure, twin_ns = _failure(case, verdict, ending, message), None
     if failure is None and score is not None and case.twin:
-        twin = _graded(_twin(case), device, sandbox)[0]
+        twin = _graded(_twin(case), device, isolation)[0]
         if twin is None or twin.score is None:
             failure = f"its honest twin {case.twin} was not accepted"
         else:
@@ -156,7 +187,7 @@ def _once(case: Case, device: DeviceKind, sandbox: SandboxName) -> Trial:
             if score.high_ns < (1 - _BY_CHANCE[device]) * twin.score.low_ns:
                 failure = f"accepted at {duration(score.median_ns)}, where honest work takes {duration(twin_ns)}"
     score_ns = score.median_ns if score else None
-    return Trial(case, device, sandbox, ending, message, score_ns, twin_ns, failure)
+    return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)
 
 
 def _twin(case: Case) -> Case:
@@ -174,7 +205,7 @@ def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) 
     return None
 
 
-def _graded(case: Case, device: DeviceKind, sandbox: SandboxName) -> tuple[Verdict | None, Ending, str]:
+def _graded(case: Case, device: DeviceKind, isolation: SandboxName) -> tuple[Verdict | None, Ending, str]:
     source = case.source
     language: Language = "py" if source.suffix == ".py" else "cu" if source.suffix == ".cu" else "cpp"
     try:
@@ -185,7 +216,7 @@ def _graded(case: Case, device: DeviceKind, sandbox: SandboxName) -> tuple[Verdi
             TESTS / "problems" / case.problem,
             submission,
             device=device,
-            sandbox=sandbox,
+            sandbox=isolation,
             effort="quick",
             baselines=["none"],
         )

@@ -138,6 +138,19 @@ class Batch:
                 low, high = slot.offset, slot.offset + slot.nbytes
                 if bool((sets[idle, low:high] != self._poison[low:high]).any()):
                     return Trespass(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
+        return self._changed_inout(idle)
+
+    def _changed_inout(self, idle: Sequence[int]) -> Trespass | None:
+        """An `inout` of a call that was not made and that no longer holds what the call was to start from."""
+        slots = [slot for slot in self._layout.slots if slot.tensor.role == "inout"]
+        if not slots or not idle:
+            return None
+        for k, tensors in enumerate(self._generate(1)):
+            for slot, tensor in zip(self._layout.slots, tensors, strict=True):
+                if k in idle and slot in slots and tensor is not None:
+                    got = self._got(slot, [k]).view(torch.uint8)
+                    if not torch.equal(got, tensor.view(torch.uint8)):
+                        return Trespass(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
         return None
 
     def inputs_changed(self) -> str | None:

@@ -16,6 +16,7 @@ from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionEr
 from harness.judge import Progress
 from harness.judge.baseline import Baseline, ratio
 from harness.judge.correctness import Correctness, result
+from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import architecture, device_facts, environment
 from harness.judge.overhead import Overhead, measure_overhead
 from harness.judge.rounds import Rounds
@@ -70,6 +71,7 @@ class Grading:
             raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
         self._reference = Reference.load(problem)
         self._plan = plan_for(device, effort)  # makes the judge's CUDA context, while the runner makes its own
+        self._memory = DeviceMemory(device)
         self._overhead: Overhead
         self._correctness = Correctness(problem, self._reference, device)
         self._stage = Stage.BUILD
@@ -113,7 +115,11 @@ class Grading:
         session.handshake()
         try:
             return self._run_stages(session, timed=timed)
-        except torch.OutOfMemoryError as error:
+        except (torch.OutOfMemoryError, DeviceError) as error:
+            if why := self._memory.held_too_much(session):
+                return Outcome.MEMORY_LIMIT, why
+            if isinstance(error, DeviceError):
+                raise
             raise DeviceError(f"the judge ran out of device memory ({error})", "use a larger device") from error
 
     def _run_stages(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:

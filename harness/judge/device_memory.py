@@ -1,0 +1,38 @@
+"""Whose fault it is when the judge finds no memory on a GPU, which nothing limits. Called by a grading; trusted.
+
+Only what comes back when the sandbox is closed was its own, whatever else runs on the device.
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from harness.judge.session import Session
+from harness.verdict import DeviceKind
+
+_SECONDS = 5.0  # a killed process gives its memory back within a second
+
+
+class DeviceMemory:
+    """What was free before the submission came. It may hold a third; batches and what is kept of them need the rest."""
+
+    def __init__(self, device: DeviceKind) -> None:
+        self._free_bytes = torch.cuda.mem_get_info()[0] if device == "cuda" else 0
+
+    def held_too_much(self, session: Session) -> str | None:
+        """Close the session; what to say of it if it held more than its third."""
+        if not self._free_bytes:
+            return None
+        allowed = self._free_bytes // 3
+        before = torch.cuda.mem_get_info()[0]
+        session.close()
+        deadline = time.monotonic() + _SECONDS
+        held = 0
+        while held <= allowed and time.monotonic() < deadline:
+            time.sleep(0.1)
+            held = torch.cuda.mem_get_info()[0] - before
+        if held <= allowed:
+            return None
+        return f"held {held:,} bytes of the device's memory, more than the {allowed:,} that are left to a submission"

@@ -1,0 +1,68 @@
+"""What a batch of calls notices: writes beside the outputs, and into those of calls that were not made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.judge.batch import Batch
+from harness.judge.layout import Layout
+from harness.problem import load
+
+PROBLEM = """
+title = "A step in place"
+entry = "step"
+parameters = ["n"]
+tensors = [
+    { name = "x", role = "input", shape = ["n"], dtype = "float32" },
+    { name = "state", role = "inout", shape = ["n"], dtype = "float32" },
+    { name = "y", role = "output", shape = ["n"], dtype = "float32" },
+]
+cost = { bytes = "16 * n", flops = "n" }
+tests = [{ name = "one", params = { n = 100 } }]
+benchmarks = [{ name = "same", params = { n = 100 } }]
+"""
+SETS = 4
+
+
+@pytest.fixture
+def batch(tmp_path: Path) -> Iterator[Batch]:
+    (tmp_path / "problem.toml").write_text(PROBLEM)
+    (tmp_path / "reference.py").write_text("def reference(x, state):\n    return state + x, x\n")
+    problem = load(tmp_path)
+    made = Batch(Layout(problem.resolve(problem.benchmarks[0])), "cpu", SETS)
+    yield made
+    made.close_arenas()
+
+
+def write(batch: Batch, name: str, call: int, byte: int = 0) -> None:
+    """Change one byte of a tensor of a call, `byte` bytes from its begin."""
+    [slot] = [slot for slot in batch._layout.outputs if slot.tensor.name == name]
+    batch._outputs.bytes[call * batch._layout.output_stride + slot.offset + byte] ^= 0xFF
+
+
+def test_untouched_outputs_are_no_trespass(batch: Batch) -> None:
+    batch.snapshot()
+    assert batch.trespass([0, 1]) is None
+
+
+@pytest.mark.parametrize("name", ["y", "state"])
+def test_a_write_into_a_call_that_was_not_made_is_found(batch: Batch, name: str) -> None:
+    write(batch, name, call=0)
+    write(batch, name, call=3)
+    batch.snapshot()
+    trespass = batch.trespass([0, 1, 2])
+    assert trespass is not None
+    assert (trespass.set, trespass.text) == (3, f"wrote to `{name}` of a call that was not made")
+    assert batch.trespass(range(SETS)) is None, "the calls that were made may write there"
+
+
+@pytest.mark.parametrize("byte", [-1, 400])
+def test_a_write_beside_an_output_is_found(batch: Batch, byte: int) -> None:
+    write(batch, "y", call=2, byte=byte)
+    batch.snapshot()
+    trespass = batch.trespass(range(SETS))
+    assert trespass is not None
+    assert "wrote 1 bytes outside its outputs" in trespass.text
