@@ -12,6 +12,7 @@ import re
 import tomllib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -21,7 +22,7 @@ from harness import sandbox
 from harness.errors import HarnessError, UsageError
 from harness.judge.environment import device_facts
 from harness.submission import Language, Submission
-from harness.verdict import DeviceKind, Outcome, SandboxName, Verdict
+from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
 from kernelmark.api import choose_device, grade, providers
 from kernelmark.settings import Settings
 from kernelmark.text import columns, visible
@@ -134,7 +135,10 @@ def attempt(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
     A time that seems too short is measured once more, with its twin's: an attack that works does so again.
     """
     trial = _once(case, device, isolation)
-    return _once(case, device, isolation) if trial.failure and trial.twin_ns is not None else trial
+    if trial.failure and trial.twin_ns is not None:
+        _twin_score.cache_clear()
+        trial = _once(case, device, isolation)
+    return trial
 
 
 def lines(trials: Sequence[Trial]) -> list[str]:
@@ -179,19 +183,22 @@ def _once(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
     score = verdict.score if verdict else None
     failure, twin_ns = _failure(case, verdict, ending, message), None
     if failure is None and score is not None and case.twin:
-        twin = _graded(_twin(case), device, isolation)[0]
-        if twin is None or twin.score is None:
+        twin = _twin_score(case.twin, device, isolation)
+        if twin is None:
             failure = f"its honest twin {case.twin} was not accepted"
         else:
-            twin_ns = twin.score.median_ns
-            if score.high_ns < (1 - _BY_CHANCE[device]) * twin.score.low_ns:
+            twin_ns = twin.median_ns
+            if score.high_ns < (1 - _BY_CHANCE[device]) * twin.low_ns:
                 failure = f"accepted at {duration(score.median_ns)}, where honest work takes {duration(twin_ns)}"
     score_ns = score.median_ns if score else None
     return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)
 
 
-def _twin(case: Case) -> Case:
-    return next(each for each in honest() if each.label == case.twin)
+@cache
+def _twin_score(label: str, device: DeviceKind, isolation: SandboxName) -> Interval | None:
+    twin = next(each for each in honest() if each.label == label)
+    verdict = _graded(twin, device, isolation)[0]
+    return verdict.score if verdict else None
 
 
 def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
