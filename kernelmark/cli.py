@@ -241,7 +241,7 @@ def audit(form: str, self_test: bool, only: Sequence[str], sandbox: str | None, 
         click.echo(f"{case.surface or 'honest'} {case.label}", err=True)
         trials.append(selftest.attempt(case, where, isolation))
     _print([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
-    return HarnessError.exit_code if any(trial.failure for trial in trials) else 0
+    return HarnessError.exit_code if selftest.failed(trials) else 0
 
 
 @main.command()

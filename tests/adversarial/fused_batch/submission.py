@@ -15,6 +15,12 @@ def fused(x, y, order, n, x_stride, y_stride, BLOCK: tl.constexpr):
     tl.store(y + k * y_stride + i, 2 * tl.load(x + k * x_stride + i, mask=i < n), mask=i < n)
 
 
+# Compiled and loaded here: a module cannot be loaded behind a stream that is held.
+some, none = torch.zeros(4096, device="cuda"), torch.zeros(1, dtype=torch.int64, device="cuda")
+fused[(1, 1)](some, some, none, 4096, 4096, 4096, BLOCK=4096)
+torch.cuda.synchronize()
+
+
 class Fused:
     holdable = True
 
