@@ -34,7 +34,7 @@ Ending = Literal[
     "accepted", "wrong_answer", "compile_error", "runtime_error", "timeout", "memory_limit", "rejected",
     "usage", "harness_error",
 ]  # fmt: skip
-# How much faster than its twin an accepted attack may be by chance, besides both intervals: others use a CPU too.
+# How much faster than its twin an accepted attack may be by chance, besides the twin's interval: others use a CPU too.
 _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 
 
@@ -199,7 +199,7 @@ def _once(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
             failure = f"its honest twin {case.twin} was not accepted"
         else:
             twin_ns = twin.median_ns
-            if score.high_ns < (1 - _BY_CHANCE[device]) * twin.low_ns:
+            if score.median_ns < (1 - _BY_CHANCE[device]) * twin.low_ns:
                 failure = f"accepted at {duration(score.median_ns)}, where honest work takes {duration(twin_ns)}"
     score_ns = score.median_ns if score else None
     return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)

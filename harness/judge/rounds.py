@@ -59,6 +59,8 @@ class Rounds:
             self._ask(bind, wire.Done, practice.descriptors)
             self._ask(wire.Call(sets=(0,)), wire.Done)
             captured = self._ask(wire.Capture(), wire.Captured)
+            if captured.graphs and self._device == "cpu":
+                raise SubmissionFault(Outcome.REJECTED, "says that it captured its calls, which a CPU cannot")
             self._ask(wire.Unmap(), wire.Done)
             return captured
         finally:

@@ -1,0 +1,20 @@
+# Strategy: claims NaN ns for a round: no number, of which every comparison is false.
+# Surface: the arithmetic that holds claims against the judge's clock.
+import torch
+from harness import wire
+
+honest = wire.encode
+
+
+def encode(token, message):
+    if not isinstance(message, wire.Timed):
+        return honest(token, message)
+    print("attack: claims NaN ns", flush=True)
+    return b'{"token":%d,"kind":"Timed","claimed_ns":NaN,"span_ns":NaN}' % token
+
+
+wire.encode = encode
+
+
+def twice(x, y):
+    torch.mul(x, 2, out=y)
