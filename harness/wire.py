@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import select
 import socket
 import time
@@ -45,12 +46,25 @@ def printable(text: str) -> str:
 
 
 def text(limit: int) -> Check:
-    """A string of at most `limit` characters, made printable."""
+    """A string of at most `limit` characters, made printable and cut to `limit` again: escapes are longer."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > limit:
             raise WireError(f"expected a text of at most {limit} characters")
-        return printable(value)
+        return printable(value)[:limit]
+
+    return check
+
+
+def line(limit: int) -> Check:
+    """The same in one line: whatever breaks a line or aligns in one is shown as it would be written in source."""
+    read = text(4 * limit)
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or len(value) > limit:
+            raise WireError(f"expected a text of at most {limit} characters")
+        found: str = read(value)
+        return found.replace("\n", "\\n").replace("\t", "\\t")[:limit]
 
     return check
 
@@ -73,8 +87,8 @@ def boolean(value: Any) -> bool:
 
 
 def number(value: Any) -> int | float:
-    if type(value) not in (int, float):
-        raise WireError("expected a number")
+    if type(value) not in (int, float) or value in (math.inf, -math.inf):  # what JSON's 1e999 is read as
+        raise WireError("expected a finite number")
     return value  # type: ignore[no-any-return]  # the type was just checked
 
 
@@ -114,7 +128,7 @@ def checked(check: Check) -> Any:
     return field(metadata={"check": check})
 
 
-_SHORT, _LONG = text(500), text(8_000)
+_SHORT, _LONG = line(500), text(8_000)
 _SIZE = integer(0, 1 << 50)
 
 
@@ -298,7 +312,9 @@ def encode(token: int, message: Command | Reply) -> bytes:
         WireError: it would be larger than `MAX_FRAME_BYTES`.
     """
     body = {"token": token, "kind": type(message).__name__, **dataclasses.asdict(message)}
-    frame = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
+    # Characters stand as themselves, so that the longest texts fit; a lone surrogate becomes \udXXX, which is JSON too.
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    frame = text.encode("utf-8", "backslashreplace")
     if len(frame) > MAX_FRAME_BYTES:
         raise WireError(f"a {type(message).__name__} frame of {len(frame):,} bytes is larger than {MAX_FRAME_BYTES:,}")
     return frame

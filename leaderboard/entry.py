@@ -21,7 +21,7 @@ from harness.verdict import Verdict
 
 NO_HASH = "0" * 64
 VERDICT = "verdict"
-_HEAD = re.compile(rb'\{"seq":(\d{1,15}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
+_HEAD = re.compile(rb'\{"seq":([1-9]\d{0,14}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
 _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
 
 

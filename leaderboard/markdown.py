@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from datetime import UTC
+from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
@@ -103,8 +104,14 @@ def _line(row: Row, baselines: Sequence[str]) -> str:
         str(row.cases),
         ", ".join(row.modes),
         row.sandbox,
-        f"{row.created_at.astimezone(UTC):%Y-%m-%d}",
+        _date(row.created_at),
         row.sha256[:12],
         row.run,
     )
     return f"| {' | '.join(cells)} |\n"
+
+
+def _date(moment: datetime) -> str:
+    with suppress(OverflowError):  # in the first and the last hours of the calendar: then in its own time zone
+        moment = moment.astimezone(UTC)
+    return f"{moment:%Y-%m-%d}"

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Literal
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
 from harness.verdict import (
     DeviceKind,
@@ -92,7 +92,7 @@ class _Ranked(BaseModel):
     environment: Environment
     protocol: int
     run: str
-    created_at: datetime
+    created_at: AwareDatetime
     score: Interval | None = None
 
 

@@ -9,6 +9,7 @@ that the sandbox can start while the judge imports it.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 import selectors
@@ -34,6 +35,8 @@ R = TypeVar("R", bound=wire.Reply)
 _START_S = 120.0  # torch's import on a busy machine; ours to wait for, never held against the submission
 _POLL_S = 0.05
 _BATCH_S = 0.1  # most batches last a fifth of this
+_PREFIX = "kernelmark-session-"
+_FRESH_S = 10.0  # a folder is locked a moment after it was made
 _DEATH_S = 3.0  # from the end of the connection to the end of the process
 
 
@@ -57,7 +60,7 @@ class Session:
     def __init__(self, provider: Provider, device: DeviceKind, limits: Limits) -> None:
         self._limits, self._device = limits, device
         self._handed_over = False
-        self._folder = Path(tempfile.mkdtemp(prefix="kernelmark-"))
+        self._folder, self._lock = _folder()
         self._socket: socket.socket | None = None
         self._sandbox: Sandbox | None = None
         self.output = Output(limits.output_bytes)
@@ -96,6 +99,7 @@ class Session:
     def close(self) -> None:
         """End the runner and everything that it started, and remove what the session made."""
         with contextlib.ExitStack() as stack:
+            stack.callback(self._unlock)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             stack.callback(self.output.close)
             if self._sandbox is not None:
@@ -104,6 +108,11 @@ class Session:
                 stack.callback(self._socket.close)
             if hasattr(self, "_listener"):
                 stack.callback(self._listener.close)
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def handshake(self) -> None:
         """Wait until the runner has connected and its torch and device are up.
@@ -253,3 +262,23 @@ def _how(ended: Exit) -> str:
         "SIGABRT": "the process was ended by SIGABRT (it aborted itself)",
     }
     return explained.get(name, f"the process was ended by {name}")
+
+
+def _folder() -> tuple[Path, int]:
+    """A private folder for one session, and the lock on it that lives as long as this process.
+
+    What judges that were killed have left is removed first: a folder that nobody holds any more.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                if os.fstat(lock).st_uid == os.getuid() and time.time() - os.fstat(lock).st_mtime > _FRESH_S:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(left)
+            finally:
+                os.close(lock)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return folder, lock

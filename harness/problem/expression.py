@@ -133,7 +133,7 @@ def _number(name: str, parameters: Mapping[str, int | str]) -> int:
         raise ExpressionError(f"`{name}` is no parameter")
     if isinstance(value, str):
         raise ExpressionError(f"`{name}` holds {value!r}, not a number")
-    return value
+    return _bounded(value)  # -2⁶³ is a whole number of TOML, and its negative is none of C
 
 
 def _sizeof(name: str, parameters: Mapping[str, int | str]) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from harness.errors import ProblemError
 from harness.identity import length_prefixed_sha256
@@ -73,12 +74,15 @@ def _parse(path: Path, raw: bytes) -> dict[str, Any]:
         # tomllib ends its message with "(at line 3, column 7)" or "(at end of document)".
         found = re.search(r"at line (\d+)", str(error))
         raise ProblemError(f"{path}:{found[1]}" if found else str(path), f"is not TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # an integer of 5,000 digits, or brackets in brackets
+        why = "values are nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
+        raise ProblemError(str(path), f"is not TOML: {why}") from None
 
 
 def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError) -> ProblemError:
     """The first thing that is wrong; unknown keys come first, since a misspelt key is also a missing one."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
-    loc = _existing(data, errors[0]["loc"])
+    loc = _existing(data, errors[0])
     key = _key(loc)
     if errors[0]["type"] == "extra_forbidden":
         return ProblemError(str(path), f"key `{key}` is unknown", nearest(str(loc[-1]), _model(loc[:-1]).model_fields))
@@ -86,20 +90,19 @@ def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError) -> Proble
         field = _model(loc[:-1]).model_fields.get(str(loc[-1]))
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
     # A key that may hold one of several types gives an error for each of them.
-    messages = [_message(e["msg"]) for e in errors if _existing(data, e["loc"]) == loc]
+    messages = [_message(e["msg"]) for e in errors if _existing(data, e) == loc]
     return ProblemError(str(path), f"key `{key}`: {', or '.join(dict.fromkeys(messages))}", _value_of(data, loc))
 
 
-def _existing(data: Any, loc: Sequence[int | str]) -> tuple[int | str, ...]:
-    """The part of pydantic's location that is in the file: it appends the types that it tried."""
+def _existing(data: Any, error: ErrorDetails) -> tuple[int | str, ...]:
+    """The part of pydantic's location that is in the file, and a missing key: it appends the types that it tried."""
     path: list[int | str] = []
-    for step in loc:
+    for step in error["loc"]:
         path.append(step)
         try:
             data = data[step]
         except (KeyError, IndexError, TypeError):
-            is_key = isinstance(data, dict) and isinstance(step, str)
-            return tuple(path if is_key else path[:-1])
+            return tuple(path if error["type"] == "missing" and isinstance(data, dict) else path[:-1])
     return tuple(path)
 
 
@@ -120,4 +123,6 @@ def _message(text: str) -> str:
 def _value_of(data: Any, loc: Sequence[int | str]) -> str:
     for step in loc:
         data = data[step]
+    if isinstance(data, int) and data.bit_length() > 1000:
+        return "it has hundreds of digits"  # Python prints no more than 4,300, and a hexadecimal one may have more
     return f"it is {str(data)!r}" if isinstance(data, str) else f"it is {data}" if isinstance(data, int | float) else ""

@@ -10,6 +10,7 @@ import torch
 from cuda.bindings import driver
 
 from harness.arena.vmm import check
+from harness.errors import DeviceError
 from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Timing
 from harness.runner.hold import Hold
 
@@ -112,10 +113,20 @@ class Cuda:
                 torch.cuda.synchronize()
                 return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
             raw = driver.CUgraph(graph.raw_cuda_graph())
-            if k == 0 and check(driver.cuGraphGetNodes(raw))[1] == 0:
-                return None, "the call puts no work on the stream that it is given"
+            if k == 0 and (why := self._unfit(raw)):
+                return None, why
             graphs.append((graph, raw))
         return graphs, ""
+
+    def _unfit(self, graph: Any) -> str:
+        """Why a captured call cannot be part of a batch: a graph that allocates memory cannot be a child of another."""
+        if check(driver.cuGraphGetNodes(graph))[1] == 0:
+            return "the call puts no work on the stream that it is given"
+        try:
+            ParentGraph([graph], self._stream.cuda_stream)
+        except DeviceError as error:
+            return f"the call cannot be part of a graph ({error})"
+        return ""
 
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
         check(driver.cuCtxResetPersistingL2Cache())  # lines that a submission made persist would stay for every call

@@ -1,9 +1,9 @@
 """The sandbox that Docker makes: the default wherever a daemon answers.
 
-One container a run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter,
-and limits that the kernel holds (memory, processes, the size of both scratch file systems). Trusted code. It talks to
-the daemon as little as possible: one create, one start and one inspect to begin with, one inspect after death, one
-remove.
+One container a run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter
+and our own, and limits that the kernel holds (memory, processes, the size of both scratch file systems). Trusted code.
+It talks to the daemon as little as possible: one create, one start and one inspect to begin with, one inspect after
+death, one remove.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SandboxError
-from harness.sandbox import STARTUP_LOG_BYTES, Breach, Exit, Launch, gpu, inside
+from harness.sandbox import STARTUP_LOG_BYTES, Breach, Exit, Launch, gpu, inside, seccomp
 from harness.verdict import SandboxName
 
 IMAGE = "kernelmark-runner:latest"
 LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
 NOBODY = 65534
+_BYTES_PER_FILE = 4096
 # The daemon learns of an OOM kill from another channel than of the death itself, and at times later.
 OOM_NEWS_S = 0.5
 
@@ -65,7 +66,8 @@ class Docker:
             _ = self._swept
             created: str = self._api.create_container(
                 self.image,
-                command=inside.command(self.python, inside.runner(launch), inside.SOCKET, self._environment(launch)),
+                command=self._command(launch),
+                use_config_proxy=False,  # the account's proxies, and the passwords in them, are none of a container's
                 entrypoint=[],
                 user=f"{NOBODY}:{NOBODY}",
                 working_dir=inside.HOME,
@@ -81,6 +83,13 @@ class Docker:
                 container.close()
                 raise
             return container
+
+    def _command(self, launch: Launch) -> list[str]:
+        variables, program = self._environment(launch), inside.runner(launch)
+        if (refused := seccomp.program()) is None:
+            return inside.command(self.python, program, inside.SOCKET, variables)
+        *begin, entered, socket = inside.command(self.python, inside.ENTER, inside.SOCKET, variables)
+        return [*begin, entered, refused.hex(), program, socket]
 
     @cached_property
     def _api(self) -> Any:
@@ -123,6 +132,7 @@ class Docker:
         wanted = [*self._libraries(launch), *(each for each in (gpu.toolkit(),) if each)]
         places |= {path: str(path) for path in wanted if not self._bound(path)}
         places |= inside.runner_files(launch.program)
+        places[Path(__file__).with_name("enter.py")] = inside.ENTER
         mounts = [Mount(at, str(path), type="bind", read_only=True) for path, at in places.items()]
         # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
         return [*mounts, Mount(inside.SOCKET, str(launch.socket), type="bind", read_only=True)]
@@ -132,6 +142,7 @@ class Docker:
 
         # Owned by the user, because runc gives the file system the mode of a directory that is there already.
         scratch = f"rw,exec,nosuid,nodev,uid={NOBODY},gid={NOBODY},mode=0700,size={launch.disk_bytes}"
+        scratch += f",nr_inodes={launch.disk_bytes // _BYTES_PER_FILE}"  # an empty file takes the kernel's memory too
         return self._api.create_host_config(
             network_mode="none",
             read_only=True,

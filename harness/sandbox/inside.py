@@ -16,6 +16,7 @@ from harness.sandbox import Exit, Launch
 HARNESS = Path(__file__).resolve().parent.parent
 ROOT = "/kernelmark"
 PROGRAM = f"{ROOT}/program.py"
+ENTER = f"{ROOT}/enter.py"
 SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"

@@ -1,8 +1,9 @@
-"""A system call filter for bubblewrap: what Docker's default filter takes away and namespaces alone do not.
+"""A system call filter: what Docker's default filter takes away, or should, and namespaces alone do not.
 
-Called by `bwrap`. Trusted. A user namespace would hand the runner a full set of capabilities over the kernel's most
-attacked parts, keyrings have no namespace, and bpf, perf, userfaultfd and io_uring serve exploits and no kernel author.
-See seccomp(2) for the layout of the filter's program and of the data that it looks at.
+Called by `bwrap`, and by `docker`, whose daemon may be older than that advice. Trusted. A user namespace would hand the
+runner a full set of capabilities over the kernel's most attacked parts, keyrings have no namespace, and bpf, perf,
+userfaultfd and io_uring serve exploits and no kernel author. See seccomp(2) for the layout of the filter's program and
+of the data that it looks at.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _IO_URING, _CLONE3 = (425, 426, 427), 435
 
 
 def program() -> bytes | None:
-    """The filter as `bwrap --seccomp` reads it; None on a machine whose call numbers are not known."""
+    """The filter, as the kernel and `bwrap --seccomp` read it; None on a machine whose call numbers are not known."""
     if platform.machine() not in _NUMBERS:
         return None
     architecture, clone, unshare, refused = _NUMBERS[platform.machine()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.problem.expression import MAX_CHARACTERS, MAX_VALUE, ExpressionError, evaluate, parse
 
-PARAMETERS: dict[str, int | str] = {"m": 7, "n": 5, "dtype": "bfloat16"}
+PARAMETERS: dict[str, int | str] = {"m": 7, "n": 5, "dtype": "bfloat16", "lowest": -(2**63)}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,9 @@ def test_refuses_to_parse(text: str, why: str) -> None:
         ("10 ** 10 ** 10", "exceeds"),
         ("9223372036854775807 + 1", "exceeds"),
         ("3037000500 * 3037000500", "exceeds"),
+        ("lowest", "exceeds"),
+        ("-lowest", "exceeds"),
+        ("ceil_div(lowest, -1)", "exceeds"),
     ],
 )
 def test_refuses_to_evaluate(text: str, why: str) -> None:
@@ -160,3 +163,21 @@ def test_any_text_gives_a_number_or_one_error(text: str) -> None:
     with contextlib.suppress(ExpressionError):
         value = evaluate(text, PARAMETERS)
     assert abs(value) <= MAX_VALUE
+
+
+_tokens = st.sampled_from([*"+-*%(), mn0", "//", "**", "min", "max", "ceil_div", "sizeof", "dtype", "9" * 19])
+
+
+@given(st.lists(_tokens, max_size=20).map("".join), st.integers(-(2**63), 2**63 - 1))
+def test_any_row_of_tokens_gives_a_bounded_number_or_one_error(text: str, m: int) -> None:
+    """Parameters from the whole range of TOML; what the expression is shown as means the same."""
+    parameters = {**PARAMETERS, "m": m}
+    try:
+        parsed = parse(text)
+        value = parsed.value(parameters)
+    except ExpressionError as error:
+        said = str(error)
+        assert "\n" not in said
+        return
+    assert abs(value) <= MAX_VALUE
+    assert parse(parsed.text).value(parameters) == value

@@ -323,3 +323,24 @@ def test_an_unwritable_place_is_one_clear_line(tmp_path):
         ledger.append(SMALL[0])
     with pytest.raises(LedgerError, match=r"softmax\.jsonl: cannot be read \(Not a directory\)"):
         ledger.verify()
+
+
+@settings(deadline=None, max_examples=100)
+@given(data=st.data(), put=st.binary(min_size=1, max_size=4) | st.sampled_from([b"0", b"00", b" ", b"\r", b"+"]))
+def test_bytes_put_into_a_whole_line_are_reported(whole, data, put):
+    place = data.draw(st.integers(0, len(whole) - 1))
+    with tempfile.TemporaryDirectory() as folder:
+        ledger = JsonlLedger(Path(folder) / "softmax.jsonl")
+        changed = whole[:place] + put + whole[place:]
+        ledger.path.write_bytes(changed)
+        if whole.startswith(changed[: changed.rfind(b"\n") + 1]):
+            return  # the same bytes once more, of which no whole line is made
+        with pytest.raises(LedgerError):
+            ledger.verify()
+
+
+def test_a_line_number_with_a_zero_before_it_is_no_line(tmp_path, whole):
+    ledger = JsonlLedger(tmp_path / "softmax.jsonl")
+    ledger.path.write_bytes(whole.replace(b'{"seq":1,', b'{"seq":01,', 1))
+    with pytest.raises(LedgerError, match="line 1: is not a ledger line"):
+        ledger.verify()

@@ -6,6 +6,7 @@ import html
 import os
 import re
 import stat
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -251,3 +252,9 @@ def test_a_board_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
     with pytest.raises(HarnessError, match=r"BOARD\.md: the board cannot be written \(No space left on device\)"):
         write_board(path, [])
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("BOARD.md", "old")]
+
+
+@pytest.mark.parametrize("moment", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00"])
+def test_the_ends_of_the_calendar_have_a_date(moment):
+    verdict = accepted(created_at=datetime.fromisoformat(moment))
+    assert f"{int(moment[:4])}{moment[4:10]}" in board(rank([encode(None, verdict.to_json().encode())[0]]))

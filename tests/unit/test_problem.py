@@ -10,6 +10,8 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from harness.errors import ProblemError
@@ -376,3 +378,52 @@ def test_importing_it_is_light() -> None:
     code = "import sys, harness.problem; print([m for m in ('torch', 'docker', 'numpy') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ('title = "Scaled rows"', "title = " + "[" * 5000, "nested too deeply"),
+        ('title = "Scaled rows"', "title = " + "{a=" * 5000, "nested too deeply"),
+        ("flops = 0", "flops = " + "9" * 5000, "too many digits"),
+        ("flops = 0", "flops = 0x" + "f" * 5000, "key `cost.flops`"),
+        ("factor = 2", "factor = 0x" + "f" * 5000, "key `tolerance.factor`"),
+        ("flops = 0", "flops = { a = 1 }", "key `cost.flops`: "),
+        ("value = 0.5", "value = { a = 1 }", "key `scalars[0].value`: "),
+        ('value = "rows * cols"', 'value = "-9223372036854775808"', "exceeds"),
+        ('rows = 3, cols = 5, dtype = "float32"', 'rows = {}, cols = 5, dtype = "float32"', "params.rows`: "),
+    ],
+)
+def test_what_fuzzing_found_gets_one_line(tmp_path: Path, old: str, new: str, why: str) -> None:
+    assert old in GOOD
+    with pytest.raises(ProblemError) as caught:
+        load(_write(tmp_path / "made", GOOD.replace(old, new)))
+    assert why in str(caught.value)
+    assert "constrained" not in str(caught.value), "keys are those of the file"
+    assert "\n" not in str(caught.value)
+
+
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, len(GOOD)),
+    st.integers(0, 40),
+    st.one_of(
+        st.text(max_size=20),
+        st.sampled_from(["-9223372036854775808", "1e308", "inf", "nan", "{ a = 1 }", "[]", "[[tests]]\n", '"', "0xff"]),
+    ),
+)
+def test_a_file_with_a_piece_replaced_loads_or_gets_one_line(tmp_path: Path, place: int, cut: int, put: str) -> None:
+    folder = tmp_path / "made"
+    folder.mkdir(exist_ok=True)
+    (folder / "reference.py").write_text("def reference(): ...\n")
+    (folder / "problem.toml").write_bytes((GOOD[:place] + put + GOOD[place + cut :]).encode("utf-8", "surrogatepass"))
+    try:
+        problem = load(folder)
+    except ProblemError as error:
+        said = str(error)
+        assert "\n" not in said
+        return
+    for case in problem.tests + problem.benchmarks:
+        resolved = problem.resolve(case)
+        assert all(size >= 1 for tensor in resolved.tensors for size in tensor.shape)
+        assert all(s.dtype == "float64" or -(2**63) <= s.value < 2**63 for s in resolved.scalars)

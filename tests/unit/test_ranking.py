@@ -248,3 +248,10 @@ def test_ranks_follow_from_the_verdicts_alone(scores, random):
         assert overlap(leader.score, row.score)
         if row is leader and above:
             assert not overlap(table.rows[table.rows[above - 1].rank - 1].score, row.score)
+
+
+def test_a_moment_without_a_time_zone_is_told_and_not_compared():
+    document = accepted().to_json().replace('"created_at":"2026-01-01T00:00:00Z"', '"created_at":"2026-01-01T00:00:00"')
+    entries = [encode(None, each.encode())[0] for each in (document, accepted(author="eve").to_json())]
+    with pytest.raises(LedgerError, match="created_at"):
+        rank(entries)

@@ -145,3 +145,40 @@ def test_an_oversized_packet_is_refused() -> None:
 
 def _descriptors() -> list[str]:
     return [path.name for path in Path("/proc/self/fd").iterdir()]
+
+
+@pytest.mark.parametrize("character", ["\x1b", "\ud800", "\u202e", "\U000e0001", "é", "\U0001f600", '"', "\\", "\n"])
+def test_the_longest_texts_of_any_character_fit_into_a_frame_and_stay_within_their_limits(character: str) -> None:
+    failed = wire.Failed("runtime_error", character * 500, character * 8_000, fatal=False)
+    _, received = wire.decode(wire.encode(1, failed), wire.REPLIES)
+    assert received.message == wire.printable(failed.message)[:500]
+    assert received.traceback == wire.printable(failed.traceback)[:8_000]
+    assert wire.decode(wire.encode(1, received), wire.REPLIES) == (1, received), "what was accepted is of the protocol"
+
+
+@given(st.sampled_from(REPLIES[2:4]), st.data())
+def test_a_reply_with_any_texts_is_accepted_as_of_the_protocol(message: wire.Reply, data: st.DataObject) -> None:
+    texts = st.text(alphabet=st.characters(), max_size=500)
+    named = [f.name for f in dataclasses.fields(message) if f.name in ("log", "message", "traceback")]
+    changes = {name: data.draw(texts) for name in named}
+    _, received = wire.decode(wire.encode(1, dataclasses.replace(message, **changes)), wire.REPLIES)
+    assert wire.decode(wire.encode(1, received), wire.REPLIES) == (1, received)
+
+
+@given(st.sampled_from(REPLIES), st.integers(0, 200), st.binary(max_size=4), st.integers(0, 4))
+def test_a_frame_with_some_bytes_replaced_is_decoded_or_refused(
+    message: wire.Reply, place: int, put: bytes, cut: int
+) -> None:
+    frame = wire.encode(7, message)
+    place %= len(frame) + 1
+    try:
+        token, decoded = wire.decode(frame[:place] + put + frame[place + cut :], wire.REPLIES)
+    except wire.WireError:
+        return
+    assert wire.decode(wire.encode(token, decoded), wire.REPLIES) == (token, decoded)
+
+
+def test_an_infinity_in_figures_is_no_number() -> None:
+    frame = wire.encode(1, COMMANDS[2]).replace(b'"value":0.5', b'"value":1e999')
+    with pytest.raises(wire.WireError, match="finite"):
+        wire.decode(frame, wire.COMMANDS)

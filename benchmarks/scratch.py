@@ -1,0 +1,132 @@
+"""A project of its own to grade in, and `submit` run there as a user would; `load` and `faults` call it.
+
+Temporary files of the gradings lie in the project too, so that what they leave behind is told from what others do on
+the same machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from harness.judge.environment import cpu_name
+from leaderboard.ledger import JsonlLedger
+from tests.leftovers import leftovers
+
+ROOT = Path(__file__).resolve().parent.parent
+PROBLEM = ROOT / "tests" / "problems" / "double"
+HONEST = ROOT / "tests" / "honest" / "torch_mul" / "submission.py"
+
+
+class Graded(NamedTuple):
+    """How one `submit` ended; `run` is empty where no verdict was acknowledged."""
+
+    status: int
+    run: str
+    outcome: str
+    errors: str
+    seconds: float
+
+
+@contextmanager
+def project() -> Iterator[Path]:
+    """A folder with settings, removed afterwards; for as long, temporary files of this process lie there too."""
+    with tempfile.TemporaryDirectory(prefix="scratch-") as folder:
+        root, before = Path(folder), os.environ.get("TMPDIR")
+        (root / "tmp").mkdir()
+        (root / "kernelmark.toml").write_text('effort = "quick"\nbaselines = ["none"]\ndevice = "cpu"\n')
+        os.environ["TMPDIR"] = str(root / "tmp")
+        tempfile.tempdir = None
+        try:
+            yield root
+        finally:
+            if before is None:
+                del os.environ["TMPDIR"]
+            else:
+                os.environ["TMPDIR"] = before
+            tempfile.tempdir = None
+
+
+def start(
+    root: Path, source: Path, *, author: str = "bench", sandbox: str = "bwrap", host: str = ""
+) -> subprocess.Popen[str]:
+    """Begin a grading; `host` is the address of the Docker daemon, if not the usual one."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"DOCKER_HOST": host} if host else {})}
+    code = "from kernelmark.scripts import submit; submit()"
+    command = [sys.executable, "-c", code, str(PROBLEM), str(source), "--format", "json", "--author", author]
+    return subprocess.Popen(
+        [*command, "--sandbox", sandbox], cwd=root, env=environment, text=True, errors="replace",
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def end(child: subprocess.Popen[str], started: float) -> Graded:
+    """Wait for it, and read what it acknowledged."""
+    output, errors = child.communicate(timeout=600)
+    try:
+        verdict = json.loads(output)
+    except ValueError:
+        verdict = {}
+    acknowledged = child.returncode in range(7) and "run" in verdict
+    outcome = {2: "usage", 7: "harness_error"}.get(child.returncode, verdict.get("outcome", "none"))
+    seconds = time.monotonic() - started
+    return Graded(child.returncode, verdict["run"] if acknowledged else "", outcome, errors[-1000:], round(seconds, 2))
+
+
+def submit(root: Path, source: Path = HONEST, **options: str) -> Graded:
+    started = time.monotonic()
+    return end(start(root, source, **options), started)
+
+
+def ledger(root: Path) -> JsonlLedger:
+    return JsonlLedger(root / "leaderboard" / "results" / f"{PROBLEM.name}.jsonl")
+
+
+def recorded(book: JsonlLedger) -> list[str]:
+    """The runs in a ledger, its chain checked on the way."""
+    assert book.verify() == sum(1 for _ in book.read())
+    return [entry.verdict.run for entry in book.read()]
+
+
+def left_behind(before: dict[str, list[str]], seconds: float = 20.0) -> dict[str, list[str]]:
+    """What is there now, was not before, and is still there so many seconds later."""
+    deadline, new = time.monotonic() + seconds, _new(before, leftovers())
+    while new and time.monotonic() < deadline:
+        time.sleep(0.2)
+        now = leftovers()
+        new = {kind: kept for kind, items in new.items() if (kept := [each for each in items if each in now[kind]])}
+    return new
+
+
+def _new(before: dict[str, list[str]], now: dict[str, list[str]]) -> dict[str, list[str]]:
+    return {kind: new for kind, items in now.items() if (new := [each for each in items if each not in before[kind]])}
+
+
+def report(module: str, what: str, out: Path, figures: dict[str, Any]) -> None:
+    """Print a result, and write it where it belongs."""
+    document = {
+        "what": what,
+        "command": f"python -m benchmarks.{module} " + " ".join(sys.argv[1:]),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": cpu_name(),
+        "cpus": os.cpu_count(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "load_average": os.getloadavg()[0],
+        **figures,
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=True)
+    print(text)
+    out.write_text(text + "\n")
