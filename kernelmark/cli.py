@@ -14,12 +14,13 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError
+from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark import __version__
 from kernelmark.text import visible
 
@@ -196,6 +197,28 @@ def problems_show(problem: str, form: str) -> None:
         _print_json(show.problem_document(found))
     else:
         _print(show.problem(found))
+
+
+@problems.command("lint")
+@click.argument("problem", nargs=-1)
+@_form
+@click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="Where the samples run.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device the samples run.")
+def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None) -> int:
+    """Test PROBLEM (default: every one): no kernel may pass that does not do the work, or in too low a precision.
+
+    Exit status: 0 if nothing is wrong with the problems, 2 if something is.
+    """
+    from kernelmark import lint
+    from kernelmark.project import find_directory, problem_directories
+
+    settings = _settings(sandbox=sandbox, device=device)
+    found = [find_directory(settings, each) for each in problem] or problem_directories(settings)
+    say = partial(click.echo, err=True)
+    reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in found]
+    _print_json(lint.document(reports)) if form == "json" else _print(lint.lines(reports))
+    return UsageError.exit_code if any(report.wrong for report in reports) else 0
 
 
 @problems.command("schema")

@@ -42,10 +42,19 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
     """
     from harness.problem import load
 
+    return load(find_directory(settings, reference))
+
+
+def find_directory(settings: Settings, reference: str | Path) -> Path:
+    """The absolute path of a problem's directory, by any path to it or by its slug.
+
+    Raises:
+        UsageError: there is none; the message names the nearest slug.
+    """
     places = [Path(reference), settings.locate("problems") / reference]
     for directory in places:
         if (directory / "problem.toml").is_file():
-            return load(directory.resolve())
+            return directory.resolve()
     if places[0].is_dir():
         raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
     slugs = [directory.name for directory in problem_directories(settings)]

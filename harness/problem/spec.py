@@ -39,6 +39,7 @@ __all__ = [
 
 DeviceKind = Literal["cpu", "cuda"]
 Role = Literal["input", "output", "inout"]
+Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 _GIB = 1 << 30
 _MIB = 1 << 20
@@ -198,6 +199,9 @@ class Tolerance(Spec):
     floor_ulps: Real = Field(default=4.0, gt=0, description="16-bit and narrower outputs: in units of their epsilon")
     accumulation_ulps: Real = Field(
         default=64.0, gt=0, description="the same for float32 and float64 outputs: room for one running sum"
+    )
+    lower_precision: tuple[Precision, ...] = Field(
+        default=(), description="precisions below its own that may pass; the lint reads it, no grading does"
     )
 
 

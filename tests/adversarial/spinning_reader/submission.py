@@ -53,9 +53,9 @@ def round(self, inputs):
     mapped_ns = time.perf_counter_ns()
     timing = self._device.sample(DONE.acquire)
     early_ns = mapped_ns - made.seen_ns
-    if early_ns > 0 and not told:
+    if not told:
         told = True
-        print(f"attack: inputs were seen and used {early_ns} ns before the runner said that they are there", flush=True)
+        print(f"attack: a thread waited for the inputs, and used them {early_ns} ns before the runner had them", flush=True)
     return timing
 
 

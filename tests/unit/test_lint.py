@@ -1,0 +1,350 @@
+"""The lint of problems: each null kernel has a problem that it passes, which must be found, and a good twin.
+
+A problem is made from a base by replacing parts of its text; a good twin is the base, or the same with one part less.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.errors import ProblemError, UsageError
+from harness.judge.lint import Finding, examine
+from harness.judge.nulls import LOWER, kernels, to_tf32
+from harness.problem import load
+from harness.sandbox import provider
+from kernelmark import cli, lint
+from kernelmark.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+TOML = """
+title = "A problem to be spoilt"
+entry = "solve"
+parameters = ["n", "dtype"]
+
+[[tensors]]
+name = "x"
+role = "input"
+shape = ["n"]
+dtype = "dtype"
+
+[[tensors]]
+name = "b"
+role = "input"
+shape = ["n"]
+dtype = "dtype"
+
+[[tensors]]
+name = "y"
+role = "output"
+shape = ["n"]
+dtype = "dtype"
+
+[cost]
+bytes = "3 * n * sizeof(dtype)"
+flops = "n"
+
+[tolerance]
+
+[[tests]]
+name = "test"
+params = { n = 4099, dtype = "float32" }
+
+[[tests]]
+name = "hidden test"
+params = { n = 5003, dtype = "float32" }
+hidden = true
+
+[[benchmarks]]
+name = "benchmark"
+params = { n = 8192, dtype = "float32" }
+"""
+REFERENCE = """
+import torch
+
+
+def reference(x, b):
+    return x + b
+"""
+Change = tuple[str, str]
+
+X, B = 'name = "x"\n', 'name = "b"\n'
+IN_BF16, IN_F16 = ('dtype = "float32" }', 'dtype = "bfloat16" }'), ('dtype = "float32" }', 'dtype = "float16" }')
+IN_F64, IN_F8 = ('dtype = "float32" }', 'dtype = "float64" }'), ('dtype = "float32" }', 'dtype = "float8_e4m3fn" }')
+ZERO_B = (B, f'{B}fill = {{ kind = "zeros" }}\n')
+INPLACE: list[Change] = [('name = "y"\nrole = "output"', 'name = "y"\nrole = "inout"'), ("(x, b)", "(x, b, y)")]
+SMALL_INTEGERS = (X, f'{X}fill = {{ kind = "integers", low = -2, high = 2 }}\n')
+INTEGERS = [SMALL_INTEGERS, (B, f'{B}fill = {{ kind = "integers", low = -2, high = 2 }}\n')]
+NARROW = (X, f'{X}fill = {{ kind = "uniform", low = 1.0, high = 1.02 }}\n')
+UNIFORM = (X, f'{X}fill = {{ kind = "uniform", low = 0.0, high = 1.0 }}\n')
+LARGE = ("n = 8192", "n = 65536"), ("n = 4099", "n = 65537"), ("n = 5003", "n = 65539")
+SORT, TWICE = ("x + b", "torch.sort(x).values"), ("x + b", "2 * x")
+# torch does no arithmetic on eight bits.
+WIDENED = ("x + b", "sum(t if t.dtype is torch.float64 else t.float() for t in (x, b))")
+# Both inputs, and not the output.
+INT_INPUTS = ('"n"]\ndtype = "dtype"\n\n[[tensors]]', '"n"]\ndtype = "int32"\n\n[[tensors]]')
+MATRICES: tuple[Change, ...] = (
+    ('shape = ["n"]', 'shape = ["n", "n"]'),
+    ('"3 * n * sizeof(dtype)"', '"3 * n ** 2 * sizeof(dtype)"'),
+    ("n = 4099", "n = 67"),
+    ("n = 5003", "n = 71"),
+    ("n = 8192", "n = 128"),
+    ("x + b", "x @ b"),
+)
+
+
+def compare(condition: str) -> Change:
+    body = f'    return None if {condition} else "wrong"\n'
+    return "    return x + b\n", f"    return x + b\n\n\ndef compare(got, inputs, truth):\n{body}"
+
+
+def made(directory: Path, changes: Sequence[Change]) -> Path:
+    """A problem's directory with the base's text changed; every change must meet something."""
+    toml, reference = TOML, REFERENCE
+    for old, new in changes:
+        assert old in toml + reference, old
+        toml, reference = toml.replace(old, new), reference.replace(old, new)
+    directory.mkdir(parents=True)
+    (directory / "problem.toml").write_text(toml)
+    (directory / "reference.py").write_text(reference)
+    return directory
+
+
+def found(directory: Path, changes: Sequence[Change] = ()) -> list[Finding]:
+    return list(examine(load(made(directory, changes))))
+
+
+def passing(findings: Sequence[Finding], case: str) -> set[str]:
+    return {f.kernel for f in findings if f.level == "error" and case in f.cases}
+
+
+def errors(findings: Sequence[Finding]) -> list[str]:
+    return [f"{f.kernel}: {f.what}" for f in findings if f.level == "error"]
+
+
+FINE = ("[tolerance]\n", "[tolerance]\nfloor_ulps = 1.0\n")  # four ulps of eight bits are half of a value
+_BAD: list[tuple[str, list[Change], list[Change]]] = [
+    # The null kernel that passes, what spoils the problem, and what the good twin has of that.
+    ("nothing written", [*INPLACE, ("x + b", "y + 1e-9 * x")], [*INPLACE, ("x + b", "y + x")]),
+    ("a copy of `y`", [*INPLACE, ("x + b", "y + 1e-9 * x")], [*INPLACE, ("x + b", "y + x")]),
+    (
+        "all zeros",
+        [compare("(got['y'] - truth['y']).abs().max() < 20")],
+        [compare("torch.equal(got['y'], sum(inputs.values()))")],
+    ),
+    ("a constant", [IN_BF16, NARROW, TWICE], [IN_BF16, TWICE]),
+    ("the result of other inputs", [IN_BF16, UNIFORM, *LARGE, SORT], [IN_BF16, SORT, *LARGE]),
+    ("a copy of `x`", [ZERO_B], []),
+    ("half of `y` written", [compare("torch.equal(got['y'][::9][:99], truth['y'].float()[::9][:99])")], []),
+    ("half of `y` written", [*INPLACE, ("x + b", "torch.where(torch.arange(len(x)) < len(x) // 2, x, y)")], INPLACE),
+    ("matrix products in tf32", [*MATRICES, *INTEGERS], [*MATRICES]),
+    ("matrix products in tf32", [*MATRICES, ("[tolerance]", "[tolerance]\nfactor = 1e4")], [*MATRICES]),
+    ("operands in float16", INTEGERS, []),
+    ("arithmetic in float16", INTEGERS, []),
+    ("operands in bfloat16", INTEGERS, []),
+    ("arithmetic in bfloat16", INTEGERS, []),
+    ("operands in float32", [IN_F64, *INTEGERS], [IN_F64]),
+    ("arithmetic in float32", [IN_F64, *INTEGERS], [IN_F64]),
+    ("operands in float8_e4m3fn", [IN_BF16, *INTEGERS], [IN_BF16]),
+    ("operands in float8_e4m3fn", [IN_F16, *INTEGERS], [IN_F16]),
+    ("operands in float8_e5m2", [IN_F8, WIDENED, FINE, *INTEGERS], [IN_F8, WIDENED, FINE]),
+]
+
+
+@pytest.mark.parametrize(("kernel", "spoilt", "twin"), _BAD, ids=lambda part: part if isinstance(part, str) else "")
+def test_a_problem_that_a_null_kernel_passes_is_found(
+    kernel: str, spoilt: list[Change], twin: list[Change], tmp_path: Path
+) -> None:
+    bad, good = found(tmp_path / "bad", spoilt), found(tmp_path / "good", twin)
+    assert kernel in passing(bad, "benchmark")
+    assert kernel in passing(bad, "test") & passing(bad, "hidden test")
+    assert all(f.remedy for f in bad if f.kernel)
+    assert errors(good) == []
+
+
+def test_every_null_kernel_has_a_problem_that_it_passes(tmp_path: Path) -> None:
+    """So that one that is never tried, or that nothing accepts, cannot hide."""
+    problem = load(made(tmp_path / "p", INPLACE))
+    known = {kernel.name for kernel in kernels(problem)}
+    assert known == {kernel for kernel, _, _ in _BAD} | {"a copy of `b`"}
+    assert {low for lows in LOWER.values() for low in lows} == {k.precision for k in kernels(problem)} - {None}
+
+
+_UNSOUND: list[tuple[str, list[Change]]] = [
+    # What the finding says, and what spoils the problem; all are errors.
+    ("elements of `y` are NaN or infinite, all inputs are finite", [("x + b", "torch.exp(400 * x)")]),
+    (
+        "every element of `y` is NaN or infinite",
+        [(X, f'{X}fill = {{ kind = "zeros", neg_inf = 0.5 }}\n'), ("x + b", "x.sum() + b")],
+    ),
+    ("refused in its own dtype: `y` is wrong", [("x + b", "torch.exp(99 + x) / torch.exp(99 + b)")]),
+    ("refused in its own dtype: wrong", [compare("False")]),
+    ("refused in its own dtype: .*raised TypeError", [compare("len(None)")]),
+    ("`y` holds one value, whatever the inputs are", [("x + b", "torch.full_like(x, 3)")]),
+    ("`y` holds one value, whatever the inputs are", [("x + b", "torch.zeros_like(x)")]),
+    ("changes its input `x` in place", [("x + b", "x.add_(b)")]),
+    ("the reference changes its input `x`", [("return x + b", "x.data.add_(b)\n    return x * 1")]),
+    ("`cost.bytes` is 65,584, where all tensors have 49,188", [("3 * n * sizeof", "4 * n * sizeof")]),
+    (
+        "`y` is a float, and no input is",
+        [*INTEGERS, INT_INPUTS, ("x + b", "(x + b) / 3")],
+    ),
+    ("returned `y` with the shape", [("x + b", "(x + b)[:7]")]),
+]
+
+
+@pytest.mark.parametrize(("says", "spoilt"), _UNSOUND)
+def test_a_case_that_cannot_be_graded_is_found(says: str, spoilt: list[Change], tmp_path: Path) -> None:
+    assert any(re.search(says, line) for line in errors(found(tmp_path / "bad", spoilt))), says
+
+
+def test_a_lower_precision_may_pass_where_the_problem_says_so(tmp_path: Path) -> None:
+    said = ("[tolerance]", '[tolerance]\nlower_precision = ["float16", "bfloat16"]')
+    assert errors(found(tmp_path / "said", [*INTEGERS, said])) == []
+    [one, other] = [f for f in found(tmp_path / "stale", [said]) if f.level == "warning"]
+    assert one.what == "`tolerance.lower_precision` names float16, which fails as it should"
+    assert "bfloat16" in other.what
+
+
+def test_each_device_and_each_dtype_needs_tests_of_its_own(tmp_path: Path) -> None:
+    """A kernel may branch on either, so what the float32 tests of the CPU catch says nothing of float64 on a GPU."""
+    tests = """
+[[tests]]
+name = "constant"
+params = { n = 512, dtype = "float64" }
+fill = { x = { kind = "zeros" }, b = { kind = "zeros" } }
+devices = ["cuda"]
+
+[[benchmarks]]"""
+    findings = found(tmp_path / "p", [("\n[[benchmarks]]", tests)])
+    zeros = [f for f in findings if f.kernel == "all zeros"]
+    assert [(f.cases, f.what) for f in zeros] == [(("constant",), "passes every test of `solve_float64` on cuda")]
+    assert [f.cases for f in findings if f.level == "note"] == [("constant",)]
+
+
+def test_what_is_not_tried_and_what_nobody_hides_is_said(tmp_path: Path) -> None:
+    findings = found(tmp_path / "p", [("hidden = true", ""), ("n = 8192", "n = 8_000_000")])
+    assert [(f.level, f.cases) for f in findings] == [("warning", ()), ("warning", ()), ("note", ("benchmark",))]
+    assert [f.what for f in findings[:2]] == [
+        f"no test on {device} is hidden: its cases can be learnt by heart" for device in ("cpu", "cuda")
+    ]
+
+
+def test_tf32_rounds_to_ten_bits_to_nearest_even_and_keeps_what_is_not_finite() -> None:
+    ulp = 2.0**-10
+    given = torch.tensor([1 + 0.49 * ulp, 1 + 0.5 * ulp, 1 + 1.5 * ulp, -1 - 0.51 * ulp, torch.inf, torch.nan])
+    expected = torch.tensor([1, 1, 1 + 2 * ulp, -1 - ulp, torch.inf, torch.nan])
+    torch.testing.assert_close(to_tf32(given), expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("slug", ["gelu", "matmul", "softmax", "vector_add"])
+def test_the_shipped_problems_pass_and_have_samples(slug: str) -> None:
+    directory = ROOT / "problems" / slug
+    assert [f for f in examine(load(directory)) if f.level != "note"] == []
+    samples = lint.read_samples(directory)
+    assert {s.outcome for s in samples.values()} == {"accepted", "wrong_answer"}
+    assert len(samples) >= 3
+
+
+_EXPECTED: list[tuple[str, str]] = [
+    ('[a]\nfile = "gone.py"\noutcome = "accepted"', "sample `a` names gone.py, which is not there"),
+    ('[a]\nfile = "../right.py"\noutcome = "accepted"', "key `a.file`: string should match"),
+    ('[a]\nfile = "right.py"\noutcome = "fine"', "key `a.outcome`: input should be"),
+    ('[a]\nfile = "right.py"\noutcome = "accepted"\nmassage = "x"', "key `a.massage`: extra inputs"),
+    ('[a]\nfile = "right.py"\noutcome = "accepted"\nmessage = "("', "cannot be read (missing )"),
+    ("[a", "cannot be read (Expected ']'"),
+    ("a = 3", "key `a`: input should be a valid dictionary"),
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the good problem `p`, whose folder of samples holds `right.py` and expects nothing yet."""
+    (tmp_path / "kernelmark.toml").write_text('sandbox = "process"\ndevice = "cpu"\n')
+    folder = made(tmp_path / "problems" / "p", []) / "samples"
+    folder.mkdir()
+    (folder / "right.py").write_text("def solve(x, b, y): y.copy_(x + b)\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def expect(project: Path, text: str) -> Path:
+    path = project / "problems" / "p" / "samples" / "expected.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(("text", "says"), _EXPECTED)
+def test_a_wrong_table_of_samples_is_an_error_that_names_it(project: Path, text: str, says: str) -> None:
+    path = expect(project, text)
+    with pytest.raises(ProblemError, match=re.escape(says)) as error:
+        lint.read_samples(project / "problems" / "p")
+    assert str(error.value).startswith(str(path))
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        cli.main.main(["problems", "lint", *args])
+    out, err = capsys.readouterr()
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, out, err
+
+
+def test_samples_are_graded_and_what_is_not_as_expected_fails(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    samples = project / "problems" / "p" / "samples"
+    (samples / "stray.py").write_text("")
+    (samples / "half.py").write_text("def solve(x, b, y): y.copy_(x.half() + b.half())\n")
+    half = 'file = "half.py"\noutcome = '
+    expect(
+        project,
+        '[good]\nfile = "right.py"\noutcome = "accepted"\n'
+        f'[caught]\n{half}"wrong_answer"\nmessage = "transposed"\n'
+        f'[surprise]\n{half}"accepted"\n'
+        f'[elsewhere]\n{half}"accepted"\ndevices = ["cuda"]\n',
+    )
+    status, out, err = run(capsys, "--format", "json", "p")
+    [report] = json.loads(out)
+    said = [finding["what"] for finding in report["findings"]]
+    assert (status, report["problem"], report["wrong"], report["samples"]) == (2, "p", True, 3)
+    assert said[0] == "samples/stray.py is in no table of samples/expected.toml"
+    assert said[1].startswith("sample `caught`: the message does not hold 'transposed' (test test: y: ")
+    assert said[2].startswith("sample `surprise` is wrong_answer, where accepted is expected (test test: y: ")
+    assert len(said) == 3
+    assert "p: sample good" in err
+
+
+def test_the_exit_status_is_2_where_any_problem_is_wrong(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = run(capsys, "--no-samples")
+    assert (status, out) == (0, "p: passed (no samples graded)\n")
+    made(project / "problems" / "bad", [ZERO_B])
+    made(project / "problems" / "broken", [("3 * n * sizeof(dtype)", "0 * n")])
+    status, out, _ = run(capsys, "--no-samples")
+    lines = out.splitlines()
+    assert status == 2
+    assert "bad: FAILED (3 errors, no samples graded)" in lines, "a benchmark, and the tests of either device"
+    assert (
+        '  error: `benchmark`: null kernel "a copy of `x`" passes this benchmark case; '
+        "fill `x` so that the answer differs from it"
+    ) in lines
+    [cost] = [line for line in lines if "key `cost`" in line]
+    assert "is 0 bytes" in cost
+    assert "p: passed (no samples graded)" in lines
+    assert run(capsys, "--no-samples", "p")[0] == 0
+    status, _, err = run(capsys, "q")
+    assert (status, "no such problem" in err) == (2, True)
+
+
+def test_samples_never_run_without_isolation_unless_it_was_asked_for(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expect(project, '[a]\nfile = "right.py"\noutcome = "accepted"\n')
+    monkeypatch.setattr(lint, "providers", lambda _: [provider("process")])
+    with pytest.raises(UsageError, match="no sandbox for the samples can be used here; install Docker"):
+        lint.lint(Settings.load(sandbox="auto"), project / "problems" / "p", with_samples=True, say=lambda _: None)
