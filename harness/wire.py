@@ -58,13 +58,11 @@ def text(limit: int) -> Check:
 
 def line(limit: int) -> Check:
     """The same in one line: whatever breaks a line or aligns in one is shown as it would be written in source."""
-    read = text(4 * limit)
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > limit:
             raise WireError(f"expected a text of at most {limit} characters")
-        found: str = read(value)
-        return found.replace("\n", "\\n").replace("\t", "\\t")[:limit]
+        return printable(value).replace("\n", "\\n").replace("\t", "\\t")[:limit]
 
     return check
 
