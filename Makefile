@@ -46,7 +46,7 @@ unit: $(ready)
 	$(pytest) tests/unit -m 'not full and not gpu' $(ARGS)
 
 integration: $(ready)
-	$(pytest) tests/integration -m 'not full and not gpu' $(ARGS)
+	$(pytest) tests/integration tests/adversarial tests/honest -m 'not full and not gpu' $(ARGS)
 
 test: unit integration ## every test but the long ones and those that need a GPU
 
