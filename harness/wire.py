@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-PROTOCOL = 2
+PROTOCOL = 3
 MAX_FRAME_BYTES = 64 * 1024
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
+MAX_DECLARED = 256  # tensors in one frame
 _NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader keeps
 
 
@@ -166,11 +167,20 @@ class Scalar:
 
 
 @dataclass(frozen=True)
+class Declare:
+    """Tensors of the next `Bind`, in their order: its first ones, or those that come after what was declared before."""
+
+    arguments: tuple[Argument, ...] = checked(many(record(Argument), MAX_DECLARED, 1))
+
+
+@dataclass(frozen=True)
 class Bind:
-    """Descriptors: input arena, output arena. Reserve addresses, map both, and make the arguments of every call."""
+    """Descriptors: input arena, output arena. Reserve addresses, map both, and make the arguments of every call.
+
+    The tensors are those that were declared since the last one.
+    """
 
     symbol: str = checked(text(200))
-    arguments: tuple[Argument, ...] = checked(many(record(Argument), 256, 1))
     scalars: tuple[Scalar, ...] = checked(many(record(Scalar), 64))
     sizes: tuple[int, ...] = checked(many(_SIZE, 64))
     sets: int = checked(integer(1, MAX_SETS))
@@ -290,7 +300,7 @@ class Timed:
     span_ns: int = checked(integer(0, _NANOSECONDS))
 
 
-Command = Welcome | Build | Bind | Call | Sample | Capture | Assemble | Round | Unmap | Release
+Command = Welcome | Build | Declare | Bind | Call | Sample | Capture | Assemble | Round | Unmap | Release
 Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed
 Kinds = Mapping[str, Check]
 
@@ -299,7 +309,7 @@ def _kinds(classes: Iterable[type[Any]]) -> Kinds:
     return {cls.__name__: record(cls) for cls in classes}
 
 
-COMMANDS = _kinds([Welcome, Build, Bind, Call, Sample, Capture, Assemble, Round, Unmap, Release])
+COMMANDS = _kinds([Welcome, Build, Declare, Bind, Call, Sample, Capture, Assemble, Round, Unmap, Release])
 REPLIES = _kinds([Hello, Ready, Built, Failed, Done, Sampled, Captured, Timed])
 
 

@@ -35,9 +35,9 @@ class Correctness:
         self.seeds.append(batch.seed)
         try:
             doing = f"running test {label}"
-            bind = layout.bind(case, self._problem.parameters, 1, inputs_writable=False)
             seconds = self._problem.limits.call_s
-            session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing=doing)
+            commands = layout.commands(case, self._problem.parameters, 1)
+            session.bind(commands, batch.descriptors, seconds=seconds, doing=doing)
             # The first call of all may have to compile, as Triton's and torch.compile's do.
             allowed = seconds if self._called else max(seconds, self._problem.limits.build_s)
             self._called = True
@@ -66,9 +66,9 @@ class Correctness:
         layout = Layout(case)
         batch = Batch(layout, self._device, sets=1, sealed=False)
         try:
-            bind = layout.bind(case, self._problem.parameters, 1, inputs_writable=True)
+            commands = layout.commands(case, self._problem.parameters, 1, inputs_writable=True)
             seconds = self._problem.limits.call_s
-            session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing="repeating")
+            session.bind(commands, batch.descriptors, seconds=seconds, doing="repeating")
             session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing="repeating")
         except SubmissionFault:
             pass  # it fails for another reason as well; what it wrote before that still tells

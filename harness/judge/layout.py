@@ -71,8 +71,10 @@ class Layout:
         zones.append((end, self.output_stride, name))
         return zones
 
-    def bind(self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, inputs_writable: bool) -> wire.Bind:
-        """The command that tells the runner where everything is."""
+    def commands(
+        self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, inputs_writable: bool = False
+    ) -> tuple[wire.Declare | wire.Bind, ...]:
+        """What tells the runner where everything is: the tensors, as many to a frame as it holds, then the rest."""
         arguments = tuple(
             wire.Argument(
                 name=s.tensor.name,
@@ -85,9 +87,8 @@ class Layout:
             for s in self.slots
         )
         values = [case.params[name] for name in parameters]
-        return wire.Bind(
+        bind = wire.Bind(
             symbol=case.symbol,
-            arguments=arguments,
             scalars=tuple(wire.Scalar(dtype=s.dtype, value=s.value) for s in case.scalars),
             sizes=tuple(v for v in values if isinstance(v, int)),
             sets=sets,
@@ -97,3 +98,5 @@ class Layout:
             output_stride=self.output_stride,
             inputs_writable=inputs_writable,
         )
+        starts = range(0, len(arguments), wire.MAX_DECLARED)
+        return (*(wire.Declare(arguments=arguments[i : i + wire.MAX_DECLARED]) for i in starts), bind)

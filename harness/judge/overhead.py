@@ -104,10 +104,10 @@ def _null_cost(
 ) -> tuple[NullCost, list[int]]:
     layout = Layout(case)
     doing = "measuring the overhead"
-    bind = layout.bind(case, problem.parameters, sets, inputs_writable=False)
+    commands = layout.commands(case, problem.parameters, sets)
     practice = Batch(layout, device, sets, filled=False)
     try:
-        session.ask(bind, wire.Done, descriptors=practice.descriptors, seconds=_SECONDS, doing=doing)
+        session.bind(commands, practice.descriptors, seconds=_SECONDS, doing=doing)
         session.ask(wire.Unmap(), wire.Done, seconds=_SECONDS, doing=doing)
         walls_ns = []
         for _ in range(_ROUNDS + 1):

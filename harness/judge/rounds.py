@@ -55,8 +55,10 @@ class Rounds:
         self._sets = sets
         practice = Batch(self._layout, self._device, sets)
         try:
-            bind = self._layout.bind(self._case, self._problem.parameters, sets, inputs_writable=False)
-            self._ask(bind, wire.Done, practice.descriptors)
+            commands = self._layout.commands(self._case, self._problem.parameters, sets)
+            with self._on_the_clock():
+                doing = f"timing {self._case.name}"
+                self._session.bind(commands, practice.descriptors, seconds=self._left_s, doing=doing)
             self._ask(wire.Call(sets=(0,)), wire.Done)
             captured = self._ask(wire.Capture(), wire.Captured)
             if captured.graphs and self._device == "cpu":

@@ -190,6 +190,23 @@ class Session:
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
         raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
 
+    def bind(
+        self,
+        commands: Sequence[wire.Declare | wire.Bind],
+        descriptors: Sequence[int],
+        *,
+        seconds: float,
+        doing: str,
+    ) -> None:
+        """Declare the tensors of a call, and bind them to a pair of arenas.
+
+        Raises:
+            SubmissionFault, SandboxError: as for `ask`.
+        """
+        for command in commands:
+            attached = descriptors if isinstance(command, wire.Bind) else ()
+            self.ask(command, wire.Done, seconds=seconds, doing=doing, descriptors=attached)
+
     def _receive(self, deadline: float, doing: str, seconds: float = _START_S) -> bytes:
         assert self._socket is not None
         with selectors.DefaultSelector() as selector:

@@ -78,8 +78,8 @@ def claimed_latency(
     seconds, doing = problem.limits.time_s, f"timing {case.name}"
     found: list[wire.Sampled] = []
     try:
-        bind = layout.bind(case, problem.parameters, sets, inputs_writable=False)
-        session.ask(bind, wire.Done, descriptors=batch.descriptors, seconds=seconds, doing=doing)
+        commands = layout.commands(case, problem.parameters, sets)
+        session.bind(commands, batch.descriptors, seconds=seconds, doing=doing)
         deadline = time.perf_counter_ns() + plan.sample_budget_ns
         for look in stats.looks(min(_FIRST_LOOK, plan.samples), plan.samples):
             left_ns = max(1, deadline - time.perf_counter_ns())

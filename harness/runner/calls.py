@@ -19,8 +19,16 @@ _WARMUPS = 3
 class Calls:
     """`sets` calls of one kernel; set k's tensors lie k strides into the windows, at addresses that never change."""
 
-    def __init__(self, bind: wire.Bind, kernel: Kernel, device: Device, inputs: Window, outputs: Window) -> None:
-        self._bind, self._kernel, self._device = bind, kernel, device
+    def __init__(
+        self,
+        bind: wire.Bind,
+        declared: Sequence[wire.Argument],
+        kernel: Kernel,
+        device: Device,
+        inputs: Window,
+        outputs: Window,
+    ) -> None:
+        self._bind, self._declared, self._kernel, self._device = bind, declared, kernel, device
         self._inputs, self._outputs = inputs, outputs
         self._arguments: list[list[Any]] = []
         self._scalars = [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
@@ -38,7 +46,7 @@ class Calls:
     def _arguments_of(self, k: int) -> list[Any]:
         made: list[Any] = []
         groups: dict[str, list[torch.Tensor]] = {}
-        for argument in self._bind.arguments:
+        for argument in self._declared:
             window = self._outputs if argument.writable else self._inputs
             stride = self._bind.output_stride if argument.writable else self._bind.input_stride
             tensor = window.tensor(argument.offset + k * stride, argument.shape, argument.dtype)

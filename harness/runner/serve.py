@@ -26,6 +26,7 @@ class Server:
         self._judge, self._device = judge, device
         self._kernel: build.Kernel = build.nothing
         self._calls: Calls | None = None
+        self._declared: list[wire.Argument] = []
 
     def run(self, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
@@ -54,6 +55,8 @@ class Server:
             case wire.Build():
                 self._kernel, log = build.build(command, descriptors[0], self._device)
                 return wire.Built(log=log, interpreted=build.interpreted())
+            case wire.Declare(arguments=arguments):
+                self._declared += arguments
             case wire.Bind():
                 self._bind(command, descriptors)
             case wire.Call(sets=sets):
@@ -87,7 +90,8 @@ class Server:
         kind = self._device.kind
         inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable)
         outputs = make_window(kind, command.output_bytes, writable=True)
-        self._calls = Calls(command, self._kernel, self._device, inputs, outputs)
+        self._calls = Calls(command, self._declared, self._kernel, self._device, inputs, outputs)
+        self._declared = []
         self._calls.map(*descriptors)
         self._calls.make_arguments()
 

@@ -214,7 +214,7 @@ BAD: list[tuple[str, str, str]] = [
         "cols = 5_550_000_000",
         "key `tensors[0].shape` has 1,110,000,000,000 elements in benchmarks[0]; a tensor has at most 2⁴⁰",
     ),
-    ('"rows + 1"', '"rows - 3"', "key `tensors[2].count` is 0 in tests[0]; a list has 1 to 256 tensors"),
+    ('"rows + 1"', '"rows - 3"', "key `tensors[2].count` is 0 in tests[0]; a list has 1 to 8192 tensors"),
     (
         'dtype = "int32"',
         'dtype = "int31"',

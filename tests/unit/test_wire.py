@@ -27,9 +27,11 @@ REPLIES: list[wire.Reply] = [
 COMMANDS: list[wire.Command] = [
     wire.Welcome(),
     wire.Build(language="py", symbols=("softmax",), architecture="sm_90"),
+    wire.Declare(
+        arguments=(wire.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
+    ),
     wire.Bind(
         symbol="softmax",
-        arguments=(wire.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),),
         scalars=(wire.Scalar(dtype="float64", value=0.5),),
         sizes=(2, 3),
         sets=4,
@@ -179,6 +181,7 @@ def test_a_frame_with_some_bytes_replaced_is_decoded_or_refused(
 
 
 def test_an_infinity_in_figures_is_no_number() -> None:
-    frame = wire.encode(1, COMMANDS[2]).replace(b'"value":0.5', b'"value":1e999')
+    bind = next(command for command in COMMANDS if isinstance(command, wire.Bind))
+    frame = wire.encode(1, bind).replace(b'"value":0.5', b'"value":1e999')
     with pytest.raises(wire.WireError, match="finite"):
         wire.decode(frame, wire.COMMANDS)

@@ -1,0 +1,39 @@
+"""How the runner is told of a call's tensors: in as many frames as they need, in order, each small enough."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import wire
+from harness.judge.layout import Layout
+from harness.problem import load
+
+PROBLEM = """
+title = "Twice a list"
+entry = "many"
+parameters = ["count"]
+tensors = [
+    { name = "xs", role = "input", shape = ["index % 7 + 1"], dtype = "float32", count = "count" },
+    { name = "ys", role = "output", shape = ["index % 7 + 1"], dtype = "float32", count = "count" },
+]
+cost = { bytes = "8 * count", flops = "0" }
+tests = [{ name = "test", params = { count = 1 } }]
+benchmarks = [{ name = "few", params = { count = 10 } }, { name = "many", params = { count = 4096 } }]
+"""
+
+
+@pytest.mark.parametrize(("case", "frames"), [(0, 1), (1, 32)])
+def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: int, tmp_path: Path) -> None:
+    (tmp_path / "problem.toml").write_text(PROBLEM)
+    (tmp_path / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
+    problem = load(tmp_path)
+    resolved = problem.resolve(problem.benchmarks[case])
+    *declared, bind = Layout(resolved).commands(resolved, problem.parameters, sets=2)
+    assert isinstance(bind, wire.Bind)
+    assert len(declared) == frames
+    told = [argument for each in declared if isinstance(each, wire.Declare) for argument in each.arguments]
+    assert [argument.name for argument in told] == [tensor.name for tensor in resolved.tensors]
+    for command in (*declared, bind):
+        assert wire.decode(wire.encode(1, command), wire.COMMANDS) == (1, command)
