@@ -28,9 +28,9 @@ def check_output(
     call) have the output's dtype; `truth` is float64, or an integer dtype or bool for such outputs. All have one shape
     and lie on one device, CPU or CUDA; nothing but a few elements leaves it.
 
-    A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row), which
-    one wrong tile breaks, and ‖got − truth‖ / ‖truth‖, which arithmetic in a lower precision breaks. NaN and infinities
-    must stand exactly where they are expected. Other outputs must be equal.
+    A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row, or of
+    the whole where the tolerance says so), which one wrong tile breaks, and ‖got − truth‖ / ‖truth‖, which arithmetic
+    in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other outputs must be equal.
 
     Raises:
         HarnessError: the tensors do not fit together, which is the judge's own mistake.
@@ -49,7 +49,7 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     """
     if not got.is_floating_point():
         return torch.equal(got, truth)
-    width = row_width(truth.shape)
+    width = row_width(truth.shape, tolerance.scale)
     expected = truth.reshape(-1, width)
     values = (got.half() if got.dtype in NO_INFINITY else got).reshape(-1, width)
     difference = values - expected
@@ -99,7 +99,7 @@ def _check_floats(
     name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None
 ) -> OutputCheck:
     floor = maximum_floor(got.dtype, tolerance)
-    field = Field(truth, got.dtype, floor)
+    field = Field(truth, got.dtype, floor, tolerance.scale)
     own, reference = _measure(field, got.reshape(-1)), _measure(field, honest.reshape(-1))
     maximum = budget(own.maximum, reference.maximum, tolerance, floor)
     rms = budget(own.rms, reference.rms, tolerance, rms_floor(got.dtype, tolerance))

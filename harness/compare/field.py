@@ -10,9 +10,12 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
+
+Scale = Literal["row", "tensor"]
 
 BLOCK_ELEMENTS = 1 << 22
 # A CPU wants temporaries that stay in its cache, and that are not mapped anew for every operation.
@@ -59,11 +62,11 @@ class Deviation:
 class Field:
     """One floating-point output's truth, float64 of any shape, for an output of `dtype`."""
 
-    def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float) -> None:
+    def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row") -> None:
         info = torch.finfo(dtype)
         self.dtype = dtype
         self._flat = truth.reshape(-1)
-        self._width = row_width(truth.shape)
+        self._width = row_width(truth.shape, scale)
         self._largest = info.max
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = info.max * (1 - min(floor, 0.5))
@@ -167,8 +170,10 @@ class Field:
         return squares.div_(counts.clamp_min_(1.0)).sqrt_(), max(norm, self._smallest)
 
 
-def row_width(shape: torch.Size) -> int:
+def row_width(shape: torch.Size, scale: Scale = "row") -> int:
     """How many consecutive elements share a scale."""
+    if scale == "tensor":
+        return math.prod(shape)
     width = 1
     for size in reversed(shape):
         if width >= ROW_ELEMENTS:

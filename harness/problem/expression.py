@@ -7,6 +7,7 @@ Trusted code over an organizer's text; every value is bounded, so no expression 
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from harness.problem.dtypes import DTYPES
 
 MAX_CHARACTERS = 400
 MAX_VALUE = 2**63 - 1
-FUNCTIONS = ("min", "max", "ceil_div", "sizeof")
+FUNCTIONS = ("min", "max", "ceil_div", "sizeof", "elements")
 
 
 class ExpressionError(ValueError):
@@ -41,6 +42,7 @@ class Expression:
             raise ExpressionError(f"`{self.text}`: {error}") from None
 
 
+@functools.lru_cache(maxsize=1024)  # the members of a list are sized by the same few expressions
 def parse(text: str) -> Expression:
     """Read an expression: `+ - * // % **`, unary `-`, parentheses, whole numbers, names and `FUNCTIONS`.
 
@@ -101,6 +103,10 @@ def _check(node: ast.expr, names: set[str]) -> None:
 def _check_call(name: str, args: list[ast.expr], names: set[str]) -> None:
     if name == "sizeof" and not (len(args) == 1 and isinstance(args[0], ast.Name)):
         raise ExpressionError("`sizeof` takes one dtype, or one parameter that holds a dtype")
+    if name == "elements":
+        if not (len(args) == 1 and isinstance(args[0], ast.Name)):
+            raise ExpressionError("`elements` takes the name of one tensor or list of tensors")
+        return
     if name == "ceil_div" and len(args) != 2:
         raise ExpressionError("`ceil_div` takes two arguments")
     if name in ("min", "max") and len(args) < 2:
@@ -121,6 +127,8 @@ def _value(node: ast.expr, parameters: Mapping[str, int | str]) -> int:
             return _bounded(_OPERATORS[type(op)](_value(left, parameters), _value(right, parameters)))
         case ast.Call(func=ast.Name(id="sizeof"), args=[ast.Name(id=name)]):
             return _sizeof(name, parameters)
+        case ast.Call(func=ast.Name(id="elements"), args=[ast.Name(id=name)]):
+            return _elements(name, parameters)
         case ast.Call(func=ast.Name(id=name), args=args):
             values = [_value(arg, parameters) for arg in args]
             return min(values) if name == "min" else max(values) if name == "max" else -_floor(-values[0], values[1])
@@ -141,6 +149,21 @@ def _sizeof(name: str, parameters: Mapping[str, int | str]) -> int:
     if dtype not in DTYPES:
         raise ExpressionError(f"sizeof({name}): {dtype!r} is no dtype")
     return DTYPES[str(dtype)].size_bytes
+
+
+def elements_key(tensor: str) -> str:
+    """Under which key of its parameters an expression finds `elements(tensor)`; no parameter has such a name."""
+    return f"elements({tensor})"
+
+
+def _elements(name: str, parameters: Mapping[str, int | str]) -> int:
+    value = parameters.get(elements_key(name))
+    if value is None:
+        known = sorted(key for key in parameters if key.startswith("elements("))
+        raise ExpressionError(
+            f"`{name}` is no tensor" if known else "`elements` is known in costs only, when all shapes are"
+        )
+    return _bounded(int(value))
 
 
 def _bounded(value: int) -> int:

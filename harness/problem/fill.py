@@ -37,7 +37,7 @@ def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
             piece.masked_fill_(drawn < fill.neg_inf, float("-inf"))
 
 
-def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor], torch.Tensor]:
+def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor], object]:
     match fill.kind:
         case "normal":
             return lambda t: t.normal_(fill.mean, fill.scale, generator=generator)
@@ -45,8 +45,17 @@ def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor],
             return lambda t: t.uniform_(fill.low, fill.high, generator=generator)
         case "integers":
             return lambda t: t.random_(int(fill.low), int(fill.high) + 1, generator=generator)
+        case "choice":
+            return lambda t: _choose(t, fill.values, generator)
         case "zeros":
             return lambda t: t.zero_()
+
+
+def _choose(tensor: torch.Tensor, values: tuple[int | float, ...], generator: torch.Generator) -> None:
+    table = torch.tensor(values, dtype=tensor.dtype, device=tensor.device)
+    for piece in _pieces(tensor):
+        drawn = torch.randint(len(values), piece.shape, device=piece.device, generator=generator)
+        torch.index_select(table, 0, drawn, out=piece)
 
 
 def _pieces(flat: torch.Tensor) -> Iterator[torch.Tensor]:

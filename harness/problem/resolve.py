@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from harness.errors import ProblemError
 from harness.problem.dtypes import DTYPES
-from harness.problem.expression import ExpressionError, evaluate
+from harness.problem.expression import ExpressionError, elements_key, evaluate
 
 if TYPE_CHECKING:
     from harness.problem.spec import Case, Fill, Problem, Role, ScalarSpec, TensorSpec
@@ -78,7 +78,7 @@ class Flaws:
         try:
             return evaluate(text, parameters)
         except ExpressionError as error:
-            names = [name for name in parameters if isinstance(parameters[name], int)]
+            names = [name for name in parameters if isinstance(parameters[name], int) and name.isidentifier()]
             self.at(key, f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
 
 
@@ -108,8 +108,9 @@ def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
     if len(tensors) > MAX_TENSORS:
         flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists counted out")
     scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
-    minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, case.params)
-    minimum_flops = flaws.value("cost.flops", problem.cost.flops, case.params)
+    known = {**case.params, **_elements(tensors)}
+    minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, known)
+    minimum_flops = flaws.value("cost.flops", problem.cost.flops, known)
     if minimum_bytes < 1 or minimum_flops < 0:
         remedy = "state what a kernel must at least do"
         flaws.at("cost", f"is {minimum_bytes} bytes and {minimum_flops} flops in {key}", remedy)
@@ -123,6 +124,15 @@ def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
         minimum_bytes=minimum_bytes,
         minimum_flops=minimum_flops,
     )
+
+
+def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
+    """What `elements(name)` stands for in a cost: of a list, the elements of all members."""
+    counts: dict[str, int] = {}
+    for tensor in tensors:
+        key = elements_key(tensor.list_name or tensor.name)
+        counts[key] = counts.get(key, 0) + math.prod(tensor.shape)
+    return counts
 
 
 def _symbol(problem: Problem, case: Case) -> str:
@@ -216,14 +226,17 @@ def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> 
         flaws.at(f"{key}.neg_inf", f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")
     if fill.kind == "zeros":
         return
-    if fill.kind != "integers" and info.family != "float":
+    whole = fill.kind == "integers" or (fill.kind == "choice" and all(value == int(value) for value in fill.values))
+    if not whole and info.family != "float":
         remedy = 'use { kind = "integers", low = …, high = … }'
         flaws.at(key, f"is {fill.kind!r} for `{tensor}`, which is {dtype}", remedy)
-    if fill.kind == "normal":
+    if fill.kind == "choice":
+        low, high = min(fill.values), max(fill.values)
+    elif fill.kind == "normal":
         # Eight standard deviations: one element in 10¹⁵ lies beyond, so no input overflows to an infinity.
         low, high = fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
     else:
         low, high = fill.low, fill.high
-    limit = info.exact if fill.kind == "integers" else math.inf
+    limit = info.exact if whole else math.inf
     if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
         flaws.at(key, f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")

@@ -96,6 +96,7 @@ _USED_BY_KIND: dict[str, set[str]] = {
     "normal": {"mean", "scale"},
     "uniform": {"low", "high"},
     "integers": {"low", "high"},
+    "choice": {"values"},
     "zeros": set(),
 }
 
@@ -116,11 +117,14 @@ class Spec(BaseModel):
 class Fill(Spec):
     """How a tensor gets its elements. Every element is drawn by itself."""
 
-    kind: Literal["normal", "uniform", "integers", "zeros"] = Field(description="the distribution")
+    kind: Literal["normal", "uniform", "integers", "choice", "zeros"] = Field(description="the distribution")
     mean: Real = Field(default=0.0, description="normal: the mean")
     scale: Real = Field(default=1.0, gt=0, description="normal: the standard deviation")
     low: Whole | Real = Field(default=0, description="uniform, integers: the least value")
     high: Whole | Real = Field(default=1, description="uniform: above every value; integers: the greatest value")
+    values: tuple[Whole | Real, ...] = Field(
+        default=(), max_length=256, description="choice: what is drawn from, each as likely as the others"
+    )
     neg_inf: Real = Field(default=0.0, ge=0, le=1, description="the fraction of the elements replaced by -inf")
 
     @model_validator(mode="after")
@@ -130,6 +134,8 @@ class Fill(Spec):
             raise ValueError(f"kind {self.kind!r} does not use `{key}`")
         if self.kind == "uniform" and not self.low < self.high:
             raise ValueError("`low` must be below `high`")
+        if self.kind == "choice" and not self.values:
+            raise ValueError("kind 'choice' needs `values`")
         if self.kind == "integers":
             if self.low > self.high:
                 raise ValueError("`low` must not be above `high`")
@@ -199,6 +205,9 @@ class Tolerance(Spec):
     floor_ulps: Real = Field(default=4.0, gt=0, description="16-bit and narrower outputs: in units of their epsilon")
     accumulation_ulps: Real = Field(
         default=64.0, gt=0, description="the same for float32 and float64 outputs: room for one running sum"
+    )
+    scale: Literal["row", "tensor"] = Field(
+        default="row", description="whose RMS an error is measured by: `tensor` where whole rows are 0 but for rounding"
     )
     lower_precision: tuple[Precision, ...] = Field(
         default=(), description="precisions below its own that may pass; the lint reads it, no grading does"

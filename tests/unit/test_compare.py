@@ -355,6 +355,20 @@ def test_where_the_truth_is_zero_nothing_but_zero_passes() -> None:
     assert not check(torch.full((4, 64), 1e-30), truth).correct
 
 
+def test_a_row_that_is_zero_but_for_rounding_passes_on_the_scale_of_the_tensor() -> None:
+    truth = normal((8, 64))[0].double()
+    truth[0] = 1e-17
+    got = truth.to(F16)
+    got[0] = 1e-4
+    on = {scale: Tolerance(scale=scale) for scale in ("row", "tensor")}
+    assert not check_output("y", got, truth, truth.to(F16), on["row"]).correct
+    assert check_output("y", got, truth, truth.to(F16), on["tensor"]).correct
+    assert surely_right(got, truth, on["tensor"])
+    got[0] = 0.1
+    assert not check_output("y", got, truth, truth.to(F16), on["tensor"]).correct
+    assert not surely_right(got, truth, on["tensor"])
+
+
 def test_a_reference_that_overflows_in_its_own_dtype_widens_nothing() -> None:
     truth = normal((4, 64))[0].double()
     assert check(truth.to(F16), truth, honest=torch.full((4, 64), INF, dtype=F16)).correct

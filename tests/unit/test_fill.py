@@ -14,6 +14,7 @@ _FILLS = {
     "normal": Fill(kind="normal", mean=1.0, scale=2.0),
     "uniform": Fill(kind="uniform", low=-3.0, high=5.0),
     "integers": Fill(kind="integers", low=0, high=1),
+    "choice": Fill(kind="choice", values=(0, 2, 1)),
     "zeros": Fill(kind="zeros"),
 }
 
@@ -25,7 +26,13 @@ def _filled(dtype: str, how: Fill, seed: int = 0, shape: tuple[int, ...] = (100,
 
 
 @pytest.mark.parametrize(
-    ("dtype", "kind"), [(d, k) for d in DTYPES for k in _FILLS if d in _FLOATS or k in ("integers", "zeros")]
+    ("dtype", "kind"),
+    [
+        (d, k)
+        for d in DTYPES
+        for k in _FILLS
+        if d in _FLOATS or k in ("integers", "zeros") or (k == "choice" and d != "bool")
+    ],
 )
 def test_the_generator_decides_every_element(dtype: str, kind: str) -> None:
     first, again, other = (_filled(dtype, _FILLS[kind], seed).double() for seed in (1, 1, 2))
@@ -66,6 +73,13 @@ def test_integers_reach_both_ends(dtype: str, low: int, high: int) -> None:
     numbers = values.long() if DTYPES[dtype].family != "float" else values.double().long()
     assert numbers.min().item() == low
     assert numbers.max().item() == high
+
+
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "bool"])
+def test_a_choice_draws_all_of_its_values_and_no_others(dtype: str) -> None:
+    drawn, counts = _filled(dtype, Fill(kind="choice", values=(9, 4, 14))).double().unique(return_counts=True)
+    assert drawn.tolist() == [4, 9, 14]
+    assert counts.double().tolist() == pytest.approx([20_000 / 3] * 3, rel=0.05)
 
 
 @pytest.mark.parametrize("dtype", [name for name in _FLOATS if DTYPES[name].infinities])

@@ -137,6 +137,13 @@ def test_a_case_resolves(good: Problem) -> None:
     assert (case.minimum_bytes, case.minimum_flops) == (60, 0)
 
 
+def test_a_cost_counts_the_elements_of_a_list(tmp_path: Path) -> None:
+    toml = GOOD.replace('bytes = "rows * cols * sizeof(dtype)"', 'bytes = "4 * elements(parts) + elements(ids)"')
+    assert toml != GOOD
+    problem = load(_write(tmp_path / "scale_rows", toml))
+    assert problem.resolve(problem.tests[0]).minimum_bytes == 4 * 4 * (1 + 2 + 3 + 4) + 3
+
+
 def test_a_case_may_replace_a_fill(good: Problem) -> None:
     assert [good.resolve(case).tensors[0].fill.neg_inf for case in good.tests] == [0.0, 0.1]
     assert good.resolve(good.tests[1]).hidden
@@ -255,6 +262,27 @@ BAD: list[tuple[str, str, str]] = [
         "",
         "key `tensors[1].fill` is 'normal' for `ids`, which is int32; use { kind = \"integers\"",
     ),
+    (
+        'bytes = "rows * cols * sizeof(dtype)"',
+        'bytes = "elements(part)"',
+        "key `cost.bytes` has no value: `elements(part)`: `part` is no tensor; parameters that hold a number: rows",
+    ),
+    (
+        'shape = ["rows"]',
+        'shape = ["elements(x)"]',
+        "key `tensors[1].shape[0]` has no value: `elements(x)`: `elements` is known in costs only",
+    ),
+    (
+        'kind = "integers", low = 0, high = 9',
+        'kind = "choice", values = [1, 2.5]',
+        "key `tensors[1].fill` is 'choice' for `ids`, which is int32; use { kind = \"integers\"",
+    ),
+    (
+        'kind = "integers", low = 0, high = 9',
+        'kind = "choice", values = [1, 3_000_000_000]',
+        "key `tensors[1].fill` goes beyond what int32 can hold",
+    ),
+    ('kind = "integers", low = 0, high = 9', 'kind = "choice"', "key `tensors[1].fill`: kind 'choice' needs `values`"),
     ("high = 9 }", "high = 3_000_000_000 }", "key `tensors[1].fill` goes beyond what int32 can hold"),
     ("high = 9 }", "high = 9, scale = 2.0 }", "key `tensors[1].fill`: kind 'integers' does not use `scale`"),
     ("high = 9 }", "high = 9.5 }", "key `tensors[1].fill`: kind 'integers' needs whole numbers"),
