@@ -199,6 +199,16 @@ def problems_show(problem: str, form: str) -> None:
         _print(show.problem(found))
 
 
+@problems.command("new")
+@click.argument("slug")
+def problems_new(slug: str) -> None:
+    """Write a new problem's files, with everything but its definition."""
+    from kernelmark import skeleton
+
+    _print([str(path) for path in skeleton.write(_settings(), slug)])
+    click.echo(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`", err=True)
+
+
 @problems.command("lint")
 @click.argument("problem", nargs=-1)
 @_form

@@ -30,7 +30,8 @@ def check_output(
 
     A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row, or of
     the whole where the tolerance says so), which one wrong tile breaks, and ‖got − truth‖ / ‖truth‖, which arithmetic
-    in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other outputs must be equal.
+    in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other outputs must be
+    equal.
 
     Raises:
         HarnessError: the tensors do not fit together, which is the judge's own mistake.

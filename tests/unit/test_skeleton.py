@@ -1,0 +1,55 @@
+"""What `problems new` writes: a problem that lacks nothing but its definition, and passes the lint once it has one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.judge.lint import examine
+from harness.problem import load
+from kernelmark import lint, skeleton
+from kernelmark.settings import Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.chdir(tmp_path)
+    return Settings.load()
+
+
+def errors(directory: Path) -> list[str]:
+    return [finding.what for finding in examine(load(directory)) if finding.level == "error"]
+
+
+def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(settings: Settings) -> None:
+    written = skeleton.write(settings, "swish")
+    directory = settings.locate("problems") / "swish"
+    assert sorted(written) == sorted(path for path in directory.rglob("*") if path.is_file())
+    assert [what.split("reference.py:8: ")[1] for what in errors(directory)] == [
+        "raised NotImplementedError: compute y from x, and return it"
+    ]
+    reference = directory / "reference.py"
+    todo = 'raise NotImplementedError("compute y from x, and return it")'
+    assert todo in reference.read_text()
+    reference.write_text(reference.read_text().replace(todo, "return x * torch.sigmoid(x)"))
+    assert errors(directory) == []
+    assert {"nothing"} == set(lint.read_samples(directory))
+    compile((directory / "samples" / "nothing.py").read_text(), "nothing.py", "exec")
+
+
+@pytest.mark.parametrize("slug", ["", "Swish", "a b", "../swish", "1st", "é", "a" * 65, "class", "template", "float32"])
+def test_what_is_no_slug_is_refused_and_nothing_is_written(settings: Settings, slug: str) -> None:
+    with pytest.raises(UsageError, match="cannot be a slug"):
+        skeleton.write(settings, slug)
+    assert not list(settings.locate("problems").glob("*"))
+
+
+def test_a_problem_that_exists_is_left_alone(settings: Settings) -> None:
+    skeleton.write(settings, "swish")
+    changed = settings.locate("problems") / "swish" / "README.md"
+    changed.write_text("mine")
+    with pytest.raises(UsageError, match="exists already"):
+        skeleton.write(settings, "swish")
+    assert changed.read_text() == "mine"
