@@ -6,8 +6,8 @@ import torch
 def reference(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: int) -> torch.Tensor:
     """[batch, heads, length, size], twice [batch, kv_heads, length, size], to [batch, heads, length, size].
 
-    One head at a time, so that the scores of a long sequence fit into memory. Scores and sums are taken in float32 at the
-    least, and the weights are rounded to the dtype of v before they are multiplied, as fast kernels do.
+    One head at a time, so that the scores of a long sequence fit into memory. Scores and sums are taken in float32 at
+    the least, and the weights are rounded to the dtype of v before they are multiplied, as fast kernels do.
     """
     length, size = q.shape[2:]
     wide = torch.promote_types(q.dtype, torch.float32)

@@ -1,4 +1,4 @@
-"""The gradients of attention as `torch.compile` makes them from their definition: every large matrix is written to memory."""
+"""The gradients of attention as `torch.compile` makes them from their definition: large matrices are written down."""
 
 import torch
 

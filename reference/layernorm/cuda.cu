@@ -5,8 +5,14 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-constexpr int THREADS = 256, KEPT = 32;  // elements that a thread keeps: rows of up to 8192 are read once
+template <typename T>
+struct alignas(16) Vector {  // what one load of sixteen bytes brings
+    static constexpr int SIZE = 16 / sizeof(T);
+    T element[SIZE];
+};
 
+// The sum over the block, in every thread.
+template <int THREADS>
 __device__ float block_sum(float value) {
     __shared__ float warps[THREADS / 32];
     for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
@@ -18,44 +24,82 @@ __device__ float block_sum(float value) {
     return total;
 }
 
-template <typename T>
-__global__ void row_kernel(const T* x, const T* weight, const T* bias, T* y, float eps, int64_t cols) {
-    const T* from = x + blockIdx.x * cols;
-    T* to = y + blockIdx.x * cols;
-    float kept[KEPT];
+// Rows of up to THREADS × KEPT vectors, which begin at multiples of sixteen bytes: read once, written once.
+template <typename T, int THREADS, int KEPT>
+__global__ void __launch_bounds__(THREADS) row_kernel(const T* x, const T* weight, const T* bias, T* y, float eps, int64_t cols) {
+    constexpr int SIZE = Vector<T>::SIZE;
+    const int vectors = int(cols / SIZE);
+    const auto* from = reinterpret_cast<const Vector<T>*>(x + blockIdx.x * cols);
+    auto* to = reinterpret_cast<Vector<T>*>(y + blockIdx.x * cols);
+    Vector<T> kept[KEPT];
     float sum = 0;
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) {
-        const int64_t column = i * THREADS + threadIdx.x;
-        kept[i] = column < cols ? float(from[column]) : 0.0f;
-        sum += kept[i];
+        const int at = i * THREADS + threadIdx.x;
+        if (at < vectors) kept[i] = from[at];
     }
-    for (int64_t column = KEPT * THREADS + threadIdx.x; column < cols; column += THREADS) sum += float(from[column]);
-    const float mean = block_sum(sum) / cols;
+#pragma unroll
+    for (int i = 0; i < KEPT; ++i)
+        if (i * THREADS + threadIdx.x < vectors)
+            for (int j = 0; j < SIZE; ++j) sum += float(kept[i].element[j]);
+    const float mean = block_sum<THREADS>(sum) / cols;
     float squares = 0;
 #pragma unroll
-    for (int i = 0; i < KEPT; ++i) {
-        const float centred = i * THREADS + threadIdx.x < cols ? kept[i] - mean : 0.0f;
-        squares += centred * centred;
-    }
-    for (int64_t column = KEPT * THREADS + threadIdx.x; column < cols; column += THREADS) {
-        const float centred = float(from[column]) - mean;
-        squares += centred * centred;
-    }
-    const float scale = rsqrtf(block_sum(squares) / cols + eps);
+    for (int i = 0; i < KEPT; ++i)
+        if (i * THREADS + threadIdx.x < vectors)
+            for (int j = 0; j < SIZE; ++j) {
+                const float centred = float(kept[i].element[j]) - mean;
+                squares += centred * centred;
+            }
+    const float scale = rsqrtf(block_sum<THREADS>(squares) / cols + eps);
 #pragma unroll
     for (int i = 0; i < KEPT; ++i) {
-        const int64_t column = i * THREADS + threadIdx.x;
-        if (column < cols) to[column] = T((kept[i] - mean) * scale * float(weight[column]) + float(bias[column]));
+        const int at = i * THREADS + threadIdx.x;
+        if (at >= vectors) break;
+        const Vector<T> w = reinterpret_cast<const Vector<T>*>(weight)[at], b = reinterpret_cast<const Vector<T>*>(bias)[at];
+        Vector<T> out;
+        for (int j = 0; j < SIZE; ++j)
+            out.element[j] = T((float(kept[i].element[j]) - mean) * scale * float(w.element[j]) + float(b.element[j]));
+        to[at] = out;
     }
-    for (int64_t column = KEPT * THREADS + threadIdx.x; column < cols; column += THREADS)
-        to[column] = T((float(from[column]) - mean) * scale * float(weight[column]) + float(bias[column]));
+}
+
+// Any row, read twice: the second time it comes from L2. Each thread has a running mean of its own elements and the sum
+// of their squares about it (Welford 1962), so that one pass is enough for both.
+template <typename T, int THREADS>
+__global__ void __launch_bounds__(THREADS) long_row_kernel(const T* x, const T* weight, const T* bias, T* y, float eps, int64_t cols) {
+    const T* from = x + blockIdx.x * cols;
+    T* to = y + blockIdx.x * cols;
+    float mean = 0, squares = 0, count = 0;
+#pragma unroll 4
+    for (int64_t column = threadIdx.x; column < cols; column += THREADS) {
+        const float value = float(from[column]), step = value - mean;
+        count += 1;
+        mean += step / count;
+        squares += step * (value - mean);
+    }
+    const float whole = block_sum<THREADS>(mean * count) / cols, off = mean - whole;
+    const float scale = rsqrtf(block_sum<THREADS>(squares + count * off * off) / cols + eps);
+    for (int64_t column = threadIdx.x; column < cols; column += THREADS)
+        to[column] = T((float(from[column]) - whole) * scale * float(weight[column]) + float(bias[column]));
+}
+
+template <typename T>
+void layernorm(const T* x, const T* weight, const T* bias, T* y, double eps, int64_t rows, int64_t cols, cudaStream_t stream) {
+    const int64_t vectors = cols % Vector<T>::SIZE == 0 ? cols / Vector<T>::SIZE : INT64_MAX;
+    const unsigned blocks = unsigned(rows);
+    if (vectors <= 128) row_kernel<T, 128, 1><<<blocks, 128, 0, stream>>>(x, weight, bias, y, float(eps), cols);
+    else if (vectors <= 512) row_kernel<T, 128, 4><<<blocks, 128, 0, stream>>>(x, weight, bias, y, float(eps), cols);
+    else if (vectors <= 1024) row_kernel<T, 256, 4><<<blocks, 256, 0, stream>>>(x, weight, bias, y, float(eps), cols);
+    else if (vectors <= 4096) row_kernel<T, 1024, 4><<<blocks, 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
+    else if (vectors <= 8192) row_kernel<T, 1024, 8><<<blocks, 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
+    else long_row_kernel<T, 1024><<<blocks, 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
 }
 
 #define ENTRY(NAME, TYPE)                                                                                              \
     extern "C" void NAME(const TYPE* x, const TYPE* weight, const TYPE* bias, TYPE* y, double eps, int64_t rows,       \
                          int64_t cols, cudaStream_t stream) {                                                          \
-        row_kernel<<<unsigned(rows), THREADS, 0, stream>>>(x, weight, bias, y, float(eps), cols);                      \
+        layernorm(x, weight, bias, y, eps, rows, cols, stream);                                                        \
     }
 
 ENTRY(layernorm_float32, float)

@@ -1,4 +1,4 @@
-"""The gradients of layer normalization as `torch.compile` makes it: the baseline of those who write no kernel at all."""
+"""The gradients of layer normalization as `torch.compile` makes them: for those who write no kernel at all."""
 
 import torch
 
@@ -7,8 +7,13 @@ torch._dynamo.config.recompile_limit = 64  # the shapes are static, and every te
 
 @torch.compile(dynamic=False)
 def layernorm_backward(
-    dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
-    dx: torch.Tensor, dweight: torch.Tensor, dbias: torch.Tensor, eps: float,
+    dy: torch.Tensor,
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    dx: torch.Tensor,
+    dweight: torch.Tensor,
+    dbias: torch.Tensor,
+    eps: float,
 ) -> None:
     """dx [rows, cols], dweight and dbias [cols], of dy and x [rows, cols] and weight [cols]."""
     dy_, x_, weight_ = dy.float(), x.float(), weight.float()

@@ -1,48 +1,90 @@
-"""The product with int4 weights in Triton, in two kernels: tiles for many tokens, rows for one; k is split where tiles are few.
+"""The product with int4 weights in Triton: tiles of y for many tokens, rows of weights for one.
 
-Bytes become two weights each in registers, which then go to the matrix units.
+In the tiles, y is computed as its transpose, weights times tokens: the weights are made wide in registers, and from
+there the matrix units of Hopper take a left operand as it is. A byte holds two neighbours along k, so a first kernel
+parts the tokens' elements into even and odd ones, and low and high halves are multiplied by their own.
 """
 # ruff: noqa: N803 - compile-time arguments are upper case in Triton
 
 import torch
 import triton
 import triton.language as tl
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 
 @triton.jit
-def signed(half):
-    """A half of a byte as a number: 15 becomes -1."""
-    return ((half ^ 8).to(tl.int32) - 8).to(tl.float32)
+def number(half):
+    """The signed half of a byte as float32, 15 as -1, made as the low end of the mantissa of 2²³.
+
+    A conversion from integers runs at an eighth of the rate of the subtraction.
+    """
+    return (half.to(tl.uint32) ^ 0x4B000008).to(tl.float32, bitcast=True) - 8388616.0
+
+
+@triton.jit
+def narrow(half, like):
+    """The same in the dtype of `like`: 0x4308 is bfloat16's 136, 0x6408 float16's 1032, whose last bits count ones."""
+    if like.dtype.element_ty == tl.bfloat16:
+        result = (half.to(tl.uint16) ^ 0x4308).to(tl.bfloat16, bitcast=True) - 136.0
+    else:
+        result = (half.to(tl.uint16) ^ 0x6408).to(tl.float16, bitcast=True) - 1032.0
+    return result
+
+
+@triton.jit
+def halves_kernel(x, parted, pairs, BLOCK: tl.constexpr):
+    """Even elements into the first half of `parted`, odd ones into the second."""
+    first = tl.program_id(0).to(tl.int64) * BLOCK
+    element = 2 * first + tl.arange(0, 2 * BLOCK)
+    even, odd = tl.split(tl.reshape(tl.load(x + element, mask=element < 2 * pairs, other=0.0), (BLOCK, 2)))
+    pair = first + tl.arange(0, BLOCK)
+    tl.store(parted + pair, even, mask=pair < pairs)
+    tl.store(parted + pairs + pair, odd, mask=pair < pairs)
 
 
 @triton.jit
 def tile_kernel(
-    x, packed, scale, y, parts, m, n, k, size,
-    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr, SPLIT: tl.constexpr, GROUP: tl.constexpr,
+    tokens, weights, parted, packed, scale, y, parts, m, n, nbytes, per_group,
+    COPIED: tl.constexpr, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+    SPLIT: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """TILE_K counts bytes, of two weights each; a tile lies within one group of weights, or the groups within a tile."""
+    """`nbytes` a row, `per_group` of them with one scale, which TILE_K divides; where SPLIT, sums go to `parts`.
+
+    COPIED: tokens and weights are descriptors, by which the copy engine fetches tiles, with zeros beyond the edge.
+    """
     tiles_n = tl.cdiv(n, TILE_N)
     band = tl.program_id(0) // (GROUP * tiles_n)
     height = min(tl.cdiv(m, TILE_M) - band * GROUP, GROUP)
     within = tl.program_id(0) % (GROUP * tiles_n)
-    row = ((band * GROUP + within % height) * TILE_M + tl.arange(0, TILE_M)).to(tl.int64)
-    column = (within // height * TILE_N + tl.arange(0, TILE_N)).to(tl.int64)
-    total = tl.zeros((TILE_M, TILE_N), tl.float32)
-    nbytes = k // 2
-    for step in range(tl.program_id(1), tl.cdiv(nbytes, TILE_K), SPLIT):
-        byte = step * TILE_K + tl.arange(0, TILE_K)
-        along = 2 * step * TILE_K + tl.arange(0, 2 * TILE_K)
-        left = tl.load(x + row[:, None] * k + along[None, :], mask=(row < m)[:, None] & (along < k)[None, :], other=0.0)
-        known = (column < n)[None, :] & (byte < nbytes)[:, None]
-        both = tl.load(packed + column[None, :] * nbytes + byte[:, None], mask=known, other=0)
-        factor = tl.load(scale + column[None, :] * (k // size) + (2 * byte // size)[:, None], mask=known, other=0.0).to(tl.float32)
-        low = (signed(both & 0xF) * factor).to(x.dtype.element_ty)
-        high = (signed(both >> 4) * factor).to(x.dtype.element_ty)
-        # [bytes, columns, 2] to [2 · bytes, columns]: the halves of a byte are neighbours along k.
-        right = tl.reshape(tl.trans(tl.join(low, high), (0, 2, 1)), (2 * TILE_K, TILE_N))
-        total = tl.dot(left, right, total)
-    inside = (row < m)[:, None] & (column < n)[None, :]
-    at = row[:, None] * n + column[None, :]
+    first_row = (band * GROUP + within % height) * TILE_M
+    first_column = within // height * TILE_N
+    row = (first_row + tl.arange(0, TILE_M)).to(tl.int64)
+    column = (first_column + tl.arange(0, TILE_N)).to(tl.int64)
+    total = tl.zeros((TILE_N, TILE_M), tl.float32)
+    steps = tl.cdiv(nbytes, TILE_K)
+    each = tl.cdiv(steps, SPLIT)
+    first = tl.program_id(1) * each
+    for step in range(first, min(first + each, steps)):
+        start = step * TILE_K
+        if COPIED:
+            both = weights.load([first_column, start])
+            even = tokens.load([0, first_row, start]).reshape(TILE_M, TILE_K).T
+            odd = tokens.load([1, first_row, start]).reshape(TILE_M, TILE_K).T
+        else:
+            byte = start + tl.arange(0, TILE_K)
+            known = (byte < nbytes)[None, :]
+            both = tl.load(
+                packed + column[:, None] * nbytes + byte[None, :], mask=(column < n)[:, None] & known, other=0
+            )
+            at = row[:, None] * nbytes + byte[None, :]
+            even = tl.load(parted + at, mask=(row < m)[:, None] & known, other=0.0).T
+            odd = tl.load(parted + m * nbytes + at, mask=(row < m)[:, None] & known, other=0.0).T
+        factor = tl.load(scale + column * (nbytes // per_group) + start // per_group, mask=column < n, other=0.0)
+        low = narrow(both & 0xF, y) * factor[:, None]
+        high = narrow(both >> 4, y) * factor[:, None]
+        total = tl.dot(high, odd, tl.dot(low, even, total))
+    inside = (column < n)[:, None] & (row < m)[None, :]
+    at = row[None, :] * n + column[:, None]
     if SPLIT == 1:
         tl.store(y + at, total.to(y.dtype.element_ty), mask=inside)
     else:
@@ -59,36 +101,53 @@ def add_kernel(parts, y, n, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def row_kernel(x, packed, scale, y, n, k, size, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    """One token: each program takes some rows of weights."""
+def row_kernel(x, packed, scale, y, n, nbytes, per_group, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    """One token: each program takes some rows of weights, and sums in float32."""
     row = (tl.program_id(0) * ROWS + tl.arange(0, ROWS)).to(tl.int64)
-    nbytes = k // 2
     total = tl.zeros((ROWS, BLOCK), tl.float32)
-    for start in range(0, nbytes, BLOCK):
+    for start in tl.range(0, nbytes, BLOCK, num_stages=3):  # the next blocks are on their way
         byte = start + tl.arange(0, BLOCK)
         inside = (row < n)[:, None] & (byte < nbytes)[None, :]
         both = tl.load(packed + row[:, None] * nbytes + byte[None, :], mask=inside, other=0)
-        factor = tl.load(scale + row[:, None] * (k // size) + (2 * byte // size)[None, :], mask=inside, other=0.0).to(tl.float32)
+        group = row[:, None] * (nbytes // per_group) + (byte // per_group)[None, :]
+        factor = tl.load(scale + group, mask=inside, other=0.0).to(tl.float32)
         pair = start * 2 + tl.arange(0, 2 * BLOCK)
-        even, odd = tl.split(tl.reshape(tl.load(x + pair, mask=pair < k, other=0.0).to(tl.float32), (BLOCK, 2)))
-        total += (signed(both & 0xF) * even[None, :] + signed(both >> 4) * odd[None, :]) * factor
+        values = tl.load(x + pair, mask=pair < 2 * nbytes, other=0.0).to(tl.float32)
+        even, odd = tl.split(tl.reshape(values, (BLOCK, 2)))
+        total += (number(both & 0xF) * even[None, :] + number(both >> 4) * odd[None, :]) * factor
     tl.store(y + row, tl.sum(total, axis=1).to(y.dtype.element_ty), mask=row < n)
 
 
 def matmul_int4(x: torch.Tensor, packed: torch.Tensor, scale: torch.Tensor, y: torch.Tensor) -> None:
     """[m, k], [n, k / 2] uint8, [n, k / size] to [m, n]; all but the bytes are float16 or bfloat16."""
     (m, k), n = x.shape, len(packed)
-    size = k // scale.shape[1]
-    if m == 1:
-        row_kernel[(triton.cdiv(n, 4),)](x, packed, scale, y, n, k, size, ROWS=4, BLOCK=512, num_warps=4)
+    nbytes, per_group = k // 2, k // scale.shape[1] // 2
+    # The smallest tile of the matrix units is 16 deep; groups that it does not divide are left to the rows' kernel.
+    tile_k = min(per_group & -per_group, 64)
+    if m == 1 or tile_k < 16:
+        for token, result in zip(x, y, strict=True):
+            row_kernel[(triton.cdiv(n, 4),)](
+                token, packed, scale, result, n, nbytes, per_group, ROWS=4, BLOCK=512, num_warps=4
+            )
         return
-    tile_m, tile_n, tile_k, warps = (16, 64, 64, 4) if m <= 16 else (64, 64, 64, 4) if m <= 64 else (128, 128, 32, 8)
-    tiles = triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n)
-    split = 1 if tiles >= 132 else 4
+    # Tokens and channels of a tile, warps, and parts of k, so that there are tiles for all multiprocessors.
+    if m <= 16:
+        tile_m, tile_n, warps, split = 16, 128, 4, 4
+    elif m <= 64:
+        tile_m, tile_n, warps, split = 64, 128, 4, 8
+    elif n % 16 == 0:
+        tile_m, tile_n, warps, split = 256, 128, 8, 1
+    else:  # the larger tile loses elements of rows that cannot be stored 16 at a time: a fault of Triton 3.6
+        tile_m, tile_n, warps, split = 128, 128, 4, 1
+    parted = torch.empty(2, m, nbytes, dtype=x.dtype, device=x.device)
+    halves_kernel[(triton.cdiv(m * nbytes, 1024),)](x, parted, m * nbytes, BLOCK=1024)
     parts = y if split == 1 else torch.empty(split, m, n, dtype=torch.float32, device=x.device)
-    tile_kernel[(tiles, split)](
-        x, packed, scale, y, parts, m, n, k, size,
-        TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, SPLIT=split, GROUP=8, num_warps=warps, num_stages=4,
+    copied = nbytes % 16 == 0  # rows begin at multiples of 16 bytes
+    tokens = TensorDescriptor.from_tensor(parted, [1, tile_m, tile_k]) if copied else parted
+    weights = TensorDescriptor.from_tensor(packed, [tile_n, tile_k]) if copied else packed
+    tile_kernel[(triton.cdiv(m, tile_m) * triton.cdiv(n, tile_n), split)](
+        tokens, weights, parted, packed, scale, y, parts, m, n, nbytes, per_group,
+        COPIED=copied, TILE_M=tile_m, TILE_N=tile_n, TILE_K=tile_k, SPLIT=split, GROUP=8, num_warps=warps, num_stages=3,
     )  # fmt: skip
     if split > 1:
         add_kernel[(triton.cdiv(m * n, 1024),)](parts, y, m * n, SPLIT=split, BLOCK=1024)

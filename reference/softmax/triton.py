@@ -9,8 +9,10 @@ import torch
 import triton
 import triton.language as tl
 
-# Few sizes, since each is compiled by itself, in 0.1 to 0.2 s.
-BLOCKS = (64, 256, 1024, 4096, 8192)
+# Few sizes, since each is compiled by itself, in 0.1 to 0.2 s. The largest is 32 elements for each of 1024 threads: a
+# block of 65536 does not fit the registers, and its row would be read again from wherever they spill to.
+BLOCKS = (64, 256, 1024, 4096, 8192, 16384, 32768)
+LONG_BLOCK = 16384
 
 
 @triton.jit
@@ -42,16 +44,25 @@ def long_row_kernel(x, y, cols, BLOCK: tl.constexpr):
     row_top = tl.max(top, axis=0)
     shift = tl.where(row_top == float("-inf"), 0.0, row_top)
     row_total = tl.sum(total * tl.exp(top - shift), axis=0)
-    for start in range(0, cols, BLOCK):
-        column = start + tl.arange(0, BLOCK)
-        values = tl.load(x + row + column, mask=column < cols, other=float("-inf"))
-        tl.store(y + row + column, tl.exp(values - shift) / row_total, mask=column < cols)
+    # Backwards: what was read last is still in L2. What is done with need not stay there.
+    last = (cols - 1) // BLOCK * BLOCK
+    for back in range(0, cols, BLOCK):
+        column = last - back + tl.arange(0, BLOCK)
+        inside = column < cols
+        values = tl.load(x + row + column, mask=inside, other=float("-inf"), eviction_policy="evict_first")
+        powers = tl.exp(values - shift)
+        tl.store(y + row + column, powers / row_total, mask=inside, eviction_policy="evict_first")
 
 
 def softmax(x: torch.Tensor, y: torch.Tensor) -> None:
     """y = softmax of each row of x: [rows, cols] float32 each."""
     rows, cols = x.shape
-    block = next((size for size in BLOCKS if cols <= size), BLOCKS[-1])
-    kernel = row_kernel if cols <= block else long_row_kernel
     # About 16 elements a thread: fewer warps leave the memory idle, more spill.
-    kernel[(rows,)](x, y, cols, BLOCK=block, num_warps=min(max(block // 512, 1), 16))
+    if cols > BLOCKS[-1]:
+        # The largest program there is, so that few rows are at work at a time, and more of each is in L2 when it is
+        # read again.
+        long_row_kernel[(rows,)](x, y, cols, BLOCK=LONG_BLOCK, num_warps=LONG_BLOCK // 512)
+    else:
+        block = next(size for size in BLOCKS if cols <= size)
+        warps = 32 if block > 16384 else min(max(block // 512, 1), 16)
+        row_kernel[(rows,)](x, y, cols, BLOCK=block, num_warps=warps)

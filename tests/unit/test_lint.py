@@ -242,15 +242,6 @@ def test_tf32_rounds_to_ten_bits_to_nearest_even_and_keeps_what_is_not_finite() 
     torch.testing.assert_close(to_tf32(given), expected, rtol=0, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("slug", ["gelu", "matmul", "softmax", "vector_add"])
-def test_the_shipped_problems_pass_and_have_samples(slug: str) -> None:
-    directory = ROOT / "problems" / slug
-    assert [f for f in examine(load(directory)) if f.level != "note"] == []
-    samples = lint.read_samples(directory)
-    assert {s.outcome for s in samples.values()} == {"accepted", "wrong_answer"}
-    assert len(samples) >= 3
-
-
 _EXPECTED: list[tuple[str, str]] = [
     ('[a]\nfile = "gone.py"\noutcome = "accepted"', "sample `a` names gone.py, which is not there"),
     ('[a]\nfile = "../right.py"\noutcome = "accepted"', "key `a.file`: string should match"),

@@ -1,0 +1,165 @@
+"""Grades the organizers' kernels of `reference/`, and says how close they come to the device and to PyTorch.
+
+    python -m benchmarks.baselines softmax attention --out benchmarks/results/baselines_h200
+    python -m benchmarks.baselines --table --out benchmarks/results/baselines_h200
+
+The first grades every kernel of the named problems (all, without a name) with `submit`, in alternation with eager
+PyTorch and torch.compile, and writes one JSON a problem; eager.py and compiled.py are graded with --quick, since each
+round of the others times them. The second makes a Markdown table of those files. Settings (sandbox, image, binds) come
+from kernelmark.toml or the environment, as always.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+PAIRED = ("eager", "compiled")
+SUBMIT = "from kernelmark.scripts import submit; submit()"
+
+
+def grade(problem: str, kernel: Path) -> dict[str, Any]:
+    """Grade one kernel, and keep what the table needs."""
+    names = [name for name in PAIRED if (kernel.parent / f"{name}.py").exists()]
+    against = ["--quick"] if kernel.stem in PAIRED else [f"--baseline={name}" for name in names]
+    line = [
+        sys.executable,
+        "-c",
+        SUBMIT,
+        problem,
+        str(kernel),
+        "--no-record",
+        "--format=json",
+        "--author=bench",
+        *against,
+    ]
+    started = time.perf_counter()
+    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    verdict = json.loads(ended.stdout) if ended.stdout.strip() else {}
+    return {
+        "kernel": kernel.name,
+        "outcome": verdict.get("outcome", "no verdict"),
+        "message": verdict.get("message", ended.stderr[-2000:]),
+        "wall_s": round(seconds, 1),
+        "effort": verdict.get("effort"),
+        "problem": verdict.get("problem"),
+        "submission": verdict.get("submission"),
+        "environment": verdict.get("environment"),
+        "tests": len(verdict.get("tests", [])),
+        "score": verdict.get("score"),
+        "speedups": verdict.get("speedups", []),
+        "cases": [_case(case) for case in verdict.get("benchmarks", [])],
+    }
+
+
+def _case(case: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": case["name"],
+        "mode": case["mode"],
+        "score": case["score"],
+        "stop_reason": case["stop_reason"],
+        "roofline": case.get("roofline"),
+        "minimum_bytes": case.get("minimum_bytes"),
+        "minimum_flops": case.get("minimum_flops"),
+        "claimed_latency_median_ns": case["claimed_latency"]["claimed_median_ns"],
+        "baselines": {
+            each["name"]: {"ns": each["claimed_ns"], "speedup": each["speedup"]} for each in case.get("baselines", [])
+        },
+        "doubts": [doubt["code"] for doubt in case.get("doubts", [])],
+    }
+
+
+def grade_all(problems: list[str], out: Path) -> bool:
+    """Grade every kernel of the problems; a problem's file is complete or not there. True if all were accepted."""
+    out.mkdir(parents=True, exist_ok=True)
+    accepted = True
+    for problem in problems:
+        rows = []
+        for kernel in sorted(
+            path for path in (ROOT / "reference" / problem).iterdir() if path.suffix in (".py", ".cu")
+        ):
+            row = grade(problem, kernel)
+            rows.append(row)
+            accepted &= row["outcome"] == "accepted"
+            print(
+                f"{problem:<20} {kernel.name:<12} {row['outcome']:<13} {row['wall_s']:6.1f} s  {row['message'][:200]}",
+                flush=True,
+            )
+        document = {
+            "what": "the organizers' kernels of one problem, graded with `submit`",
+            "command": f"python -m benchmarks.baselines {problem} --out benchmarks/results/{out.name}",
+            "date": datetime.now(UTC).isoformat(timespec="seconds"),
+            "rows": rows,
+        }
+        partial = out / f".{problem}.json"
+        partial.write_text(json.dumps(document, indent=1) + "\n")
+        partial.rename(out / f"{problem}.json")
+    return accepted
+
+
+def table(out: Path) -> Iterator[str]:
+    """A Markdown line after the other: for each problem its cases, for each case its kernels."""
+    documents = [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
+    environment = next(row["environment"] for each in documents for row in each["rows"] if row["environment"])
+    yield "# The organizers' kernels"
+    yield ""
+    device = f"{environment['device_name']}, torch {environment['torch']}, triton {environment['triton']}"
+    yield f"{device}, sandbox {environment['sandbox']}; `python -m benchmarks.baselines --table --out {out}`."
+    yield "Times are scores: the median over sealed rounds, with its interval. A share is of the roofline that"
+    yield "`kernelmark calibrate` measured. A speedup is the median of paired ratios: above 1 the kernel is faster."
+    for document in documents:
+        yield from _problem(document)
+
+
+def _problem(document: dict[str, Any]) -> Iterator[str]:
+    rows = document["rows"]
+    yield f"\n## {next(row['problem']['slug'] for row in rows if row['problem'])}\n"
+    refused = [
+        f"`{row['kernel']}`: {row['outcome']} ({row['message']})" for row in rows if row["outcome"] != "accepted"
+    ]
+    yield (
+        f"{len(rows) - len(refused)} of {len(rows)} kernels accepted." + "".join(f" {each}" for each in refused) + "\n"
+    )
+    yield "| case | kernel | µs | interval | roofline | × eager | interval | × compiled | interval |"
+    yield "|---|---|---:|---|---:|---:|---|---:|---|"
+    for name in dict.fromkeys(case["name"] for row in rows for case in row["cases"]):
+        for row in rows:
+            for case in row["cases"]:
+                if case["name"] == name:
+                    yield _line(row["kernel"], case)
+
+
+def _line(kernel: str, case: dict[str, Any]) -> str:
+    score, roof = case["score"], case["roofline"]
+    times = [f"{score[key] / 1000:.4g}" for key in ("median_ns", "low_ns", "high_ns")]
+    share = f"{100 * roof['share']:.0f} % {roof['limit']}" if roof else ""
+    cells = [case["name"], f"`{kernel}`", times[0], f"{times[1]} – {times[2]}", share]
+    for name in PAIRED:
+        ratio = case["baselines"].get(name, {}).get("speedup")
+        cells += [f"{ratio['median']:.3g}", f"{ratio['low']:.3g} – {ratio['high']:.3g}"] if ratio else ["", ""]
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("problems", nargs="*", default=sorted(path.name for path in (ROOT / "reference").iterdir()))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--table", action="store_true", help="make the table of what was graded before")
+    given = parser.parse_args()
+    if given.table:
+        given.out.with_suffix(".md").write_text("\n".join(table(given.out)) + "\n")
+    elif not grade_all(given.problems, given.out):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

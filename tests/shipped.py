@@ -1,0 +1,97 @@
+"""Runs the kernels of `reference/` against the problems of this repository, in this process, on the CPU.
+
+As a program, `python -m tests.shipped SLUG... [--all]`, it runs the Triton kernels in Triton's interpreter and prints
+JSON: the interpreter is chosen by an environment variable that Triton reads at import, so it needs its own process.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.compare import check_output
+from harness.judge.nulls import compute
+from harness.judge.truth import Truth
+from harness.problem import Case, Problem, ResolvedCase, load
+from harness.problem.fill import fill
+from harness.problem.reference import Reference
+
+ROOT = Path(__file__).resolve().parents[1]
+SLUGS = tuple(sorted(file.parent.name for file in (ROOT / "problems").glob("*/problem.toml")))
+
+
+def problem(slug: str) -> Problem:
+    return load(ROOT / "problems" / slug)
+
+
+def cases(of: Problem, device: str) -> list[Case]:
+    return [case for case in of.tests + of.benchmarks if device in case.devices]
+
+
+def small_case(of: Problem) -> Case:
+    """The benchmark of the CPU that asks for least."""
+    return min(
+        (case for case in of.benchmarks if "cpu" in case.devices), key=lambda case: of.resolve(case).minimum_bytes
+    )
+
+
+def module(path: Path) -> Any:
+    spec = importlib.util.spec_from_file_location(f"shipped_{path.parent.name}_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = made
+    spec.loader.exec_module(made)
+    return made
+
+
+def call(entry: Callable[..., object], case: ResolvedCase, tensors: dict[str, torch.Tensor]) -> None:
+    """Call a Python kernel as the runner does: tensors in order, a list as one argument, then the scalars."""
+    arguments: dict[str, Any] = {}
+    for spec in case.tensors:
+        if spec.list_name is None:
+            arguments[spec.name] = tensors[spec.name]
+        else:
+            arguments.setdefault(spec.list_name, []).append(tensors[spec.name])
+    entry(*arguments.values(), *(scalar.value for scalar in case.scalars))
+
+
+def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], object]) -> str:
+    """Why a kernel is wrong in one case, by the rules of a grading; nothing if it is right."""
+    resolved, generator = of.resolve(case), torch.Generator().manual_seed(len(case.name))
+    tensors = {t.name: torch.empty(t.shape, dtype=getattr(torch, t.dtype)) for t in resolved.tensors}
+    for spec in resolved.tensors:
+        if spec.role == "output":
+            tensors[spec.name].view(torch.uint8).fill_(0xA5)
+        else:
+            fill(tensors[spec.name], spec.fill, generator)
+    given = {t.name: tensors[t.name].clone() for t in resolved.tensors if t.role != "output"}
+    wide = {name: t.double() if t.is_floating_point() else t for name, t in given.items()}
+    truth = Truth(Reference.load(of), resolved)
+    exact, honest = compute(truth, resolved, wide), compute(truth, resolved, given)
+    run(resolved, tensors)
+    for name, right in exact.items():
+        check = check_output(name, tensors[name], right, honest[name], of.tolerance)
+        if not check.correct:
+            return f"{case.name}: {name}: largest error {check.max_error}, RMS {check.rms_error}"
+    return ""
+
+
+def main(slugs: list[str], *, everything: bool) -> None:
+    results = []
+    for slug in slugs:
+        of, entry = problem(slug), getattr(module(ROOT / "reference" / slug / "triton.py"), slug)
+        for case in cases(of, "cpu") if everything else [small_case(of)]:
+            wrong = flaw(of, case, lambda resolved, tensors, entry=entry: call(entry, resolved, tensors))
+            results.append({"case": [slug, case.name], "flaw": wrong})
+    print(json.dumps(results))
+
+
+if __name__ == "__main__":
+    main([each for each in sys.argv[1:] if each != "--all"], everything="--all" in sys.argv)
