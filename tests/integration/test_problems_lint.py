@@ -1,0 +1,23 @@
+"""Every problem of this repository against its null kernels, and every sample with its expected outcome, in a sandbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelmark import lint
+from kernelmark.settings import Settings
+from tests.shipped import ROOT, SLUGS
+
+WHERE = [
+    pytest.param("cpu", "bwrap", marks=[pytest.mark.bwrap, pytest.mark.full]),
+    pytest.param("cuda", "docker", marks=pytest.mark.gpu),
+]
+
+
+@pytest.mark.parametrize(("device", "sandbox"), WHERE)
+@pytest.mark.parametrize("slug", SLUGS)
+def test_the_lint_finds_nothing(slug: str, device: str, sandbox: str) -> None:
+    settings = Settings.load(device=device, sandbox=sandbox)
+    report = lint.lint(settings, ROOT / "problems" / slug, with_samples=True, say=lambda _: None)
+    assert [finding for finding in report.findings if finding.level != "note"] == []
+    assert report.samples >= 4
