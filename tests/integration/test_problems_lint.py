@@ -1,4 +1,4 @@
-"""Every problem of this repository against its null kernels, and every sample with its expected outcome, in a sandbox."""
+"""Every problem of this repository: its null kernels, and each sample with its expected outcome in a sandbox."""
 
 from __future__ import annotations
 
