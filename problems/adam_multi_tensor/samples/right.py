@@ -6,14 +6,14 @@ import triton.language as tl
 
 
 @triton.jit
-def update(params, grads, means, squares, n, keep, beta1, beta2, rest1, rest2, eps, root, rate, BLOCK: tl.constexpr):
+def update(values, grads, means, squares, n, keep, beta1, beta2, rest1, rest2, eps, root, rate, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = at < n
     g = tl.load(grads + at, mask=inside)
     m = tl.load(means + at, mask=inside) * beta1 + rest1 * g
     s = tl.load(squares + at, mask=inside) * beta2 + rest2 * g * g
-    p = tl.load(params + at, mask=inside) * keep - rate * m / (tl.sqrt(s) / root + eps)
-    tl.store(params + at, p, mask=inside)
+    p = tl.load(values + at, mask=inside) * keep - rate * m / (tl.sqrt(s) / root + eps)
+    tl.store(values + at, p, mask=inside)
     tl.store(means + at, m, mask=inside)
     tl.store(squares + at, s, mask=inside)
 
