@@ -15,7 +15,7 @@ from harness.judge.agreement import Bounds, median_error_ns
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session
-from harness.judge.timing import Plan
+from harness.judge.timing import Plan, most_sets
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind
 
@@ -88,11 +88,11 @@ def measure_overhead(
         SandboxError: the runner failed; it is our own code that failed.
     """
 
-    def most_sets(case: ResolvedCase) -> int:
-        return max(1, min(plan.memory_bytes // Layout(case).bytes_per_set, wire.MAX_SETS))
+    def sets_of(case: ResolvedCase) -> int:
+        return most_sets(Layout(case), plan.memory_bytes)
 
-    case = max(cases, key=lambda each: mapped_bytes(Layout(each), most_sets(each)))
-    largest = most_sets(case)
+    case = max(cases, key=lambda each: mapped_bytes(Layout(each), sets_of(each)))
+    largest = sets_of(case)
     large, walls_ns = _null_cost(session, problem, case, device, largest)
     small, _ = _null_cost(session, problem, case, device, 1)
     session.ask(wire.Release(), wire.Done, seconds=_SECONDS, doing="measuring the overhead")

@@ -19,7 +19,7 @@ from harness.judge.layout import Layout
 from harness.judge.overhead import Overhead, mapped_bytes
 from harness.judge.rounds import Rounds
 from harness.judge.session import SubmissionFault
-from harness.judge.timing import Plan, sets_for
+from harness.judge.timing import Plan, most_sets, sets_for
 from harness.problem import ResolvedCase
 from harness.roofline import Calibration, Demand, impossible, roofline
 from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Interval, Outcome, SealedRound
@@ -73,7 +73,7 @@ class Sealing:
             SubmissionFault: an output was wrong, the claims are false by the judge's clock, the device cannot be as
                 fast, or the runner failed.
         """
-        most = max(1, min(wire.MAX_SETS, self._plan.most_memory_bytes // self._layout.bytes_per_set))
+        most = most_sets(self._layout, self._plan.most_memory_bytes)
         shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
         enough = round(1.25 * shortest_ns / max(latency.claimed_median_ns, 1))
         sets = min(most, max(enough, sets_for(self._layout, latency.claimed_median_ns, self._plan)))

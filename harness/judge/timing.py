@@ -19,6 +19,7 @@ from harness.problem import Problem, ResolvedCase
 from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
 _BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
+_MOST_TENSORS = 1 << 14  # of a batch, of all its sets
 _FIRST_LOOK = 50
 _NARROW_LATENCY = 0.01  # half the interval's width at which no more single calls are sampled
 
@@ -113,5 +114,11 @@ def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
     """
     by_time = -(-_BATCH_NS // max(claimed_ns, 1))
     by_cache = min(-(-2 * plan.cache_bytes // layout.input_stride), 5 * by_time)
-    by_memory = max(1, plan.memory_bytes // layout.bytes_per_set)
-    return max(1, min(max(2, by_time, by_cache), by_memory, wire.MAX_SETS))
+    return min(max(2, by_time, by_cache), most_sets(layout, plan.memory_bytes))
+
+
+def most_sets(layout: Layout, memory_bytes: int) -> int:
+    """How many input sets a batch can have, at least one: as many as fit into the memory, and no more tensors than the
+    judge gets through in seconds, since it fills and compares them one by one.
+    """
+    return max(1, min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), wire.MAX_SETS))

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
+from harness import wire
 from harness.judge import telemetry
 from harness.judge.agreement import Agreement, Bounds
 from harness.judge.doubts import Measured, doubts
 from harness.judge.layout import Layout
 from harness.judge.overhead import NullCost, Overhead
 from harness.judge.telemetry import Sensors
-from harness.judge.timing import Plan, sets_for
+from harness.judge.timing import Plan, most_sets, sets_for
 from harness.problem import load
 from harness.verdict import ClaimedLatency, SealedRound, Telemetry
 
@@ -46,6 +47,15 @@ def test_a_batch_lasts_20_ms_and_no_more_than_100(n: int, claimed_ns: int, sets:
     else:
         assert found == sets
     assert found * claimed_ns <= max(100_000_000, 2 * claimed_ns)
+
+
+def test_a_batch_of_many_tensors_has_few_sets() -> None:
+    step = load(PROBLEM.directory.parent / "adam_multi_tensor")
+    [case] = [case for case in step.benchmarks if case.name.startswith("2000 tensors")]
+    many = Layout(step.resolve(case))
+    assert most_sets(many, GPU.memory_bytes) == sets_for(many, 60_000, GPU) == 2
+    assert most_sets(layout(1024), GPU.memory_bytes) == wire.MAX_SETS
+    assert most_sets(layout(1024), 1) == 1
 
 
 def test_the_overhead_grows_with_the_inputs_and_never_shrinks() -> None:
