@@ -38,8 +38,9 @@ def test_a_problem_is_complete(slug: str) -> None:
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_cpu_is_spared_what_the_interpreter_cannot_do(slug: str) -> None:
-    for case in cases(problem(slug), "cpu"):
-        resolved = problem(slug).resolve(case)
+    found = problem(slug)
+    for case in cases(found, "cpu"):
+        resolved = found.resolve(case)
         assert resolved.minimum_bytes <= 2 << 20
         assert resolved.minimum_flops <= 20_000_000
 
