@@ -56,6 +56,7 @@ def grade(problem: str, kernel: Path) -> dict[str, Any]:
         "submission": verdict.get("submission"),
         "environment": verdict.get("environment"),
         "tests": len(verdict.get("tests", [])),
+        "doubts": [doubt["text"] for doubt in verdict.get("doubts", [])],
         "score": verdict.get("score"),
         "speedups": verdict.get("speedups", []),
         "cases": [_case(case) for case in verdict.get("benchmarks", [])],
@@ -92,7 +93,7 @@ def grade_all(problems: list[str], only: list[str], out: Path) -> bool:
                 continue
             row = rows[kernel.name] = grade(problem, kernel)
             accepted &= row["outcome"] == "accepted"
-            said = f"{row['outcome']:<13} {row['wall_s']:6.1f} s  {row['message'][:200]}"
+            said = f"{row['outcome']:<13} {row['wall_s']:6.1f} s  {' '.join([row['message'], *row['doubts']])[:300]}"
             print(f"{problem:<20} {kernel.name:<12} {said}", flush=True)
         document = {
             "what": "the organizers' kernels of one problem, graded with `submit`",

@@ -55,6 +55,11 @@ def test_without_a_cost_there_is_no_share() -> None:
     assert roofline(H200, Demand(dtype="float32"), 1000.0) is None
 
 
+def test_int8_is_as_fast_as_float8_where_its_own_product_is_slow() -> None:
+    measured = H200.model_copy(update={"flops_per_s": {"bfloat16": 740, "int8": 890, "float8_e4m3fn": 1500}})
+    assert measured.throughput("int8") == measured.throughput("float8_e4m3fn") == 1500
+
+
 @pytest.mark.parametrize(
     ("dtype", "rate"),
     [("float32", 130), ("bfloat16", 740), ("float16", 740), ("float64", 740), ("int8", 740)],
