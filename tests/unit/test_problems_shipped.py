@@ -42,7 +42,7 @@ def test_the_cpu_is_spared_what_the_interpreter_cannot_do(slug: str) -> None:
     for case in cases(found, "cpu"):
         resolved = found.resolve(case)
         assert resolved.minimum_bytes <= 2 << 20
-        assert resolved.minimum_flops <= 20_000_000
+        assert resolved.minimum_flops <= 50_000_000  # half a second in the interpreter
 
 
 def _eager_is_right(found: Problem, chosen: list[Case]) -> None:
