@@ -3,7 +3,8 @@
 The stream waits on a word of pinned host memory, which the host writes when everything is enqueued: the wait ends a few
 microseconds later, however long the enqueueing took. Where the driver refuses such waits, a kernel spins for a time
 that was measured beforehand. A submission that waits for the device inside its call would wait for ever behind the
-word; a timer then opens it, and says that it had to. Untrusted: what is held is a claim's business, never the score's.
+word, as would the launch of a graph that finds the driver's queue full; a timer then opens it, and says that it had to.
+Untrusted: what is held is a claim's business, never the score's.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class Hold:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Around code that may wait for the device: after `PATIENCE_S` the stream is let go, the hold `broken`."""
+        self.broken = False
         timer = threading.Timer(PATIENCE_S, self._give_up)
         timer.daemon = True
         timer.start()

@@ -21,7 +21,7 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-_FILES = ("__init__.py", "errors.py", "wire.py", "arena", "runner")
+_FILES = ("__init__.py", "errors.py", "arena", "runner", "wire")
 
 
 def runner_files(program: Path | None) -> dict[Path, str]:

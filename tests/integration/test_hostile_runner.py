@@ -129,7 +129,7 @@ def test_hostile(name: str, problem: Problem) -> None:
     assert check.outcome in outcomes
     assert re.search(message, check.message), check.message
     assert "\x1b" not in check.message
-    assert _open_descriptors() == open_before, "no descriptor is left open in the judge"
+    assert _open_descriptors() <= open_before, "no descriptor is left open in the judge"
 
 
 @pytest.mark.parametrize(

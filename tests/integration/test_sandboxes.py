@@ -7,6 +7,7 @@ does, tries something from inside, and reports what it found as JSON.
 from __future__ import annotations
 
 import ctypes
+import gc
 import json
 import os
 import secrets
@@ -287,7 +288,7 @@ def test_files_of_the_host(inspect_inside: Any, name: SandboxName) -> None:
         assert {REPO / each for each in seen["repository"]} == {Path(sys.prefix)}
     interpreter = {part for prefix in (sys.prefix, sys.base_prefix) for part in Path(prefix).parts}
     assert seen["root_home"] in ("EACCES", "ENOENT") or set(seen["root_home"]) <= interpreter
-    assert {"__init__.py", "errors.py", "wire.py", "arena", "runner"} == set(seen["runner_files"])
+    assert {"__init__.py", "errors.py", "arena", "runner", "wire"} == set(seen["runner_files"])
     assert "done" not in seen["writes"].values(), seen["writes"]
     assert seen["socket_write"] != "done"
     assert seen["sysrq"] != "done"
@@ -446,6 +447,7 @@ def test_close_leaves_nothing_and_may_be_repeated(name: SandboxName, tmp_path: P
     with launched(name, "report()") as first:  # what a provider keeps for good, it has afterwards
         first.report()
     assert containers_with(first.token) == ()
+    gc.collect()  # docker's client leaves its socket to the collector where no daemon answers
     descriptors = list(Path("/proc/self/fd").iterdir())
     program = """
         os.makedirs(os.environ["HOME"] + "/deep/er")
@@ -466,6 +468,7 @@ def test_close_leaves_nothing_and_may_be_repeated(name: SandboxName, tmp_path: P
         assert list(Path("/sys/fs/cgroup").rglob(f"kernelmark-{os.getpid()}-*")) == []
     assert list(tmp_path.iterdir()) == []
     assert judge.token not in Path("/proc/self/mountinfo").read_text()
+    gc.collect()
     assert len(list(Path("/proc/self/fd").iterdir())) <= len(descriptors)
 
 

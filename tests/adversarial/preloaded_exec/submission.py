@@ -50,7 +50,7 @@ def replace():
     line = ["g++", "-shared", "-fPIC", "-O2", "-o", str(home / "clock.so"), str(home / "clock.cpp")]
     subprocess.run(line, check=True)
     os.set_inheritable(judge.fileno(), True)
-    root = next(path for path in sys.path if (Path(path) / "harness" / "wire.py").exists())
+    root = next(path for path in sys.path if (Path(path) / "harness" / "errors.py").exists())
     line = [sys.executable, "-I", "-B", "-u", "-c", RUNNER, root, str(judge.fileno()), str(token)]
     os.execve(sys.executable, line, {**os.environ, "LD_PRELOAD": str(home / "clock.so")})
 

@@ -1,0 +1,103 @@
+"""What one field of a frame may hold: a check takes what JSON gave and returns the value, or refuses it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any
+
+
+class WireError(Exception):
+    """A frame that is not of the protocol; `str()` says what was wrong with it, in words safe to print."""
+
+
+Check = Callable[[Any], Any]
+
+
+def printable(text: str) -> str:
+    """Make a hostile text safe to store and to print: control characters and lone surrogates become visible escapes."""
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def text(limit: int) -> Check:
+    """A string of at most `limit` characters, made printable and cut to `limit` again: escapes are longer."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or len(value) > limit:
+            raise WireError(f"expected a text of at most {limit} characters")
+        return printable(value)[:limit]
+
+    return check
+
+
+def line(limit: int) -> Check:
+    """The same in one line: whatever breaks a line or aligns in one is shown as it would be written in source."""
+
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or len(value) > limit:
+            raise WireError(f"expected a text of at most {limit} characters")
+        return printable(value).replace("\n", "\\n").replace("\t", "\\t")[:limit]
+
+    return check
+
+
+def integer(low: int, high: int) -> Check:
+    """An integer in [low, high]; true and false are not integers."""
+
+    def check(value: Any) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise WireError(f"expected an integer in [{low}, {high}]")
+        return value
+
+    return check
+
+
+def boolean(value: Any) -> bool:
+    if type(value) is not bool:
+        raise WireError("expected true or false")
+    return value
+
+
+def number(value: Any) -> int | float:
+    if type(value) not in (int, float) or value in (math.inf, -math.inf):  # what JSON's 1e999 is read as
+        raise WireError("expected a finite number")
+    return value  # type: ignore[no-any-return]  # the type was just checked
+
+
+def many(item: Check, limit: int, at_least: int = 0) -> Check:
+    """A list of `at_least` to `limit` items, as a tuple."""
+
+    def check(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not at_least <= len(value) <= limit:
+            raise WireError(f"expected a list of {at_least} to {limit} items")
+        return tuple(item(v) for v in value)
+
+    return check
+
+
+def choice(*options: str) -> Check:
+    def check(value: Any) -> str:
+        if value not in options or not isinstance(value, str):
+            raise WireError(f"expected one of {', '.join(options)}")
+        return value
+
+    return check
+
+
+def record(cls: type[Any]) -> Check:
+    """An object with exactly the fields of a message class."""
+    fields = {f.name: f.metadata["check"] for f in dataclasses.fields(cls)}
+
+    def check(value: Any) -> Any:
+        if not isinstance(value, dict) or value.keys() != fields.keys():
+            raise WireError(f"expected the fields {sorted(fields)}")
+        return cls(**{name: verify(value[name]) for name, verify in fields.items()})
+
+    return check
+
+
+def checked(check: Check) -> Any:
+    return field(metadata={"check": check})

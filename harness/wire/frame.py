@@ -1,0 +1,122 @@
+"""Messages as packets: encoded, sent, received and decoded, whatever the bytes."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import select
+import socket
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from harness.wire.checks import WireError, integer, printable
+from harness.wire.message import COMMANDS, Command, Kinds, Reply
+
+MAX_FRAME_BYTES = 64 * 1024
+
+
+class Closed(WireError):
+    """The other side has gone."""
+
+
+def encode(token: int, message: Command | Reply) -> bytes:
+    """Make the packet for one message.
+
+    Raises:
+        WireError: it would be larger than `MAX_FRAME_BYTES`.
+    """
+    body = {"token": token, "kind": type(message).__name__, **dataclasses.asdict(message)}
+    # Characters stand as themselves, so that the longest texts fit; a lone surrogate becomes \udXXX, which is JSON too.
+    text = json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
+    frame = text.encode("utf-8", "backslashreplace")
+    if len(frame) > MAX_FRAME_BYTES:
+        raise WireError(f"a {type(message).__name__} frame of {len(frame):,} bytes is larger than {MAX_FRAME_BYTES:,}")
+    return frame
+
+
+def _refuse_constant(name: str) -> Any:
+    raise WireError(f"{name} is not a number of the protocol")
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise WireError("a field stands twice")
+    return found
+
+
+def decode(frame: bytes, kinds: Kinds) -> tuple[int, Any]:
+    """Read one packet as one of `kinds`; returns its token and the message.
+
+    Raises:
+        WireError: anything at all is wrong with it. No other exception leaves this function, whatever the bytes.
+    """
+    if len(frame) > MAX_FRAME_BYTES:
+        raise WireError(f"a frame larger than {MAX_FRAME_BYTES:,} bytes")
+    try:
+        body = json.loads(frame.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
+    except (ValueError, RecursionError) as error:  # ValueError: bad UTF-8, bad JSON, an integer of 5,000 digits
+        raise WireError(f"a frame that is not JSON ({type(error).__name__})") from None
+    if not isinstance(body, dict) or not isinstance(body.get("kind"), str) or "token" not in body:
+        raise WireError("a frame without token and kind")
+    kind = body.pop("kind")
+    token = integer(0, (1 << 63) - 1)(body.pop("token"))
+    if kind not in kinds:
+        raise WireError(f"an unknown kind of frame {printable(kind[:40])!r}")
+    try:
+        return token, kinds[kind](body)
+    except WireError as error:
+        raise WireError(f"a bad {kind} frame: {error}") from None
+
+
+def send(sock: socket.socket, token: int, message: Command | Reply, descriptors: Iterable[int] = ()) -> None:
+    """Send one frame and, from the judge, descriptors with it.
+
+    Raises:
+        Closed: the other side has gone.
+    """
+    try:
+        socket.send_fds(sock, [encode(token, message)], list(descriptors))
+    except (BrokenPipeError, ConnectionResetError) as error:
+        raise Closed("the connection is closed") from error
+
+
+def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
+    """Receive one packet and no descriptors: the kernel drops those that the other side attached, and we object.
+
+    Raises:
+        Closed: the other side has gone.
+        WireError: the packet was larger than the protocol allows, or carried descriptors.
+    """
+    try:
+        frame, _, flags, _ = sock.recvmsg(MAX_FRAME_BYTES, 0, flags)
+    except ConnectionResetError as error:
+        raise Closed("the connection is closed") from error
+    if flags & socket.MSG_CTRUNC:
+        raise WireError("a frame with descriptors attached")
+    if flags & socket.MSG_TRUNC:
+        raise WireError(f"a frame larger than {MAX_FRAME_BYTES:,} bytes")
+    if not frame:
+        raise Closed("the connection is closed")
+    return frame
+
+
+def await_readable(sock: socket.socket, seconds: float) -> None:
+    """Look at a socket again and again until something is there, at most `seconds`: waking up takes 50 µs and more."""
+    poll = select.poll()
+    poll.register(sock, select.POLLIN)
+    deadline = time.monotonic() + seconds
+    while not poll.poll(0) and time.monotonic() < deadline:
+        pass
+
+
+def receive_command(sock: socket.socket) -> tuple[int, Any, list[int]]:
+    """The runner's side: one command with its descriptors (at most two)."""
+    frame, descriptors, flags, _ = socket.recv_fds(sock, MAX_FRAME_BYTES, 2)
+    if not frame:
+        raise Closed("the connection is closed")
+    if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+        raise WireError("a truncated command")
+    token, message = decode(frame, COMMANDS)
+    return token, message, list(descriptors)

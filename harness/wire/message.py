@@ -1,0 +1,199 @@
+"""The closed set of messages: what the judge may ask, what the runner may answer, and the bounds of every field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from harness.wire.checks import Check, boolean, checked, choice, integer, line, many, number, record, text
+
+PROTOCOL = 3
+MAX_SAMPLES = 1000
+MAX_SETS = 2048
+MAX_DECLARED = 256  # tensors in one frame
+_NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader keeps
+_SHORT, _LONG = line(500), text(8_000)
+_SIZE = integer(0, 1 << 50)
+
+
+# ---- commands: judge → runner -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """Descriptor: the pipe that becomes stdout and stderr. Answered by `Ready` once torch and the device are up."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Descriptor: the source. Import it, or compile it and look the symbols up. Answered by `Built` or `Failed`."""
+
+    language: str = checked(choice("py", "cu", "cpp"))
+    symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
+    architecture: str = checked(text(20))
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One tensor of a call: set k of it lies at `offset + k * stride` of its arena."""
+
+    name: str = checked(_SHORT)
+    dtype: str = checked(text(20))
+    shape: tuple[int, ...] = checked(many(_SIZE, 8, 1))
+    writable: bool = checked(boolean)
+    offset: int = checked(_SIZE)
+    group: str = checked(_SHORT)  # the list of tensors that it belongs to, or ""
+
+
+@dataclass(frozen=True)
+class Scalar:
+    dtype: str = checked(choice("int64", "float64"))
+    value: int | float = checked(number)
+
+
+@dataclass(frozen=True)
+class Declare:
+    """Tensors of the next `Bind`, in their order: its first ones, or those that come after what was declared before."""
+
+    arguments: tuple[Argument, ...] = checked(many(record(Argument), MAX_DECLARED, 1))
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Descriptors: input arena, output arena. Reserve addresses, map both, and make the arguments of every call.
+
+    The tensors are those that were declared since the last one.
+    """
+
+    symbol: str = checked(text(200))
+    scalars: tuple[Scalar, ...] = checked(many(record(Scalar), 64))
+    sizes: tuple[int, ...] = checked(many(_SIZE, 64))
+    sets: int = checked(integer(1, MAX_SETS))
+    input_bytes: int = checked(_SIZE)
+    input_stride: int = checked(_SIZE)
+    output_bytes: int = checked(_SIZE)
+    output_stride: int = checked(_SIZE)
+    inputs_writable: bool = checked(boolean)  # true only to find out afterwards who wrote to an input
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call the kernel plainly on these sets, then synchronize the device."""
+
+    sets: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Time single cold calls by the event/sync protocol. Answered by `Sampled`."""
+
+    samples: int = checked(integer(1, MAX_SAMPLES))
+    budget_ns: int = checked(integer(1, _NANOSECONDS))
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Capture the call on every set as a graph of its own. Answered by `Captured`."""
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """Descriptor: output arena. Map it, and make one parent graph of the drawn calls in the drawn order.
+
+    With graphs, nothing of the submission runs after this.
+    """
+
+    order: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
+
+
+@dataclass(frozen=True)
+class Round:
+    """Descriptor: input arena. Map it at the reserved addresses, launch, synchronize. Answered by `Timed`."""
+
+
+@dataclass(frozen=True)
+class Unmap:
+    """The round is over: unmap both arenas, so that their memory is free when the judge gives it back."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Unmap the arenas and forget the calls."""
+
+
+# ---- replies: runner → judge --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first frame, before the submission has arrived."""
+
+    protocol: int = checked(integer(0, 1 << 20))
+    python: str = checked(text(50))
+
+
+@dataclass(frozen=True)
+class Ready:
+    torch: str = checked(text(50))
+    triton: str = checked(text(50))
+
+
+@dataclass(frozen=True)
+class Built:
+    log: str = checked(_LONG)
+    interpreted: bool = checked(boolean)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The submission raised, or did not compile. Unless `fatal`, the runner may be asked again."""
+
+    outcome: str = checked(choice("compile_error", "runtime_error", "memory_limit"))
+    message: str = checked(_SHORT)
+    traceback: str = checked(_LONG)
+    fatal: bool = checked(boolean)  # the device's context is lost
+
+
+@dataclass(frozen=True)
+class Done:
+    pass
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Each sample by the device's events and by the host, from the release of the stream to the device's end.
+
+    `hold` says what kept the stream until the call was enqueued.
+    """
+
+    claimed_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_SAMPLES, 1))
+    span_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_SAMPLES, 1))
+    hold: Literal["memory", "spin", "none"] = checked(choice("memory", "spin", "none"))
+
+
+@dataclass(frozen=True)
+class Captured:
+    graphs: bool = checked(boolean)
+    reason: str = checked(_SHORT)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The batch by the device's events, and by the host from the release of the stream to the device's end."""
+
+    claimed_ns: int = checked(integer(0, _NANOSECONDS))
+    span_ns: int = checked(integer(0, _NANOSECONDS))
+
+
+Command = Welcome | Build | Declare | Bind | Call | Sample | Capture | Assemble | Round | Unmap | Release
+Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed
+Kinds = Mapping[str, Check]
+
+
+def _kinds(classes: Iterable[type[Any]]) -> Kinds:
+    return {cls.__name__: record(cls) for cls in classes}
+
+
+COMMANDS = _kinds([Welcome, Build, Declare, Bind, Call, Sample, Capture, Assemble, Round, Unmap, Release])
+REPLIES = _kinds([Hello, Ready, Built, Failed, Done, Sampled, Captured, Timed])
