@@ -27,7 +27,7 @@ from harness import wire
 from harness.errors import SandboxError
 from harness.judge.output import Output
 from harness.problem import Limits
-from harness.sandbox import Exit, Launch, Provider, Sandbox
+from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
 from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
@@ -72,6 +72,7 @@ class Session:
                 Launch(
                     socket=self._folder / "socket",
                     device=device,
+                    gpu_index=gpu.index_in_use() if device == "cuda" else 0,
                     memory_bytes=limits.memory_bytes,
                     processes=limits.processes,
                     disk_bytes=limits.disk_bytes,

@@ -25,7 +25,7 @@ class Launch:
     """Unix SOCK_SEQPACKET listener that the judge made, outside the sandbox; mode 0666, in a private directory."""
     device: DeviceKind
     gpu_index: int = 0
-    """Which GPU, counted in PCI bus order; the sandbox sees that one only, as its device 0. `process` sees all."""
+    """Which GPU, counted in PCI bus order; the sandbox sees that one only, as its device 0. `process` could use any."""
     memory_bytes: int
     processes: int
     """Processes and threads together, as the kernel counts them."""

@@ -7,6 +7,7 @@ last one alone.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import shutil
@@ -29,6 +30,7 @@ _LIBRARY_DIRECTORIES = (
 )
 _DRIVER_LIBRARY = re.compile(r"lib(cuda|cudadebugger|nvidia-[a-z0-9-]+|nvcuvid|nvoptix)\.so(\.[0-9.]+)?")
 _CDI_DIRECTORIES = ("/etc/cdi", "/var/run/cdi")
+_DRIVER_LISTING = Path("/proc/driver/nvidia/gpus")
 
 
 def toolkit() -> Path | None:
@@ -53,6 +55,23 @@ def way_for_docker(info: Mapping[str, Any]) -> Way:
     if info.get("CDISpecDirs") and any(_is_nvidia_spec(path) for at in _CDI_DIRECTORIES for path in Path(at).glob("*")):
         return "cdi"
     return "nodes"
+
+
+def index_in_use() -> int:
+    """Which GPU this process has as CUDA's device 0, counted in PCI bus order: `CUDA_VISIBLE_DEVICES` may choose any.
+
+    Raises:
+        SandboxError: there are several, and the driver does not tell which it is.
+    """
+    address, cards = _address_of_device_0(), [address for address, _ in _cards()]
+    if address in cards:
+        return cards.index(address)
+    if len(cards or _nodes()) > 1:
+        raise SandboxError(
+            "cannot tell which of this machine's GPUs is in use: the driver lists none at its PCI address",
+            "leave one GPU to this container or virtual machine, or use --device cpu",
+        )
+    return 0
 
 
 def device_nodes(gpu_index: int) -> list[Path]:
@@ -105,17 +124,38 @@ def _known_to_the_loader() -> list[Path]:
 
 def _minor(gpu_index: int) -> int:
     """The number in /dev/nvidiaN, which need not be the index: the driver tells it for each PCI address."""
-    cards = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"), key=lambda path: path.parent.name)
-    minors = [int(m[1]) for card in cards if (m := re.search(r"Device Minor:\s*(\d+)", card.read_text()))]
-    if not minors:
-        minors = sorted(
-            int(m[1]) for node in Path("/dev").glob("nvidia*") if (m := re.fullmatch(r"nvidia(\d+)", node.name))
-        )
+    minors = [minor for _, minor in _cards()] or _nodes()
     if gpu_index >= len(minors):
         raise SandboxError(
             f"there is no GPU {gpu_index}: {len(minors)} found", "check `nvidia-smi -L`, or use --device cpu"
         )
     return minors[gpu_index]
+
+
+def _cards() -> list[tuple[str, int]]:
+    """PCI address and minor number of every GPU, in PCI bus order; empty where the driver does not list them."""
+    listed = sorted(_DRIVER_LISTING.glob("*/information"), key=lambda path: path.parent.name)
+    return [
+        (each.parent.name.lower(), int(minor[1]))
+        for each in listed
+        if (minor := re.search(r"Device Minor:\s*(\d+)", each.read_text()))
+    ]
+
+
+def _nodes() -> list[int]:
+    return sorted(int(m[1]) for node in Path("/dev").glob("nvidia*") if (m := re.fullmatch(r"nvidia(\d+)", node.name)))
+
+
+def _address_of_device_0() -> str:
+    """The PCI address of what CUDA calls device 0 in this process, or "" where the driver does not tell it."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    device, address = ctypes.c_int(), ctypes.create_string_buffer(32)
+    if driver.cuInit(0) or driver.cuDeviceGet(ctypes.byref(device), 0):
+        return ""
+    return "" if driver.cuDeviceGetPCIBusId(address, len(address), device) else address.value.decode().lower()
 
 
 def _is_nvidia_spec(path: Path) -> bool:

@@ -1,0 +1,49 @@
+"""Which of a machine's GPUs a sandbox gets: the one that the judge itself uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import SandboxError
+from harness.sandbox import gpu
+
+CARDS = {"0000:1b:00.0": 3, "0000:43:00.0": 1, "0000:52:00.0": 0}  # minor numbers need not follow PCI addresses
+
+
+@pytest.fixture
+def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for address, minor in CARDS.items():
+        (tmp_path / address).mkdir()
+        (tmp_path / address / "information").write_text(f"Model: \t A GPU\nDevice Minor: \t {minor}\n")
+    monkeypatch.setattr(gpu, "_DRIVER_LISTING", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("address", "index"), [("0000:1b:00.0", 0), ("0000:43:00.0", 1), ("0000:52:00.0", 2)])
+def test_the_sandbox_gets_the_gpu_that_the_judge_uses(
+    listing: Path, monkeypatch: pytest.MonkeyPatch, address: str, index: int
+) -> None:
+    monkeypatch.setattr(gpu, "_address_of_device_0", lambda: address)
+    assert gpu.index_in_use() == index
+    assert gpu._minor(index) == CARDS[address]
+
+
+def test_one_gpu_whose_address_is_not_known_is_the_one(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in list(CARDS)[1:]:
+        (listing / address / "information").unlink()
+    monkeypatch.setattr(gpu, "_address_of_device_0", lambda: "")
+    assert gpu.index_in_use() == 0
+
+
+def test_among_several_none_is_guessed(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "_address_of_device_0", lambda: "0000:ff:00.0")
+    with pytest.raises(SandboxError, match="which of this machine's GPUs"):
+        gpu.index_in_use()
+
+
+def test_without_a_driver_there_is_no_address() -> None:
+    if Path("/proc/driver/nvidia").exists():
+        pytest.skip("there is a driver here")
+    assert gpu._address_of_device_0() == ""
