@@ -1,4 +1,5 @@
-// Layer normalization in CUDA: a block a row, which stays in registers between its sums and its output where it fits.
+// Layer normalization in CUDA: a warp or a block a row, which stays in registers between its sums and its output where it
+// fits.
 //
 // Mean first, then the squares of what is left: the mean of the squares less the square of the mean would cancel.
 #include <cstdint>
@@ -11,11 +12,12 @@ struct alignas(16) Vector {  // what one load of sixteen bytes brings
     T element[SIZE];
 };
 
-// The sum over the block, in every thread.
+// The sum over the THREADS of a row, in every one of them. A warp needs no barrier for it.
 template <int THREADS>
 __device__ float block_sum(float value) {
     __shared__ float warps[THREADS / 32];
     for (int step = 16; step > 0; step /= 2) value += __shfl_xor_sync(~0u, value, step);
+    if (THREADS == 32) return value;
     __syncthreads();  // the last sum has been read by all
     if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
     __syncthreads();
@@ -24,13 +26,18 @@ __device__ float block_sum(float value) {
     return total;
 }
 
-// Rows of up to THREADS × KEPT vectors, which begin at multiples of sixteen bytes: read once, written once.
-template <typename T, int THREADS, int KEPT>
-__global__ void __launch_bounds__(THREADS) row_kernel(const T* x, const T* weight, const T* bias, T* y, float eps, int64_t cols) {
+// Rows of up to THREADS × KEPT vectors, which begin at multiples of sixteen bytes: read once, written once. A block has
+// ROWS of them, more than one only where a row belongs to a warp.
+template <typename T, int THREADS, int KEPT, int ROWS = 1>
+__global__ void __launch_bounds__(THREADS * ROWS)
+row_kernel(const T* x, const T* weight, const T* bias, T* y, float eps, int64_t rows, int64_t cols) {
+    static_assert(ROWS == 1 || THREADS == 32);
     constexpr int SIZE = Vector<T>::SIZE;
+    const int64_t row = int64_t(blockIdx.x) * ROWS + threadIdx.y;
+    if (row >= rows) return;
     const int vectors = int(cols / SIZE);
-    const auto* from = reinterpret_cast<const Vector<T>*>(x + blockIdx.x * cols);
-    auto* to = reinterpret_cast<Vector<T>*>(y + blockIdx.x * cols);
+    const auto* from = reinterpret_cast<const Vector<T>*>(x + row * cols);
+    auto* to = reinterpret_cast<Vector<T>*>(y + row * cols);
     Vector<T> kept[KEPT];
     float sum = 0;
 #pragma unroll
@@ -87,13 +94,17 @@ __global__ void __launch_bounds__(THREADS) long_row_kernel(const T* x, const T* 
 template <typename T>
 void layernorm(const T* x, const T* weight, const T* bias, T* y, double eps, int64_t rows, int64_t cols, cudaStream_t stream) {
     const int64_t vectors = cols % Vector<T>::SIZE == 0 ? cols / Vector<T>::SIZE : INT64_MAX;
-    const unsigned blocks = unsigned(rows);
-    if (vectors <= 128) row_kernel<T, 128, 1><<<blocks, 128, 0, stream>>>(x, weight, bias, y, float(eps), cols);
-    else if (vectors <= 512) row_kernel<T, 128, 4><<<blocks, 128, 0, stream>>>(x, weight, bias, y, float(eps), cols);
-    else if (vectors <= 1024) row_kernel<T, 256, 4><<<blocks, 256, 0, stream>>>(x, weight, bias, y, float(eps), cols);
-    else if (vectors <= 4096) row_kernel<T, 1024, 4><<<blocks, 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
-    else if (vectors <= 8192) row_kernel<T, 1024, 8><<<blocks, 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
-    else long_row_kernel<T, 1024><<<blocks, 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
+    const auto start = [=](auto kernel, int threads, int rows_a_block) {
+        const unsigned blocks = unsigned((rows + rows_a_block - 1) / rows_a_block);
+        kernel<<<blocks, dim3(threads, rows_a_block), 0, stream>>>(x, weight, bias, y, float(eps), rows, cols);
+    };
+    if (vectors <= 32) start(row_kernel<T, 32, 1, 4>, 32, 4);
+    else if (vectors <= 128) start(row_kernel<T, 32, 4, 4>, 32, 4);
+    else if (vectors <= 512) start(row_kernel<T, 128, 4>, 128, 1);
+    else if (vectors <= 1024) start(row_kernel<T, 256, 4>, 256, 1);
+    else if (vectors <= 4096) start(row_kernel<T, 1024, 4>, 1024, 1);
+    else if (vectors <= 8192) start(row_kernel<T, 1024, 8>, 1024, 1);
+    else long_row_kernel<T, 1024><<<unsigned(rows), 1024, 0, stream>>>(x, weight, bias, y, float(eps), cols);
 }
 
 #define ENTRY(NAME, TYPE)                                                                                              \
