@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(THREADS * ROWS)
 row_kernel(const T* x, const T* weight, const T* bias, T* y, float eps, int64_t rows, int64_t cols) {
     static_assert(ROWS == 1 || THREADS == 32);
     constexpr int SIZE = Vector<T>::SIZE;
-    const int64_t row = int64_t(blockIdx.x) * ROWS + threadIdx.y;
+    const int64_t row = int64_t(blockIdx.x) * ROWS + (ROWS > 1 ? threadIdx.y : 0);
     if (row >= rows) return;
     const int vectors = int(cols / SIZE);
     const auto* from = reinterpret_cast<const Vector<T>*>(x + row * cols);
