@@ -3,7 +3,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
-constexpr int THREADS = 128, EACH = 2;  // loads of a thread, all in flight before the first number is written
+constexpr int THREADS = 256, EACH = 4;  // loads of a thread, all in flight before the first number is written
 
 // The signed half of a byte less a zero point, times a scale.
 //
