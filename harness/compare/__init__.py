@@ -4,7 +4,7 @@ The judge calls `check_output` for every output of every call; the command line 
 code over untrusted values: any bit pattern may stand in `got`.
 """
 
-from harness.compare.check import check_output, dtype_name, surely_right
+from harness.compare.check import all_surely_right, check_output, dtype_name, surely_right
 from harness.compare.text import describe, render
 
-__all__ = ["check_output", "describe", "dtype_name", "render", "surely_right"]
+__all__ = ["all_surely_right", "check_output", "describe", "dtype_name", "render", "surely_right"]

@@ -6,6 +6,7 @@ The judge calls `check_output`. Trusted.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -17,6 +18,8 @@ from harness.compare.mismatch import Evidence, explain, locate_floats, locate_in
 from harness.errors import HarnessError
 from harness.problem.spec import Tolerance
 from harness.verdict import OutputCheck
+
+_MANY = 16  # outputs of a call from which on they are compared together
 
 
 def check_output(
@@ -65,6 +68,51 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     far = ~near
     largest = torch.maximum(expected[far].abs(), scale[far, None])  # of the few rows with an element far above the rest
     return bool((difference[far].abs() <= floor * largest).all())
+
+
+def all_surely_right(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance) -> bool:
+    """`surely_right` for every (got, truth) of a call; the members of long lists are compared in one go.
+
+    A list may have thousands of tensors of a few elements. One by one, each would take some fifteen operations and
+    three waits for the device.
+    """
+    alike: dict[torch.dtype, list[tuple[Tensor, Tensor]]] = {}
+    for got, truth in pairs:
+        alike.setdefault(got.dtype, []).append((got, truth))
+    return all(
+        _jointly_right(members, tolerance)
+        if dtype.is_floating_point and len(members) >= _MANY
+        else all(surely_right(got, truth, tolerance) for got, truth in members)
+        for dtype, members in alike.items()
+    )
+
+
+def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance) -> bool:
+    """The same for outputs of one floating-point dtype: a row of one is judged on that row's scale, as ever."""
+    dtype, device = members[0][0].dtype, members[0][0].device
+    values = torch.cat([(got.half() if dtype in NO_INFINITY else got).reshape(-1) for got, _ in members])
+    expected = torch.cat([truth.reshape(-1) for _, truth in members])
+    widths = [row_width(truth.shape, tolerance.scale) for _, truth in members]
+    rows = torch.tensor([truth.numel() // width for (_, truth), width in zip(members, widths, strict=True)])
+    width_of_row = torch.tensor(widths).repeat_interleave(rows).to(device)
+    row_of_element = torch.arange(len(width_of_row), device=device).repeat_interleave(width_of_row)
+    member_of_row = torch.arange(len(members)).repeat_interleave(rows).to(device)
+
+    def by_row(elements: Tensor) -> Tensor:
+        return torch.zeros(len(width_of_row), dtype=torch.float64, device=device).index_add_(
+            0, row_of_element, elements
+        )
+
+    def by_member(of_rows: Tensor) -> Tensor:
+        return torch.zeros(len(members), dtype=torch.float64, device=device).index_add_(0, member_of_row, of_rows)
+
+    difference, squares = values - expected, by_row(expected.square())
+    scale = torch.maximum(expected.abs(), (squares / width_of_row).sqrt()[row_of_element])
+    near = difference.abs() <= min(maximum_floor(dtype, tolerance), CEILING) * scale
+    allowed = min(rms_floor(dtype, tolerance), CEILING) * by_member(squares).sqrt()
+    # An infinity is nowhere near, and neither is NaN; where the squares overflow, the careful test decides.
+    right = near.all() & (by_member(by_row(difference.square())).sqrt() <= allowed).all() & squares.isfinite().all()
+    return bool(right)
 
 
 def _check_integers(name: str, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:

@@ -10,12 +10,11 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-Scale = Literal["row", "tensor"]
+from harness.problem.spec import Scale
 
 BLOCK_ELEMENTS = 1 << 22
 # A CPU wants temporaries that stay in its cache, and that are not mapped anew for every operation.

@@ -9,6 +9,8 @@ two copies are compared there as well.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from harness.problem.fill import fill
 from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
+_SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
 # Private input memory at a time; the float64 truth takes a few times as much. Small on a CPU, for its cache.
 _CHUNK_BYTES = {"cuda": 1 << 29, "cpu": 1 << 22}
 
@@ -51,6 +54,7 @@ class Batch:
         self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True, filled: bool = True
     ) -> None:
         self._layout, self._device, self.sets = layout, device, sets
+        self._lots = _lots(layout)
         self.seed = secrets.randbits(63)
         self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
         try:
@@ -199,9 +203,14 @@ class Batch:
     def _fill(self) -> None:
         generator = torch.Generator(self._device).manual_seed(self.seed)
         for k in range(self.sets):
-            for slot in self._layout.slots:
-                if slot.tensor.role != "output":
-                    fill(self._shared(slot, k), slot.tensor.fill, generator)
+            for lot in self._lots:
+                if len(lot) == 1:
+                    fill(self._shared(lot[0], k), lot[0].tensor.fill, generator)
+                    continue
+                drawn = self._room_for(lot, 1)
+                fill(drawn, lot[0].tensor.fill, generator)
+                members = [tensor[0] for tensor in _members(drawn, lot)]
+                torch._foreach_copy_([self._shared(slot, k) for slot in lot], members)
 
     def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
         """Make what `_fill` made once more, in private, `chunk` sets at a time: `[c, *shape]`, None for outputs.
@@ -211,17 +220,19 @@ class Batch:
         generator = torch.Generator(self._device).manual_seed(self.seed)
         for first in range(0, self.sets, chunk):
             count = min(chunk, self.sets - first)
-            made: list[torch.Tensor | None] = [
-                None
-                if slot.tensor.role == "output"
-                else torch.empty(count, *slot.tensor.shape, dtype=_dtype(slot), device=self._device)
-                for slot in self._layout.slots
-            ]
+            rooms = [self._room_for(lot, count) for lot in self._lots]
             for k in range(count):
-                for slot, stacked in zip(self._layout.slots, made, strict=True):
-                    if stacked is not None:
-                        fill(stacked[k], slot.tensor.fill, generator)
-            yield made
+                for lot, room in zip(self._lots, rooms, strict=True):
+                    fill(room[k], lot[0].tensor.fill, generator)
+            made: dict[str, torch.Tensor] = {}
+            for lot, room in zip(self._lots, rooms, strict=True):
+                made.update(zip((slot.tensor.name for slot in lot), _members(room, lot), strict=True))
+            yield [made.get(slot.tensor.name) for slot in self._layout.slots]
+
+    def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
+        """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
+        elements = sum(math.prod(slot.tensor.shape) for slot in lot)
+        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         arena, stride = (
@@ -245,6 +256,25 @@ class Batch:
     def _synchronize(self) -> None:
         if self._device == "cuda":
             torch.cuda.synchronize()
+
+
+def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
+    """The slots that have a value before the call; neighbours that are drawn together: small members of one list.
+
+    A list may have thousands of tensors, and each draw is a launch of its own.
+    """
+    drawn = (slot for slot in layout.slots if slot.tensor.role != "output")
+
+    def lot(slot: Slot) -> str:
+        return slot.tensor.list_name if slot.tensor.list_name and slot.nbytes <= _SMALL_BYTES else slot.tensor.name
+
+    return tuple(tuple(group) for _, group in itertools.groupby(drawn, key=lot))
+
+
+def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
+    """The tensors that lie one behind the other in the rows of `[count, elements]`, as `[count, *shape]` each."""
+    sizes = [math.prod(slot.tensor.shape) for slot in lot]
+    return [part.unflatten(1, slot.tensor.shape) for part, slot in zip(room.split(sizes, dim=1), lot, strict=True)]
 
 
 def _dtype(slot: Slot) -> torch.dtype:

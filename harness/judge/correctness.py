@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness import wire
-from harness.compare import check_output, describe, dtype_name, surely_right
+from harness.compare import all_surely_right, check_output, describe, dtype_name
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session, SubmissionFault
@@ -106,9 +106,8 @@ def check_batch(batch: Batch, truth: Truth, called: Sequence[int], problem: Prob
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int], problem: Problem) -> OutputCheck | None:
     """The first output of a sealed round that is wrong, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
-        surely_right(values, expected.truth[name], problem.tolerance)
+        all_surely_right([(values, expected.truth[name]) for name, values in got.items()], problem.tolerance)
         for _, expected, got in batch.judge(truth, called)
-        for name, values in got.items()
     ):
         return None
     return next((check for check in check_batch(batch, truth, called, problem) if not check.correct), None)

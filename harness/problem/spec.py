@@ -33,12 +33,14 @@ __all__ = [
     "ResolvedTensor",
     "Role",
     "ScalarSpec",
+    "Scale",
     "TensorSpec",
     "Tolerance",
 ]
 
 DeviceKind = Literal["cpu", "cuda"]
 Role = Literal["input", "output", "inout"]
+Scale = Literal["row", "tensor"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
 _GIB = 1 << 30
@@ -206,7 +208,7 @@ class Tolerance(Spec):
     accumulation_ulps: Real = Field(
         default=64.0, gt=0, description="the same for float32 and float64 outputs: room for one running sum"
     )
-    scale: Literal["row", "tensor"] = Field(
+    scale: Scale = Field(
         default="row", description="whose RMS an error is measured by: `tensor` where whole rows are 0 but for rounding"
     )
     lower_precision: tuple[Precision, ...] = Field(

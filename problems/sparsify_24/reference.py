@@ -9,11 +9,14 @@ def reference(x: torch.Tensor, transposed: int) -> tuple[torch.Tensor, torch.Ten
     """W to [n, k / 2] kept elements and [n, k / 8] bytes of indices; W is x, or its transpose."""
     w = x.T if transposed else x
     groups = w.reshape(len(w), -1, 4)
-    # Stable: of equal magnitudes the lower index comes first. abs makes -0 equal to +0.
-    largest = groups.abs().sort(dim=-1, descending=True, stable=True).indices[..., :2]
-    kept = largest.sort(dim=-1).values
-    values = groups.gather(-1, kept).view(len(w), -1)
-    nibbles = (kept[..., 0] | kept[..., 1] << 2).view(len(w), -1, 2)
+    size, place = groups.abs(), torch.arange(4, device=w.device)  # abs makes -0 equal to +0
+    # Larger elements go before an element, and those of its size that have a lower index.
+    one, other = size[..., :, None], size[..., None, :]
+    before = (other > one) | (other == one) & (place[None, :] < place[:, None])
+    kept = before.sum(dim=-1) < 2  # two of each four
+    values = groups[kept].view(len(w), -1)
+    low, high = place.expand_as(groups)[kept].view(len(w), -1, 2, 2).unbind(-1)
+    nibbles = low | high << 2
     return values, (nibbles[..., 0] | nibbles[..., 1] << 4).to(torch.uint8)
 
 

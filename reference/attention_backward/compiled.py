@@ -13,7 +13,7 @@ def attention_backward(
     """dq [batch, heads, length, size], dk and dv [batch, kv_heads, length, size]."""
     sharing, root = q.shape[1] // k.shape[1], q.shape[3] ** -0.5
     keys, values = k.repeat_interleave(sharing, 1), v.repeat_interleave(sharing, 1)
-    scores = (q @ keys.mT).float() * root
+    scores = (q.float() @ keys.float().mT) * root  # scores of a hundred, rounded to 16 bits, are off by a sixteenth
     if is_causal:
         length = q.shape[2]
         scores = scores.masked_fill(torch.ones(length, length, dtype=torch.bool, device=q.device).triu(1), -torch.inf)

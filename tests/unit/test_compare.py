@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.compare import check_output, describe, surely_right
+from harness.compare import all_surely_right, check_output, describe, surely_right
 from harness.compare import field as field_module
 from harness.errors import HarnessError
-from harness.problem.spec import Tolerance
+from harness.problem.spec import Scale, Tolerance
 from harness.verdict import OutputCheck
 
 Kernel = Callable[..., Tensor]
@@ -508,6 +508,32 @@ def test_the_cheap_test_passes_honest_outputs_and_no_wrong_ones(dtype: torch.dty
     for wrong in (wrong_element, zeros, scaled, nan):
         assert not surely_right(wrong, truth, Tolerance())
         assert not check_output("y", wrong, truth, right, Tolerance()).correct
+
+
+@pytest.mark.parametrize("scale", ["row", "tensor"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.float8_e4m3fn], ids=str)
+def test_the_cheap_test_of_a_long_list_is_that_of_each_member(dtype: torch.dtype, scale: Scale) -> None:
+    tolerance, generator = Tolerance(scale=scale), torch.Generator().manual_seed(1)
+    shapes = [(1, 1), (1, 3), (2, 5), (1, 40), (4, 33), (1, 3, 64)] * 4
+    # Members of very different sizes: what is small beside another is not small beside its own row.
+    truths = [
+        (torch.randn(*shape, dtype=torch.float64, generator=generator) * 4.0 ** (i % 5)).to(dtype).double()
+        for i, shape in enumerate(shapes)
+    ]
+    right = [truth.to(dtype) for truth in truths]
+    assert all_surely_right(list(zip(right, truths, strict=True)), tolerance)
+    for wrong in range(len(right)):
+        for value in (float("nan"), float("-inf") if dtype.itemsize > 1 else 448.0, 0.0, 1.3):
+            got = [each.clone() for each in right]
+            got[wrong].view(-1)[-1] = value
+            each_right = all(surely_right(one, truth, tolerance) for one, truth in zip(got, truths, strict=True))
+            assert all_surely_right(list(zip(got, truths, strict=True)), tolerance) == each_right
+            assert not all_surely_right(
+                [(right[wrong].float().mul(float("nan")).to(dtype), truths[wrong])] * 20, tolerance
+            )
+    kinds = [*zip(right, truths, strict=True), (torch.arange(5), torch.arange(5))]
+    assert all_surely_right(kinds, tolerance)
+    assert not all_surely_right([*kinds, (torch.arange(5), torch.arange(5) + 1)], tolerance)
 
 
 def test_the_cheap_test_leaves_to_the_careful_one_what_it_cannot_tell() -> None:
