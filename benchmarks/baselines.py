@@ -5,9 +5,9 @@
 
 The first grades every kernel of the named problems (all, without a name) with `submit`, in alternation with PyTorch's
 own (eager, torch.compile, and where it has one a fused kernel), and writes one JSON a problem. PyTorch's own are graded
-with --quick, and several at once with --at-once: whether they are accepted is what counts there, since their times are
-taken beside each of the others. The second makes a Markdown table of those files. Settings (sandbox, image, binds) come
-from kernelmark.toml or the environment, as always.
+with --quick: whether they are accepted is what counts there, since their times are taken beside each of the others. The
+second makes a Markdown table of those files. Settings (sandbox, image, binds) come from kernelmark.toml or the
+environment, as always.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -82,20 +81,15 @@ def _case(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def grade_all(problems: list[str], only: list[str], out: Path, at_once: int) -> bool:
+def grade_all(problems: list[str], only: list[str], out: Path) -> bool:
     """Grade the kernels of the problems, and write each problem's file. True if all were accepted."""
     out.mkdir(parents=True, exist_ok=True)
-    kernels = [
-        (problem, kernel)
-        for problem in problems
-        for kernel in sorted((ROOT / "reference" / problem).iterdir())
-        if kernel.suffix in (".py", ".cu") and (not only or kernel.stem in only)
-    ]
     accepted = True
-    with ThreadPoolExecutor(at_once) as pool:
-        graded = {pool.submit(grade, problem, kernel): (problem, kernel) for problem, kernel in kernels}
-        for ended in as_completed(graded):
-            (problem, kernel), row = graded[ended], ended.result() | {"at_once": at_once}
+    for problem in problems:
+        for kernel in sorted((ROOT / "reference" / problem).iterdir()):
+            if kernel.suffix not in (".py", ".cu") or (only and kernel.stem not in only):
+                continue
+            row = grade(problem, kernel)
             keep(row, problem, out)
             accepted &= row["outcome"] == "accepted"
             said = f"{row['outcome']:<13} {row['wall_s']:6.1f} s  {' '.join([row['message'], *row['doubts']])[:300]}"
@@ -181,15 +175,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", default=sorted(path.name for path in (ROOT / "reference").iterdir()))
     parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL", help="triton, cuda, ...: just these")
-    parser.add_argument(
-        "--at-once", type=int, default=1, metavar="N", help="for outcomes alone: times disturb each other"
-    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--table", action="store_true", help="make the table of what was graded before")
     given = parser.parse_args()
     if given.table:
         given.out.with_suffix(".md").write_text("\n".join(table(given.out)) + "\n")
-    elif not grade_all(given.problems, given.only, given.out, given.at_once):
+    elif not grade_all(given.problems, given.only, given.out):
         sys.exit(1)
 
 

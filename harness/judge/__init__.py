@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from harness.arena import give_back
 from harness.arena.context import warm_context
 from harness.judge.session import Session
+from harness.judge.turn import take_turn
 from harness.problem import Problem
 from harness.roofline import Calibration
 from harness.sandbox import Provider
@@ -73,7 +74,7 @@ def grade(
     """Build a submission, run all test cases, and time all benchmark cases, in alternation with the baselines.
 
     Each baseline has a sandbox of its own, which starts now, together with the submission's. Of the calibrations
-    that of this device counts: what beats it is rejected.
+    that of this device counts: what beats it is rejected. On a GPU this waits for other gradings on the device.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
@@ -81,6 +82,8 @@ def grade(
     """
     warm_context(device)
     with contextlib.ExitStack() as stack:
+        waiting = Progress(Stage.BUILD, 0, 0, "waits: another grading is on this GPU")
+        stack.enter_context(take_turn(device, lambda: on_progress(waiting)))
         stack.callback(give_back, device)
         session = stack.enter_context(Session(provider, device, problem.limits))
         beside = [(each, stack.enter_context(Session(provider, device, problem.limits))) for each in baselines]

@@ -14,6 +14,7 @@ import torch
 
 from harness import stats
 from harness.judge.environment import device_facts
+from harness.judge.turn import take_turn
 from harness.roofline import Calibration
 from harness.verdict import DeviceKind
 
@@ -27,6 +28,11 @@ _CPU_CACHE_BYTES = 64 << 20
 
 def measure(device: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
     """Calibrate the device; some seconds. A dtype that its PyTorch cannot multiply, or barely, is left out."""
+    with take_turn(device, lambda: on_progress("when the grading on this GPU is over")):
+        return _measure(device, on_progress)
+
+
+def _measure(device: DeviceKind, on_progress: Callable[[str], None]) -> Calibration:
     spreads: dict[str, float] = {}
 
     def fastest(call: Callable[[], object], kind: str) -> float:

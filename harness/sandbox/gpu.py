@@ -63,7 +63,7 @@ def index_in_use() -> int:
     Raises:
         SandboxError: there are several, and the driver does not tell which it is.
     """
-    address, cards = _address_of_device_0(), [address for address, _ in _cards()]
+    address, cards = address_in_use(), [address for address, _ in _cards()]
     if address in cards:
         return cards.index(address)
     if len(cards or _nodes()) > 1:
@@ -146,7 +146,7 @@ def _nodes() -> list[int]:
     return sorted(int(m[1]) for node in Path("/dev").glob("nvidia*") if (m := re.fullmatch(r"nvidia(\d+)", node.name)))
 
 
-def _address_of_device_0() -> str:
+def address_in_use() -> str:
     """The PCI address of what CUDA calls device 0 in this process, or "" where the driver does not tell it."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")

@@ -25,7 +25,7 @@ def listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_sandbox_gets_the_gpu_that_the_judge_uses(
     listing: Path, monkeypatch: pytest.MonkeyPatch, address: str, index: int
 ) -> None:
-    monkeypatch.setattr(gpu, "_address_of_device_0", lambda: address)
+    monkeypatch.setattr(gpu, "address_in_use", lambda: address)
     assert gpu.index_in_use() == index
     assert gpu._minor(index) == CARDS[address]
 
@@ -33,12 +33,12 @@ def test_the_sandbox_gets_the_gpu_that_the_judge_uses(
 def test_one_gpu_whose_address_is_not_known_is_the_one(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for address in list(CARDS)[1:]:
         (listing / address / "information").unlink()
-    monkeypatch.setattr(gpu, "_address_of_device_0", lambda: "")
+    monkeypatch.setattr(gpu, "address_in_use", lambda: "")
     assert gpu.index_in_use() == 0
 
 
 def test_among_several_none_is_guessed(listing: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "_address_of_device_0", lambda: "0000:ff:00.0")
+    monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:ff:00.0")
     with pytest.raises(SandboxError, match="which of this machine's GPUs"):
         gpu.index_in_use()
 
@@ -46,4 +46,4 @@ def test_among_several_none_is_guessed(listing: Path, monkeypatch: pytest.Monkey
 def test_without_a_driver_there_is_no_address() -> None:
     if Path("/proc/driver/nvidia").exists():
         pytest.skip("there is a driver here")
-    assert gpu._address_of_device_0() == ""
+    assert gpu.address_in_use() == ""
