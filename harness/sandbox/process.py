@@ -66,13 +66,13 @@ class ProcessSandbox:
         home.mkdir()
         tmpdir.mkdir()
         cuda = toolkit()
-        chosen_gpu = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(launch.gpu_index)}
+        one_gpu = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "CUDA_VISIBLE_DEVICES": str(launch.gpu_index)}
         variables = inside.environment(
             launch,
             path=inside.search_path(Path(sys.executable).parent, *([cuda / "bin"] if cuda else [])),
             home=str(home),
             tmpdir=str(tmpdir),
-            extra={MARK: mark, **chosen_gpu},
+            extra={MARK: mark, **(one_gpu if launch.device == "cuda" else {})},
         )
         runner = launch.program or inside.HARNESS / "runner" / "__main__.py"
         command = inside.command(sys.executable, str(runner), str(launch.socket), variables)
