@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.judge import Progress
     from harness.problem import Problem
     from harness.sandbox import Provider
+    from leaderboard.moderation import Moderation
     from leaderboard.ranking import Table
 
     OnProgress = Callable[[Progress], None]
@@ -93,6 +94,21 @@ def check(
 
 
 @dataclass(frozen=True)
+class Lateness:
+    """That a grading began after the deadline, and who lets it be recorded all the same."""
+
+    actor: str
+    reason: str
+
+    def event(self, verdict: Verdict) -> Moderation:
+        """What is recorded with the verdict, and keeps it from ranking."""
+        from leaderboard.moderation import Moderation
+
+        now = datetime.now(UTC)
+        return Moderation(run=verdict.run, action="late", actor=self.actor, reason=self.reason, created_at=now)
+
+
+@dataclass(frozen=True)
 class Job:
     """One submission to one problem, read and found well-formed, with nothing started yet."""
 
@@ -151,23 +167,30 @@ class Job:
         )
         return self._twice(judge, on_progress)
 
-    def refuse_if_closed(self) -> None:
-        """No result is recorded after the problem's deadline.
+    def refuse_if_closed(self, late: str | None = None) -> Lateness | None:
+        """No result is recorded after the problem's deadline, unless `late` names the organizer who lets it in.
+
+        Returns what then keeps it from ranking; None before the deadline.
 
         Raises:
             UsageError: it has passed.
         """
-        if self.problem.deadline is not None and self.problem.closed(datetime.now(UTC)):
-            what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+        if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
+            return None
+        what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+        if late is None:
             raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
+        if not 0 < len(late) <= 100:
+            raise UsageError("--late", "names no organizer", "give a name of up to 100 characters")
+        return Lateness(late, what)
 
-    def record(self, verdict: Verdict) -> Table | None:
-        """Record the verdict in the project; returns the table that an accepted one is ranked in.
+    def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
+        """Record the verdict in the project; returns the table that an accepted one belongs to.
 
         Raises:
             HarnessError: as for `kernelmark.project.record`.
         """
-        return record(self.settings, self.submission, verdict)
+        return record(self.settings, self.submission, verdict, lateness.event(verdict) if lateness else None)
 
     def _place(self) -> tuple[Provider, DeviceKind]:
         """Where to grade; refused where the problem has nothing to ask on the device."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import groupby
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 from leaderboard.durable import write_whole
-from leaderboard.ranking import Row, Table, TableKey
+from leaderboard.moderation import Moderation
+from leaderboard.ranking import Row, SetAside, Table, TableKey
 from leaderboard.units import interval, ratio
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
@@ -39,12 +40,36 @@ def board(tables: Iterable[Table]) -> str:
     for problem, group in groupby(tables, key=lambda table: table.key.problem):
         parts.append(f"## {escape(problem)}\n")
         for table in group:
-            parts.append(f"### {_heading(table.key)}\n")
-            baselines = table.baselines
-            parts.append(_head(baselines) + "".join(_line(row, baselines) for row in table.rows))
+            parts.append(f"### {heading(table.key)}\n")
+            parts += standings(table)
     if len(parts) == 2:
         parts[1:] = ["No submission has been accepted yet.\n"]
     return "\n".join(parts)
+
+
+def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The rows of a table and what stands beside them; `more` adds a column with Markdown of the caller's by run."""
+    noted = any(row.moderation or row.stale for row in table.rows)
+    if table.rows:
+        columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baselines), *_MORE_COLUMNS]
+        columns += ["source"] if more is not None else []
+        columns += ["note"] if noted else []
+        lines = [_cells(row, table.baselines) for row in table.rows]
+        for row, line in zip(table.rows, lines, strict=True):
+            line += [more.get(row.run, "")] if more is not None else []
+            line += [_note(row)] if noted else []
+        yield grid(columns, lines)
+    if table.set_aside:
+        yield "Set aside, without a rank:\n"
+        head = ("state", "author", "submission", "time per call", "date (UTC)", "run", "said of it")
+        yield grid(head, ([*_aside(run), _said(run.moderation)] for run in table.set_aside))
+
+
+def grid(columns: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """A table from cells that are Markdown already; numbers are flushed right."""
+    rules = ("---:" if name in _RIGHT or name.startswith("×") else ":---" for name in columns)
+    rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"| {' | '.join(columns)} |\n|{'|'.join(rules)}|\n{rows}"
 
 
 def write_board(path: Path, tables: Iterable[Table]) -> None:
@@ -77,7 +102,7 @@ def _escape_character(character: str) -> str:
     return "\\" + character if character in "\\`*_{}[]()#+!~$:/@^=" else character
 
 
-def _heading(key: TableKey) -> str:
+def heading(key: TableKey) -> str:
     parts = [escape(key.device_name), f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
     if not key.isolated:
         parts.append("not isolated")
@@ -86,15 +111,9 @@ def _heading(key: TableKey) -> str:
     return " · ".join(parts)
 
 
-def _head(baselines: Sequence[str]) -> str:
-    names = (*_COLUMNS, *(f"× {escape(name)}" for name in baselines), *_MORE_COLUMNS)
-    rules = ("---:" if name in _RIGHT or name.startswith("×") else ":---" for name in names)
-    return f"| {' | '.join(names)} |\n|{'|'.join(rules)}|\n"
-
-
-def _line(row: Row, baselines: Sequence[str]) -> str:
+def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
     speedups = (row.over(name) for name in baselines)
-    cells = (
+    return [
         str(row.rank),
         escape(row.author),
         escape(row.submission),
@@ -107,8 +126,25 @@ def _line(row: Row, baselines: Sequence[str]) -> str:
         _date(row.created_at),
         row.sha256[:12],
         row.run,
-    )
-    return f"| {' | '.join(cells)} |\n"
+    ]
+
+
+def _aside(run: SetAside) -> list[str]:
+    who = (escape(run.author), escape(run.submission))
+    return [run.state, *who, interval(run.score), _date(run.created_at), run.run]
+
+
+def _note(row: Row) -> str:
+    """What a reader should know of a row beside its rank."""
+    stale = []
+    if row.stale is not None:
+        again = f", graded again as {row.stale.again}" if row.stale.again else ""
+        stale = [f"stale: {escape(row.stale.reason)}{again}"]
+    return "; ".join([*stale, *([_said(row.moderation)] if row.moderation else [])])
+
+
+def _said(events: Iterable[Moderation]) -> str:
+    return "; ".join(f"{event.action}: {escape(event.reason)} ({escape(event.actor)})" for event in events)
 
 
 def _date(moment: datetime) -> str:
