@@ -138,15 +138,15 @@ def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Prob
 
 
 @pytest.mark.parametrize(
-    "rules",
+    ("old", "new"),
     [
-        'visibility = """\npublic"""\n',
-        '"visibility" = "public"\n',
-        'visibility = "public"\nentry_note = """\ndeadline = 1\n"""\n',
+        (RULES, 'visibility = """\npublic"""\n'),
+        (RULES, '"visibility" = "public"\n'),
+        ('title = "Scaled rows"', 'title = """\ndeadline = 1\n"""'),
     ],
 )
-def test_a_rule_that_is_no_line_of_its_own_is_refused(tmp_path: Path, rules: str) -> None:
-    directory = _write(tmp_path / "odd", GOOD.replace(RULES, rules))
+def test_a_rule_that_is_no_line_of_its_own_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    directory = _write(tmp_path / "odd", GOOD.replace(old, new))
     for read in (load, identify):
         with pytest.raises(ProblemError, match="does not stand on its own line"):
             read(directory)
