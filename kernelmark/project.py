@@ -139,13 +139,8 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
     """
     from leaderboard.ranking import rank
 
-    ledgers = _ledgers(settings)
-    if problem is not None:
-        slug = Path(problem).name
-        ledgers = [ledger for ledger in ledgers if ledger.path.stem == slug]
-        if not ledgers:
-            find_problem(settings, problem)
-    found = [rank(ledger.read(), current(settings)) for ledger in ledgers]
+    now = current(settings)
+    found = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
     return [table for tables in found for table in tables]
 
 
@@ -187,7 +182,7 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
     needle = f'"run":"{prefix}'.encode()  # looked for before a document is parsed
     candidates = (
         (ledger, entry)
-        for ledger in _ledgers(settings)
+        for ledger in ledgers(settings)
         for entry in ledger.read()
         if entry.kind == VERDICT and needle in entry.document
     )
@@ -229,10 +224,21 @@ def warn(text: str) -> None:
     _log.warning("kernelmark: warning: %s", visible(text))
 
 
-def _ledgers(settings: Settings) -> list[JsonlLedger]:
+def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
+    """The ledger of one problem (its slug or its directory), or all of them, by their slugs.
+
+    Raises:
+        UsageError: nothing was ever recorded for that problem, and it does not exist.
+    """
     from leaderboard.ledger import JsonlLedger
 
-    return [JsonlLedger(path) for path in sorted(settings.locate("results").glob("*.jsonl"))]
+    paths = sorted(settings.locate("results").glob("*.jsonl"))
+    if problem is not None:
+        slug = Path(problem).name
+        paths = [path for path in paths if path.stem == slug]
+        if not paths:
+            find_problem(settings, problem)
+    return [JsonlLedger(path) for path in paths]
 
 
 @contextmanager
