@@ -139,12 +139,15 @@ def check(form: str, **given: str | None) -> int:
 
 @main.command()
 @click.argument("problem", required=False)
+@click.option("--write", is_flag=True, help="Write the Markdown of every problem anew, as after a merge.")
 @form_option
-def board(problem: str | None, form: str) -> None:
+def board(problem: str | None, write: bool, form: str) -> None:
     """The standings of PROBLEM, or of every problem."""
     from kernelmark import show
-    from kernelmark.project import tables
+    from kernelmark.project import publish_all, tables
 
+    if write:
+        publish_all(load_settings())
     found = tables(load_settings(), problem)
     if form == "json":
         print_json([table.model_dump(mode="json") for table in found])

@@ -117,17 +117,61 @@ def record(
 
 
 def publish(settings: Settings, slug: str) -> list[Table]:
-    """Write the board anew after a change of one problem's ledger; returns that problem's tables.
+    """Write the board and the problem's own page after a change of its ledger; returns that problem's tables.
+
+    The other problems' ledgers are not read, so that the cost stays that of one problem.
 
     Raises:
         HarnessError: a file could not be written.
     """
-    from leaderboard.markdown import write_board
+    from leaderboard.markdown import board, spliced, write_board
 
+    path = settings.locate("board")
     with _locked(settings.locate("results")):  # else of two that read and write at once, the older view may win
-        standings = tables(settings)
-        write_board(settings.locate("board"), standings)
-    return [table for table in standings if table.key.problem == slug]
+        (ledger,) = ledgers(settings, slug)
+        mine = _write_page(settings, ledger, current(settings), rules(settings))
+        old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        write_board(path, spliced(old, slug, mine) or board(tables(settings)))
+    return mine
+
+
+def publish_all(settings: Settings) -> list[Table]:
+    """Write the board and every problem's page anew from the ledgers; returns all tables.
+
+    Raises:
+        HarnessError: a file could not be written.
+    """
+    from leaderboard.durable import make_directory
+    from leaderboard.markdown import board, write_board
+
+    make_directory(settings.locate("results"))
+    with _locked(settings.locate("results")):
+        now, allowed = current(settings), rules(settings)
+        found = [_write_page(settings, ledger, now, allowed) for ledger in ledgers(settings)]
+        every = [table for tables in found for table in tables]
+        write_board(settings.locate("board"), board(every))
+    return every
+
+
+def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: dict[str, Rule]) -> list[Table]:
+    """Write one problem's page; returns its tables."""
+    from leaderboard.archive import location
+    from leaderboard.markdown import FOLDER, write_board
+    from leaderboard.problem_page import page
+    from leaderboard.ranking import rank
+    from leaderboard.visibility import visible_source
+
+    slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
+    found, moment = rank(ledger.read(), now), datetime.now(UTC)
+    rows = {row.seq: row for table in found for row in table.rows}
+    links = {}
+    for entry in ledger.read():
+        row = rows.get(entry.seq)
+        if row is not None and visible_source(entry, allowed.get(slug), moment):
+            path = location(settings.locate("archive"), slug, row.author, row.sha256, row.submission)
+            links[row.run] = Path(os.path.relpath(path, folder)).as_posix()
+    write_board(folder / f"{slug}.md", page(slug, found, ledger.read(), links))
+    return found
 
 
 def tables(settings: Settings, problem: str | None = None) -> list[Table]:

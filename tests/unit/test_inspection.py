@@ -95,7 +95,7 @@ def misplaced(path: Path, _: int) -> None:
     ("damage", "number", "faults"),
     [
         (flip, 2, ["2: was changed after it was written"]),
-        (drop, 2, ["2: says that it is line 3", "2: does not follow from the line before", "3: says that it is line 4"]),
+        (drop, 2, ["2: says that it is line 3", "2: does not follow", "3: says that it is line 4"]),
         (tear, 0, ["4: an unfinished last line"]),
         (double, 1, ["5: has run"]),
         (orphan, 0, ["5: moderates run ffffffffffffffff, which is not in this ledger"]),
