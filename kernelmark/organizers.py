@@ -88,4 +88,54 @@ def export(problem: str | None, out: Path, form: str) -> None:
     print_json(document) if form == "json" else print_lines([f"{verdicts} verdicts and {cases} cases in {out}"])
 
 
-COMMANDS: tuple[click.Command, ...] = (moderate, verify, export)
+@click.command()
+@click.option("--changed", "base", required=True, metavar="BASE", help="Grade what was handed in since this commit.")
+@click.option("--head", default="HEAD", show_default=True, help="The branch that hands in; it need not be checked out.")
+@click.option("--only", metavar="AUTHOR", help="Refuse what lies in the folder of anybody else.")
+@click.option("--late", metavar="ORGANIZER", help="As for `submit`.")
+@click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
+@click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write what became of them here.")
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="The same as JUnit XML.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
+@form_option
+def grade(
+    base: str,
+    head: str,
+    only: str | None,
+    late: str | None,
+    no_record: bool,
+    summary: Path | None,
+    junit: Path | None,
+    form: str,
+    **flags: str | None,
+) -> int:
+    """Grade exactly the hand-ins that a branch adds or changes, as in handins/softmax/ada/kernel.py, and record them.
+
+    Exit status: the worst of theirs, as for `submit`; 0 where nothing was handed in.
+    """
+    from kernelmark import handins, report
+    from leaderboard.durable import write_whole
+
+    settings = load_settings(**flags)
+    results: list[report.Graded] = []
+    try:
+        for each in handins.changed(settings, base, head):
+            results.append(handins.grade(settings, each, only=only, late=late, record=not no_record))
+            if form == "table":
+                print_lines([*results[-1].lines(), ""])
+    finally:  # what was graded before something unforeseen is recorded, and is told
+        for path, content in ((summary, report.summary(results).encode()), (junit, report.junit(results))):
+            if path is not None:
+                try:
+                    write_whole(path.absolute(), content, replace=True)
+                except OSError as error:
+                    raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
+    if form == "json":
+        print_json([each.document() for each in results])
+    elif not results:
+        print_lines(["nothing was handed in"])
+    return report.worst(results)
+
+
+COMMANDS: tuple[click.Command, ...] = (moderate, verify, export, grade)

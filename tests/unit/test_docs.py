@@ -144,7 +144,7 @@ def test_a_broken_link_is_found(text: str, bad: bool) -> None:
         ("problems list", None),
         ("problems lint", None),
         ("problems leap", "leap"),
-        ("grade", "grade"),
+        ("gradle", "gradle"),
         ("doctor", None),
     ],
 )
