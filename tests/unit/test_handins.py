@@ -1,4 +1,4 @@
-"""What a branch hands in: exactly its own files, by the folder's author, read from git and not from the working tree."""
+"""What a branch hands in: exactly its own files, by the folder's author, read from git and not from the checkout."""
 
 from __future__ import annotations
 
