@@ -138,4 +138,23 @@ def grade(
     return report.worst(results)
 
 
-COMMANDS: tuple[click.Command, ...] = (moderate, verify, export, grade)
+@click.command("merge-ledger")
+@click.argument("ours", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("theirs", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--base",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="What both began with; an empty file where both began anew.",
+)
+def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
+    """Make one ledger of two that were both appended to, and write it to OURS; git can call it as a merge driver.
+
+    Exit status: 0 if OURS now holds both, 7 if they contradict each other, and OURS is as it was.
+    """
+    from leaderboard.merge import merge_files
+
+    count = merge_files(ours, theirs, base)
+    click.echo(f"{ours}: {count} entries; `kernelmark board --write` writes the Markdown anew", err=True)
+
+
+COMMANDS: tuple[click.Command, ...] = (moderate, verify, export, grade, merge_ledger)
