@@ -157,4 +157,34 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
     click.echo(f"{ours}: {count} entries; `kernelmark board --write` writes the Markdown anew", err=True)
 
 
-COMMANDS: tuple[click.Command, ...] = (moderate, verify, export, grade, merge_ledger)
+@click.command()
+@click.argument("problem", required=False)
+@click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
+@form_option
+def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
+    """Grade again what is out of date on the board of PROBLEM, or of all: a problem, protocol or machine has changed.
+
+    Exit status: 0 if every file has a new verdict, whatever it says; 2 or 7 if one could not be graded.
+    """
+    from kernelmark import regrade as again
+
+    settings = load_settings(**flags)
+    found = again.stale(settings, problem)
+    if dry_run or not found:
+        listed = [{"run": each.row.run, "author": each.row.author, "reason": each.reason} for each in found]
+        lines = [visible(str(each)) for each in found] or ["nothing is out of date here"]
+        print_json(listed) if form == "json" else print_lines(lines)
+        return 0
+    results = []
+    for each in found:
+        results.append(again.regrade(settings, each))
+        if form == "table":
+            print_lines([*results[-1].lines(), ""])
+    if form == "json":
+        print_json([each.document() for each in results])
+    return max(each.code if each.unrecorded else 0 for each in results)
+
+
+COMMANDS: tuple[click.Command, ...] = (moderate, verify, export, grade, merge_ledger, regrade)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from leaderboard.ranking import Table
 
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_OURS = {UsageError.exit_code, HarnessError.exit_code}
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,11 @@ class Graded:
             return self.verdict.outcome.value.replace("_", " ")
         return "not graded" if self.code == UsageError.exit_code else "our fault"
 
+    @property
+    def unrecorded(self) -> bool:
+        """Whether it got no verdict, or one that could not be recorded: no outcome has these exit statuses."""
+        return self.code in (UsageError.exit_code, HarnessError.exit_code)
+
     def document(self) -> dict[str, Any]:
         """The same for programs; the verdict is as the ledger holds it."""
         verdict = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
@@ -54,7 +58,7 @@ class Graded:
         yield visible(self.path)
         if self.verdict is not None:
             yield from show.verdict(self.verdict, self.table)
-        if self.verdict is None or self.code in _OURS:
+        if self.unrecorded:
             yield f"{self.outcome}: {visible(self.message)}"
 
 
@@ -78,7 +82,7 @@ def summary(results: Sequence[Graded]) -> str:
 
 def junit(results: Sequence[Graded]) -> bytes:
     """A suite with a case a hand-in: what it does wrong is a failure, what could not be graded an error."""
-    errors = sum(each.code in _OURS for each in results)
+    errors = sum(each.unrecorded for each in results)
     failures = sum(each.code != 0 for each in results) - errors
     counts = {"tests": str(len(results)), "failures": str(failures), "errors": str(errors)}
     suites = ElementTree.Element("testsuites", counts)
@@ -89,7 +93,7 @@ def junit(results: Sequence[Graded]) -> bytes:
         told = {"classname": _xml(str(path.parent)), "name": _xml(path.name), "time": f"{seconds:.3f}"}
         case = ElementTree.SubElement(suite, "testcase", told)
         if each.code:
-            kind = "error" if each.code in _OURS else "failure"
+            kind = "error" if each.unrecorded else "failure"
             wrong = ElementTree.SubElement(case, kind, {"message": _xml(each.message), "type": each.outcome})
             wrong.text = _xml("\n".join(each.lines()))
     document: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)

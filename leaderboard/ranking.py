@@ -194,6 +194,17 @@ def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
     return tuple(event for _, event in sorted(events, key=lambda found: found[0]))
 
 
+def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
+    """What was found on a device and in a sandbox (`staleness.place`) when something was last graded there."""
+    verdicts = (_read(entry) for entry in entries if entry.kind == VERDICT)
+    found = [
+        (each.created_at, number, each.environment)
+        for number, each in enumerate(verdicts)
+        if place(each.environment) == where
+    ]
+    return max(found, key=lambda each: each[:2])[2] if found else None
+
+
 def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current | None) -> _Found:
     found = _Found()
     for entry in entries:
