@@ -12,7 +12,7 @@ import click
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.printing import form_option, load_settings, print_json, print_lines
-from kernelmark.text import visible
+from kernelmark.text import columns, visible
 
 
 @click.group()
@@ -187,4 +187,38 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
     return max(each.code if each.unrecorded else 0 for each in results)
 
 
-COMMANDS: tuple[click.Command, ...] = (moderate, verify, export, grade, merge_ledger, regrade)
+@click.command()
+@click.argument("problem")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="List pairs that have this much in common, from 0 to 1.",
+)
+@form_option
+def similar(problem: str, threshold: float, form: str) -> None:
+    """List files of different authors on PROBLEM that are nearly the same; nothing is done about them."""
+    from kernelmark.project import sources
+    from leaderboard.similar import similar as alike
+
+    found, missing = sources(load_settings(), problem)
+    for each in missing:
+        click.echo(f"kernelmark: warning: {visible(each)}", err=True)
+    pairs = alike(found, threshold)
+    if form == "json":
+        print_json([pair.model_dump() for pair in pairs])
+    else:
+        rows = [(f"{pair.similarity:.2f}", visible(pair.one), visible(pair.other)) for pair in pairs]
+        print_lines(columns(rows) if rows else [f"no two of {len(found)} files are that similar"])
+
+
+COMMANDS: tuple[click.Command, ...] = (
+    moderate,
+    verify,
+    export,
+    grade,
+    merge_ledger,
+    regrade,
+    similar,
+)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import ProblemError, UsageError
+from harness.errors import HarnessError, ProblemError, UsageError
 from kernelmark.settings import Settings, nearest
 from kernelmark.text import visible
 
@@ -212,6 +212,35 @@ def rules(settings: Settings) -> dict[str, Rule]:
             problem = load(directory)
             found[problem.slug] = Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
     return found
+
+
+def sources(settings: Settings, problem: str) -> tuple[dict[str, Submission], list[str]]:
+    """Every file that was graded on a problem, once, by author, run and name; and what is wrong with the others.
+
+    Raises:
+        UsageError: the problem is unknown.
+        LedgerError: its ledger is broken.
+    """
+    from leaderboard.archive import stored
+    from leaderboard.entry import VERDICT
+
+    found, missing, seen = {}, [], set()
+    for ledger in ledgers(settings, problem):
+        for entry in ledger.read():
+            if entry.kind != VERDICT:
+                continue
+            verdict = entry.verdict
+            told = verdict.submission
+            if (told.author, told.sha256) in seen:
+                continue
+            seen.add((told.author, told.sha256))
+            try:
+                source = stored(settings.locate("archive"), verdict.problem.slug, told)
+            except HarnessError as error:
+                missing.append(str(error))
+            else:
+                found[f"{told.author} {verdict.run} {told.name}"] = source
+    return found, missing
 
 
 def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
