@@ -164,13 +164,14 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
     found, moment = rank(ledger.read(), now), datetime.now(UTC)
     rows = {row.seq: row for table in found for row in table.rows}
+    entries = [entry for entry in ledger.read() if entry.seq in rows]
     links = {}
-    for entry in ledger.read():
-        row = rows.get(entry.seq)
-        if row is not None and visible_source(entry, allowed.get(slug), moment):
+    for entry in entries:
+        row = rows[entry.seq]
+        if visible_source(entry, allowed.get(slug), moment):
             path = location(settings.locate("archive"), slug, row.author, row.sha256, row.submission)
             links[row.run] = Path(os.path.relpath(path, folder)).as_posix()
-    write_board(folder / f"{slug}.md", page(slug, found, ledger.read(), links))
+    write_board(folder / f"{slug}.md", page(slug, found, entries, links))
     return found
 
 

@@ -16,6 +16,7 @@ from leaderboard.units import duration, interval, ratio
 _BASELINES = (
     "Rows in italics are the organizers' kernels, as they ran in alternation with the first row that has them.\n"
 )
+_DETAILED = 100  # rows of a table: beyond that nobody reads case by case, and a code host shows no page so long
 _Cell = Callable[[BenchmarkResult], str]
 
 
@@ -26,14 +27,14 @@ def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links:
         LedgerError: a verdict that stands in a table cannot be read by this version.
     """
     tables = list(tables)
-    standing = {row.seq for table in tables for row in table.rows}
+    standing = {row.seq for table in tables for row in table.rows[:_DETAILED]}
     verdicts = {e.seq: e.verdict for e in entries if e.seq in standing and e.kind == VERDICT}
     parts = [f"# {escape(problem)}\n", LEGEND]
     for table in tables:
         parts.append(f"## {heading(table.key)}\n")
         sources = {row.run: f"[source]({links[row.run]})" for row in table.rows if row.run in links}
         parts += standings(table, sources if sources else None)
-        parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows])
+        parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows[:_DETAILED]])
     if not tables:
         parts.append("No submission has been accepted yet.\n")
     return "\n".join(parts)
@@ -42,11 +43,13 @@ def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links:
 def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
     if not rows:
         return
-    yield "Time per call, case by case:\n"
-    yield _by_case(rows, lambda case: interval(case.score), extra=_baseline_times(table.baselines, rows))
-    if table.baselines:
+    baselines = [name for name in table.baselines if any(row.over(name) for row, _ in rows)]
+    first = f" (the first {_DETAILED} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
+    yield f"Time per call, case by case{first}:\n"
+    yield _by_case(rows, lambda case: interval(case.score), extra=_baseline_times(baselines, rows))
+    if baselines:
         yield _BASELINES
-    for name in table.baselines:
+    for name in baselines:
         measured = [(row, verdict) for row, verdict in rows if row.over(name)]
         yield f"× {escape(name)}, case by case:\n"
         yield _by_case(measured, lambda case, name=name: _speedup(case, name))  # type: ignore[misc]

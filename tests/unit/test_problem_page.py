@@ -50,6 +50,13 @@ def test_the_page_has_every_case_and_the_baselines() -> None:
     assert "source" not in text
 
 
+def test_only_the_first_rows_are_told_case_by_case() -> None:
+    entries = chained(*(accepted(author=f"a{n:03}", score_ns=1000 + 100 * n, modes=("graphs",)) for n in range(120)))
+    text = page("softmax", rank(entries), entries, {})
+    assert len(cells(text, "Time per call, case by case (the first 100 of 120 rows):")) == 2 + 100
+    assert sum(f"| a{n:03} |" in text for n in range(120)) == 120, "all of them have their row"
+
+
 def test_a_page_without_a_result_says_so() -> None:
     assert "No submission has been accepted yet." in page("softmax", [], [], {})
 
