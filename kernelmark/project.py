@@ -129,7 +129,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     path = settings.locate("board")
     with _locked(settings.locate("results")):  # else of two that read and write at once, the older view may win
         (ledger,) = ledgers(settings, slug)
-        mine = _write_page(settings, ledger, current(settings), rules(settings))
+        mine = _write_page(settings, ledger, current(settings), rules(settings, slug))
         old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         write_board(path, spliced(old, slug, mine) or board(tables(settings)))
     return mine
@@ -202,14 +202,16 @@ def current(settings: Settings) -> Current:
     return Current(problems=hashes, protocol=PROTOCOL)
 
 
-def rules(settings: Settings) -> dict[str, Rule]:
-    """When the sources of each problem may be shown; a problem that cannot be read has no rule, so nothing is shown."""
+def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
+    """When the sources of one problem, or of each, may be shown; what cannot be read has no rule, and nothing shown."""
     from harness.problem import load
     from leaderboard.visibility import Rule
 
     found = {}
     for directory in problem_directories(settings):
         with suppress(ProblemError):
+            if slug not in (None, directory.name):
+                continue  # reading all of them takes longer than all else that follows an append
             problem = load(directory)
             found[problem.slug] = Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
     return found
