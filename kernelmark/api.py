@@ -100,12 +100,16 @@ class Lateness:
     actor: str
     reason: str
 
-    def event(self, verdict: Verdict) -> Moderation:
-        """What is recorded with the verdict, and keeps it from ranking."""
+    def event(self, run: str) -> Moderation:
+        """What is recorded with the verdict of this run, and keeps it from ranking.
+
+        Raises:
+            ValueError: the actor's name cannot be one.
+        """
         from leaderboard.moderation import Moderation
 
         now = datetime.now(UTC)
-        return Moderation(run=verdict.run, action="late", actor=self.actor, reason=self.reason, created_at=now)
+        return Moderation(run=run, action="late", actor=self.actor, reason=self.reason, created_at=now)
 
 
 @dataclass(frozen=True)
@@ -180,9 +184,12 @@ class Job:
         what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
         if late is None:
             raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
-        if not 0 < len(late) <= 100:
-            raise UsageError("--late", "names no organizer", "give a name of up to 100 characters")
-        return Lateness(late, what)
+        lateness = Lateness(late, what)
+        try:
+            lateness.event("0" * 16)  # before the grading: what cannot be recorded afterwards has cost its time
+        except ValueError as error:
+            raise UsageError("--late", f"{late!r} is no name", "give one of up to 100 characters") from error
+        return lateness
 
     def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
         """Record the verdict in the project; returns the table that an accepted one belongs to.
@@ -190,7 +197,7 @@ class Job:
         Raises:
             HarnessError: as for `kernelmark.project.record`.
         """
-        return record(self.settings, self.submission, verdict, lateness.event(verdict) if lateness else None)
+        return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
 
     def _place(self) -> tuple[Provider, DeviceKind]:
         """Where to grade; refused where the problem has nothing to ask on the device."""

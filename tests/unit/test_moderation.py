@@ -142,6 +142,7 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
         ("a", "grace", "why", "give more digits"),
         ("aaaa", "", "why", "--actor: does not fit"),
         ("aaaa", "grace", "", "--reason: does not fit"),
+        ("aaaa", "grace", "\udcff", "--reason: does not fit"),
     ],
 )
 def test_what_cannot_be_moderated_is_one_line(

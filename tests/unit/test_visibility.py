@@ -84,7 +84,9 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
     refused = command("submit", "double", "kernel.py")
     assert (refused.code, given) == (2, [])
     assert "its deadline passed on 2020-01-01 00:00:00+01:00" in refused.err
-    assert command("submit", "double", "kernel.py", "--late", "").code == 2
+    for nobody in ("", "x" * 101, "\udcff"):
+        said = command("submit", "double", "kernel.py", "--late", nobody)
+        assert (said.code, said.err.count("\n"), given) == (2, 1, [])
     let_in = command("submit", "double", "kernel.py", "--late", "grace")
     assert let_in.code == 0
     assert "standing    none: it is late, and does not rank" in let_in.out
