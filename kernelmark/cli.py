@@ -144,7 +144,8 @@ def check(form: str, **given: str | None) -> int:
 def board(problem: str | None, write: bool, form: str) -> None:
     """The standings of PROBLEM, or of every problem."""
     from kernelmark import show
-    from kernelmark.project import publish_all, tables
+    from kernelmark.project import tables
+    from kernelmark.publishing import publish_all
 
     if write:
         publish_all(load_settings())

@@ -9,7 +9,7 @@ import pytest
 
 import harness.judge
 from harness.verdict import Verdict
-from kernelmark.project import rules
+from kernelmark.publishing import rules
 from kernelmark.settings import Settings
 from leaderboard.entry import Entry, encode
 from leaderboard.ledger import JsonlLedger
