@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
@@ -145,6 +145,16 @@ _Scored = tuple[_Ranked, Interval, Entry]
 _Question = tuple[tuple[str, str], int, tuple[DeviceKind, str], bool, bool]
 
 
+@runtime_checkable
+class _Eventful(Protocol):
+    """Entries that can tell their events of moderation without reading everything."""
+
+    def events(self) -> Iterable[Entry]: ...
+
+
+_Events = dict[str, list[tuple[int, Moderation]]]
+
+
 @dataclass
 class _Found:
     """What one walk over the entries comes to."""
@@ -152,13 +162,13 @@ class _Found:
     best: dict[_Question, dict[str, _Scored]] = field(default_factory=dict)
     aside: dict[_Question, list[_Scored]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
-    events: dict[str, list[tuple[int, Moderation]]] = field(default_factory=dict)
+    events: _Events = field(default_factory=dict)
     newest: dict[tuple[str, ...], tuple[datetime, Environment]] = field(default_factory=dict)
     again: dict[tuple[str, ...], tuple[datetime, str, Environment]] = field(default_factory=dict)
 
     def moderation(self, run: str) -> tuple[Moderation, ...]:
         """The events of a run, oldest first."""
-        return tuple(event for _, event in sorted(self.events.get(run, ()), key=lambda found: found[0]))
+        return _in_order(self.events.get(run, ()))
 
 
 def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table]:
@@ -171,12 +181,15 @@ def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
-    if iter(entries) is entries:  # can be walked only once, and a disqualified best takes a second look
+    if iter(entries) is entries:  # can be walked only once, and events come behind what they speak of
         entries = tuple(entries)
-    found = _walk(entries, frozenset(), current)
-    unranked = frozenset(run for run in found.events if state(found.moderation(run)) != "ranks")
-    if unranked:
+    early = entries.events() if isinstance(entries, _Eventful) else entries
+    unranked = _unranked(_events(early))
+    while True:
         found = _walk(entries, unranked, current)
+        if _unranked(found.events) == unranked:
+            break
+        unranked = _unranked(found.events)  # an event was appended meanwhile
     questions = {**found.best, **found.aside}
     tables = [_table(question, found, current) for question in questions]
     return sorted(tables, key=lambda table: _place(table.key, found.appeared))
@@ -190,19 +203,31 @@ def overlap(one: Interval, other: Interval) -> bool:
 def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
     """What organizers said of one run, oldest first."""
     needle = f'"run":"{run}"'.encode()
-    events = [(e.seq, e.moderation) for e in entries if e.kind == MODERATION and needle in e.document]
+    return _in_order((e.seq, e.moderation) for e in entries if e.kind == MODERATION and needle in e.document)
+
+
+def _in_order(events: Iterable[tuple[int, Moderation]]) -> tuple[Moderation, ...]:
     return tuple(event for _, event in sorted(events, key=lambda found: found[0]))
+
+
+def _events(entries: Iterable[Entry]) -> _Events:
+    found: _Events = {}
+    for entry in entries:
+        if entry.kind == MODERATION:
+            event = entry.moderation
+            found.setdefault(event.run, []).append((entry.seq, event))
+    return found
+
+
+def _unranked(events: _Events) -> frozenset[str]:
+    return frozenset(run for run, found in events.items() if state(_in_order(found)) != "ranks")
 
 
 def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
     """What was found on a device and in a sandbox (`staleness.place`) when something was last graded there."""
     verdicts = (_read(entry) for entry in entries if entry.kind == VERDICT)
-    found = [
-        (each.created_at, number, each.environment)
-        for number, each in enumerate(verdicts)
-        if place(each.environment) == where
-    ]
-    return max(found, key=lambda each: each[:2])[2] if found else None
+    found = [verdict for verdict in verdicts if place(verdict.environment) == where]
+    return max(found, key=lambda verdict: verdict.created_at).environment if found else None
 
 
 def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current | None) -> _Found:

@@ -138,7 +138,12 @@ THIRD = lines(verdict(3, 10), after=BASE)
         (THIRD, THIRD[:-9], BASE, "theirs line 3: is not a ledger line"),
         (THIRD.replace(b"ada", b"eve"), THIRD, None, "ours line 1: was changed after it was written"),
         (lines(verdict(3)), lines(verdict(4)), None, "not even their first line in common"),
-        (lines(verdict(3)), lines(accepted(problem="gelu")), b"", "ledgers of different problems: double, gelu"),
+        (
+            lines(verdict(3)),
+            lines(accepted(problem="gelu", run="f" * 16)),
+            b"",
+            "ledgers of different problems: double, gelu",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(ours: bytes, theirs: bytes, base: bytes | None, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -158,6 +159,34 @@ def test_what_cannot_be_moderated_is_one_line(
 def test_a_ledger_takes_no_event_of_a_run_that_it_does_not_hold(ledger: JsonlLedger) -> None:
     with pytest.raises(UsageError, match="no run in"):
         ledger.moderate(event("e" * 16, "disqualify"))
+
+
+def test_what_a_ledger_tells_early_is_what_a_walk_tells(ledger: JsonlLedger) -> None:
+    ledger.append(accepted(run="e" * 16, log='"kind":"moderation"'))
+    ledger.moderate(event(FAST.run, "disqualify"))
+    ledger.moderate(event(BOB.run, "annotate"))
+    entries = list(ledger.read())
+    assert list(ledger.events()) == [entry for entry in entries if entry.kind == "moderation"]
+    assert rank(ledger.read()) == rank(entries)
+    last = ledger.path.read_bytes().splitlines(keepends=True)[-1]
+    with ledger.path.open("ab") as file:
+        file.write(last[:-1])  # a writer at work
+    assert rank(ledger.read()) == rank(entries)
+
+
+def test_an_event_that_is_appended_while_it_is_read_counts(ledger: JsonlLedger) -> None:
+    class Late:
+        """Entries whose events could not be told early."""
+
+        def events(self) -> list[Entry]:
+            return []
+
+        def __iter__(self) -> Iterator[Entry]:
+            return iter(ledger.read())
+
+    ledger.moderate(event(FAST.run, "disqualify"))
+    assert rank(Late()) == rank(ledger.read())
+    assert rank(ledger.read())[0].set_aside
 
 
 def test_a_late_verdict_is_never_there_without_its_event(ledger: JsonlLedger) -> None:
