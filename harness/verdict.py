@@ -64,7 +64,7 @@ class Stage(StrEnum):
 
 
 class ProblemId(Record):
-    """Which problem, exactly: the hash covers problem.toml and reference.py."""
+    """Which problem, exactly: the hash covers problem.toml and reference.py, not when and to whom."""
 
     slug: str
     sha256: Sha256

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from harness.judge import Progress
     from harness.problem import Problem
     from harness.sandbox import Provider
+    from leaderboard.moderation import Moderation
     from leaderboard.ranking import Table
 
     OnProgress = Callable[[Progress], None]
@@ -93,6 +94,25 @@ def check(
 
 
 @dataclass(frozen=True)
+class Lateness:
+    """That a grading began after the deadline, and who lets it be recorded all the same."""
+
+    actor: str
+    reason: str
+
+    def event(self, run: str) -> Moderation:
+        """What is recorded with the verdict of this run, and keeps it from ranking.
+
+        Raises:
+            ValueError: the actor's name cannot be one.
+        """
+        from leaderboard.moderation import Moderation
+
+        now = datetime.now(UTC)
+        return Moderation(run=run, action="late", actor=self.actor, reason=self.reason, created_at=now)
+
+
+@dataclass(frozen=True)
 class Job:
     """One submission to one problem, read and found well-formed, with nothing started yet."""
 
@@ -151,23 +171,33 @@ class Job:
         )
         return self._twice(judge, on_progress)
 
-    def refuse_if_closed(self) -> None:
-        """No result is recorded after the problem's deadline.
+    def refuse_if_closed(self, late: str | None = None) -> Lateness | None:
+        """No result is recorded after the problem's deadline, unless `late` names the organizer who lets it in.
+
+        Returns what then keeps it from ranking; None before the deadline.
 
         Raises:
             UsageError: it has passed.
         """
-        if self.problem.deadline is not None and self.problem.closed(datetime.now(UTC)):
-            what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+        if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
+            return None
+        what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+        if late is None:
             raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
+        lateness = Lateness(late, what)
+        try:
+            lateness.event("0" * 16)  # before the grading: what cannot be recorded afterwards has cost its time
+        except ValueError as error:
+            raise UsageError("--late", f"{late!r} is no name", "give one of up to 100 characters") from error
+        return lateness
 
-    def record(self, verdict: Verdict) -> Table | None:
-        """Record the verdict in the project; returns the table that an accepted one is ranked in.
+    def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
+        """Record the verdict in the project; returns the table that an accepted one belongs to.
 
         Raises:
             HarnessError: as for `kernelmark.project.record`.
         """
-        return record(self.settings, self.submission, verdict)
+        return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
 
     def _place(self) -> tuple[Provider, DeviceKind]:
         """Where to grade; refused where the problem has nothing to ask on the device."""

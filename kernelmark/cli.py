@@ -13,7 +13,7 @@ import signal
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from kernelmark import __version__
+from kernelmark import __version__, organizers
+from kernelmark.printing import form_option, load_settings, print_json, print_lines
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
     from kernelmark.api import Job
-    from kernelmark.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, TERMINATED = 130, 143
@@ -59,13 +59,10 @@ class BoundaryGroup(Boundary, click.Group):
     """The same around a group."""
 
 
-_form = click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it.")
-
-
 def _graded(command: F) -> F:
     """The arguments and flags of every command that grades."""
     for decorate in (
-        _form,
+        form_option,
         click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate it."),
         click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run it."),
         click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
@@ -106,13 +103,16 @@ def main(context: click.Context) -> None:
 @_graded
 @_timed
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
-def submit(no_record: bool, form: str, **given: Any) -> int:
+@click.option(
+    "--late", metavar="ORGANIZER", help="Record it after the deadline too, in this organizer's name; it does not rank."
+)
+def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
     6 rejected, 7 our fault.
     """
-    return _whole_grading(_job(given), form, record=not no_record)
+    return _whole_grading(_job(given), form, record=not no_record, late=late)
 
 
 @main.command()
@@ -133,35 +133,48 @@ def check(form: str, **given: str | None) -> int:
     job = _job(given)
     with Reporter() as reporter:
         result = job.check(reporter.report)
-    _print([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
+    print_lines([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
     return result.outcome.exit_code
 
 
 @main.command()
 @click.argument("problem", required=False)
-@_form
-def board(problem: str | None, form: str) -> None:
+@click.option("--write", is_flag=True, help="Write the Markdown of every problem anew, as after a merge.")
+@form_option
+def board(problem: str | None, write: bool, form: str) -> None:
     """The standings of PROBLEM, or of every problem."""
     from kernelmark import show
     from kernelmark.project import tables
+    from kernelmark.publishing import publish_all
 
-    found = tables(_settings(), problem)
+    if write:
+        publish_all(load_settings())
+    found = tables(load_settings(), problem)
     if form == "json":
-        _print_json([table.model_dump(mode="json") for table in found])
+        print_json([table.model_dump(mode="json") for table in found])
     else:
-        _print(show.board(found))
+        print_lines(show.board(found))
 
 
 @main.command("show")
 @click.argument("run")
-@_form
+@form_option
 def show_run(run: str, form: str) -> None:
     """Everything about one recorded grading; RUN is its id, or the first digits of it."""
     from kernelmark import show
     from kernelmark.project import find_run
+    from leaderboard.ranking import moderation
 
-    entry = find_run(_settings(), run)
-    _print([entry.document.decode()] if form == "json" else show.run(entry.verdict))
+    ledger, entry = find_run(load_settings(), run)
+    if form == "json":
+        print_lines([entry.document.decode()])
+        return
+    verdict = entry.verdict
+    print_lines(show.run(verdict, moderation(ledger.read(), verdict.run)))
+
+
+for _command in organizers.COMMANDS:
+    main.add_command(_command)
 
 
 @main.group()
@@ -170,33 +183,33 @@ def problems() -> None:
 
 
 @problems.command("list")
-@_form
+@form_option
 def problems_list(form: str) -> None:
     """One line a problem."""
     from harness.problem import load
     from kernelmark import show
     from kernelmark.project import problem_directories
 
-    found = [load(directory) for directory in problem_directories(_settings())]
+    found = [load(directory) for directory in problem_directories(load_settings())]
     if form == "json":
-        _print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
+        print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
     else:
-        _print(show.problems(found))
+        print_lines(show.problems(found))
 
 
 @problems.command("show")
 @click.argument("problem")
-@_form
+@form_option
 def problems_show(problem: str, form: str) -> None:
     """What PROBLEM asks for: entry function, tensors, tolerance and cases."""
     from kernelmark import show
     from kernelmark.project import find_problem
 
-    found = find_problem(_settings(), problem)
+    found = find_problem(load_settings(), problem)
     if form == "json":
-        _print_json(show.problem_document(found))
+        print_json(show.problem_document(found))
     else:
-        _print(show.problem(found))
+        print_lines(show.problem(found))
 
 
 @problems.command("new")
@@ -205,13 +218,13 @@ def problems_new(slug: str) -> None:
     """Write a new problem's files, with everything but its definition."""
     from kernelmark import skeleton
 
-    _print([str(path) for path in skeleton.write(_settings(), slug)])
+    print_lines([str(path) for path in skeleton.write(load_settings(), slug)])
     click.echo(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`", err=True)
 
 
 @problems.command("lint")
 @click.argument("problem", nargs=-1)
-@_form
+@form_option
 @click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="Where the samples run.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device the samples run.")
@@ -223,11 +236,11 @@ def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: 
     from kernelmark import lint
     from kernelmark.project import find_directory, problem_directories
 
-    settings = _settings(sandbox=sandbox, device=device)
+    settings = load_settings(sandbox=sandbox, device=device)
     found = [find_directory(settings, each) for each in problem] or problem_directories(settings)
     say = partial(click.echo, err=True)
     reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in found]
-    _print_json(lint.document(reports)) if form == "json" else _print(lint.lines(reports))
+    print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
 
 
@@ -240,7 +253,7 @@ def problems_schema() -> None:
 
 
 @main.command()
-@_form
+@form_option
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Which device.")
 def calibrate(form: str, device: str | None) -> None:
     """Measure what this device can do at most, and store it: results then show their share of it."""
@@ -249,14 +262,14 @@ def calibrate(form: str, device: str | None) -> None:
     from kernelmark.api import choose_device
     from kernelmark.calibrations import store
 
-    settings = _settings(device=device)
+    settings = load_settings(device=device)
     found = measure(choose_device(settings.device, "py"), lambda what: click.echo(f"measuring {what}", err=True))
     path = store(settings, found)
-    _print([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
+    print_lines([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
 
 
 @main.command()
-@_form
+@form_option
 @click.option("--self-test", is_flag=True, required=True, help="Try every known attack here, and every honest kernel.")
 @click.option("--only", multiple=True, metavar="TEXT", help="Just this case or surface, or `honest`; repeatable.")
 @click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap"]), help="Where the attacks run.")
@@ -268,33 +281,27 @@ def audit(form: str, self_test: bool, only: Sequence[str], sandbox: str | None, 
     """
     from kernelmark import selftest
 
-    chosen = selftest.choose(_settings(sandbox=sandbox, device=device), only)
+    chosen = selftest.choose(load_settings(sandbox=sandbox, device=device), only)
     trials = []
     for case, where, isolation in chosen:
         click.echo(f"{case.surface or 'honest'} {case.label}", err=True)
         trials.append(selftest.attempt(case, where, isolation))
-    _print([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
+    print_lines([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0
 
 
 @main.command()
-@_form
+@form_option
 def doctor(form: str) -> int:
     """What this machine needs before it can grade, and how to get it."""
     from kernelmark import doctor as examination
 
-    findings = list(examination.examine(_settings()))
+    findings = list(examination.examine(load_settings()))
     if form == "json":
-        _print_json([finding._asdict() for finding in findings])
+        print_json([finding._asdict() for finding in findings])
     else:
-        _print(examination.lines(findings))
+        print_lines(examination.lines(findings))
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
-
-
-def _settings(**flags: Any) -> Settings:
-    from kernelmark.settings import Settings
-
-    return Settings.load(**flags)
 
 
 def _job(given: dict[str, Any]) -> Job:
@@ -305,33 +312,24 @@ def _job(given: dict[str, Any]) -> Job:
     assert problem is not None
     assert file is not None  # click has seen to both
     given["baselines"] = given.get("baselines") or None
-    settings = _settings(**given)
+    settings = load_settings(**given)
     return Job.prepare(settings, problem, Path(file), author=settings.author_or_default())
 
 
-def _whole_grading(job: Job, form: str, *, record: bool) -> int:
+def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None) -> int:
     from kernelmark import show
     from kernelmark.progress import Reporter
 
-    if record:
-        job.refuse_if_closed()
+    lateness = job.refuse_if_closed(late) if record else None
     with Reporter() as reporter:
         result = job.grade(reporter.report)
     table = None
     try:
         if record:
-            table = job.record(result)
+            table = job.record(result, lateness)
     finally:  # a result that cannot be recorded has cost its time, and is shown all the same
-        _print([result.to_json()] if form == "json" else show.verdict(result, table))
+        print_lines([result.to_json()] if form == "json" else show.verdict(result, table))
     return result.outcome.exit_code
-
-
-def _print(lines: Iterable[str]) -> None:
-    click.echo("\n".join(lines))
-
-
-def _print_json(document: object) -> None:
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
 
 
 def _fail(message: str, status: int) -> int:

@@ -5,15 +5,13 @@ The Python API and the command line call it. Trusted. Where each file lies is a 
 
 from __future__ import annotations
 
-import fcntl
 import logging
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import UsageError
+from harness.errors import HarnessError, ProblemError, UsageError
 from kernelmark.settings import Settings, nearest
 from kernelmark.text import visible
 
@@ -23,7 +21,9 @@ if TYPE_CHECKING:
     from harness.verdict import DeviceKind, Verdict
     from leaderboard.entry import Entry
     from leaderboard.ledger import JsonlLedger
+    from leaderboard.moderation import Action, Moderation
     from leaderboard.ranking import Table
+    from leaderboard.staleness import Current
 
 _log = logging.getLogger("kernelmark")
 
@@ -88,27 +88,27 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
     return found
 
 
-def record(settings: Settings, submission: Submission, verdict: Verdict) -> Table | None:
+def record(
+    settings: Settings, submission: Submission, verdict: Verdict, late: Moderation | None = None
+) -> Table | None:
     """Archive the source, append the verdict to the problem's ledger, rewrite the board.
 
-    Returns the table that an accepted verdict is ranked in.
+    `late` is the event that keeps it from ranking. Returns the table that an accepted verdict belongs to.
 
     Raises:
         HarnessError: a file could not be written; where it is the board alone, the verdict is recorded.
     """
+    from kernelmark.publishing import publish
     from leaderboard.archive import archive
     from leaderboard.ledger import JsonlLedger
-    from leaderboard.markdown import write_board
     from leaderboard.ranking import rank
 
     results = settings.locate("results")
     archive(settings.locate("archive"), verdict.problem.slug, submission)
-    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict)
+    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late)
     for warning in entry.warnings:
         warn(warning)
-    with _locked(results):  # else of two that read and write at once, the older view may be written last
-        standings = tables(settings)
-        write_board(settings.locate("board"), standings)
+    standings = publish(settings, verdict.problem.slug)
     keys = [alone.key for alone in rank([entry])]
     return next((table for table in standings if table.key in keys), None)
 
@@ -122,30 +122,101 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
     """
     from leaderboard.ranking import rank
 
-    ledgers = _ledgers(settings)
-    if problem is not None:
-        slug = Path(problem).name
-        ledgers = [ledger for ledger in ledgers if ledger.path.stem == slug]
-        if not ledgers:
-            find_problem(settings, problem)
-    return rank(entry for ledger in ledgers for entry in ledger.read())
+    now = current(settings)
+    found = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
+    return [table for tables in found for table in tables]
 
 
-def find_run(settings: Settings, prefix: str) -> Entry:
-    """The one recorded verdict, of any problem, whose run begins with these hexadecimal digits.
+def current(settings: Settings) -> Current:
+    """What a grading would rest on now: by it the board marks what is stale."""
+    from harness.problem.load import identify
+    from harness.wire import PROTOCOL
+    from leaderboard.staleness import Current
+
+    hashes = {}
+    for directory in problem_directories(settings):
+        with suppress(ProblemError):  # it cannot be graded, so nothing of it can be graded again
+            hashes[directory.name] = identify(directory)
+    return Current(problems=hashes, protocol=PROTOCOL)
+
+
+def sources(settings: Settings, problem: str) -> tuple[dict[str, Submission], list[str]]:
+    """Every file that was graded on a problem, once, by author, run and name; and what is wrong with the others.
+
+    Raises:
+        UsageError: the problem is unknown.
+        LedgerError: its ledger is broken.
+    """
+    from leaderboard.archive import stored
+    from leaderboard.entry import VERDICT
+
+    found, missing, seen = {}, [], set()
+    for ledger in ledgers(settings, problem):
+        for entry in ledger.read():
+            if entry.kind != VERDICT:
+                continue
+            verdict = entry.verdict
+            told = verdict.submission
+            if (told.author, told.sha256) in seen:
+                continue
+            seen.add((told.author, told.sha256))
+            try:
+                source = stored(settings.locate("archive"), verdict.problem.slug, told)
+            except HarnessError as error:
+                missing.append(str(error))
+            else:
+                found[f"{told.author} {verdict.run} {told.name}"] = source
+    return found, missing
+
+
+def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
+    """The one recorded verdict, of any problem, whose run begins with these hexadecimal digits, and its ledger.
 
     Raises:
         UsageError: none does, or several do.
         LedgerError: a ledger is broken.
     """
-    ledgers, needle = _ledgers(settings), f'"run":"{prefix}'.encode()  # looked for before a document is parsed
-    candidates = (entry for ledger in ledgers for entry in ledger.read() if needle in entry.document)
-    found = [(entry.verdict.run, entry) for entry in candidates if entry.verdict.run.startswith(prefix)]
+    from leaderboard.entry import VERDICT
+
+    needle = f'"run":"{prefix}'.encode()  # looked for before a document is parsed
+    candidates = (
+        (ledger, entry)
+        for ledger in ledgers(settings)
+        for entry in ledger.read()
+        if entry.kind == VERDICT and needle in entry.document
+    )
+    runs = ((ledger, entry, entry.verdict.run) for ledger, entry in candidates)
+    found = [(run, ledger, entry) for ledger, entry, run in runs if run.startswith(prefix)]
     if not found:
         raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark board` lists the best runs")
     if len(found) > 1:
-        raise UsageError(f"run {prefix}", f"could be {', '.join(run for run, _ in found[:4])}", "give more digits")
-    return found[0][1]
+        raise UsageError(f"run {prefix}", f"could be {', '.join(run for run, *_ in found[:4])}", "give more digits")
+    return found[0][1:]
+
+
+def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason: str) -> Moderation:
+    """Append an event of moderation to the ledger that holds a run, and rewrite the board.
+
+    Raises:
+        UsageError: no run, or several, begin with these digits; the actor or the reason is empty or too long.
+        HarnessError: as for `record`.
+    """
+    from pydantic import ValidationError
+
+    from kernelmark.publishing import publish
+    from leaderboard.moderation import Moderation
+
+    ledger, entry = find_run(settings, prefix)
+    now, run = datetime.now(UTC), entry.verdict.run
+    try:
+        event = Moderation(run=run, action=action, actor=actor, reason=reason, created_at=now)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"--{first['loc'][0]}", f"does not fit: {first['msg']}") from error
+    for warning in ledger.moderate(event).warnings:
+        warn(warning)
+    publish(settings, ledger.path.stem)
+    return event
 
 
 def warn(text: str) -> None:
@@ -153,18 +224,18 @@ def warn(text: str) -> None:
     _log.warning("kernelmark: warning: %s", visible(text))
 
 
-def _ledgers(settings: Settings) -> list[JsonlLedger]:
+def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
+    """The ledger of one problem (its slug or its directory), or all of them, by their slugs.
+
+    Raises:
+        UsageError: nothing was ever recorded for that problem, and it does not exist.
+    """
     from leaderboard.ledger import JsonlLedger
 
-    return [JsonlLedger(path) for path in sorted(settings.locate("results").glob("*.jsonl"))]
-
-
-@contextmanager
-def _locked(directory: Path) -> Iterator[None]:
-    """Hold the lock of a directory, against other processes that take it."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    paths = sorted(settings.locate("results").glob("*.jsonl"))
+    if problem is not None:
+        slug = Path(problem).name
+        paths = [path for path in paths if path.stem == slug]
+        if not paths:
+            find_problem(settings, problem)
+    return [JsonlLedger(path) for path in paths]

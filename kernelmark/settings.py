@@ -31,7 +31,7 @@ DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the 
 DeviceChoice = Literal["auto", "cpu", "cuda"]
 SandboxChoice = Literal["auto", "docker", "bwrap", "process"]
 Effort = Literal["quick", "default", "thorough"]
-Place = Literal["results", "archive", "board", "problems", "reference", "devices"]
+Place = Literal["results", "archive", "board", "problems", "reference", "devices", "handins"]
 
 
 class Settings(BaseSettings):
@@ -55,6 +55,7 @@ class Settings(BaseSettings):
     problems: Path = Path("problems")
     reference: Path = Path("reference")
     devices: Path = Path("leaderboard/devices")
+    handins: Path = Path("handins")
 
     @field_validator("docker_binds", mode="before")
     @classmethod

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelmark import times
 from kernelmark.text import INDENT, block, columns, visible
+from leaderboard.moderation import state
 from leaderboard.units import duration, interval, ratio
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
         OutputCheck,
         Verdict,
     )
-    from leaderboard.ranking import Table
+    from leaderboard.moderation import Moderation
+    from leaderboard.ranking import Row, SetAside, Table
 
 NOT_ISOLATED = (
     "not isolated: the submission ran with your own rights, and its time is ranked apart; "
@@ -65,6 +67,9 @@ def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
 
 def standing(result: Verdict, table: Table) -> str:
     """`rank 2 of 7 on NVIDIA H200`, or which better run keeps the author's place."""
+    aside = next((run for run in table.set_aside if run.run == result.run), None)
+    if aside is not None:
+        return f"none: it is {aside.state}, and does not rank"
     row = next(row for row in table.rows if row.author == result.submission.author)
     shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
     place = f"rank {row.rank} of {len(table.rows)} on {visible(table.key.device_name)}{shared}"
@@ -97,11 +102,35 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             how = (", ".join(row.modes), row.sandbox, when, row.run)
             rows.append((str(row.rank), *who, *times.cells(row.score), *speedups, *how))
         yield from columns(rows, right=frozenset({0, 3}))
+        yield from _beside(table)
 
 
-def run(result: Verdict) -> Iterator[str]:
-    """Everything that the stored document holds, in reading order."""
+def moderation(events: Iterable[Moderation]) -> Iterator[str]:
+    """What organizers said of a run, a line an event."""
+    for event in events:
+        when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
+        yield f"{INDENT}{event.action:<10}  {visible(event.reason)} ({visible(event.actor)}, {when})"
+
+
+def _beside(table: Table) -> Iterator[str]:
+    """What organizers said of the rows, which rows are out of date, and what was set aside."""
+    for row in table.rows:
+        if row.stale is not None:
+            again = f"; graded again as {row.stale.again}" if row.stale.again else ""
+            yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
+    standings: list[Row | SetAside] = [*table.rows, *table.set_aside]
+    for standing in standings:
+        if standing.moderation:
+            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state}"
+            yield from (INDENT + line for line in moderation(standing.moderation))
+
+
+def run(result: Verdict, events: Sequence[Moderation] = ()) -> Iterator[str]:
+    """Everything that the stored document holds, in reading order, after what organizers said of it."""
     yield from _headline(result)
+    if events:
+        yield f"{INDENT}state       {state(events)}"
+        yield from moderation(events)
     yield from columns(list(_identity(result)))
     for case in result.tests:
         yield ""

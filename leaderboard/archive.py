@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 from harness.submission import Submission
+from harness.verdict import SubmissionId
 from leaderboard.durable import write_whole
 
 _NAME_LENGTH = 96
@@ -25,10 +26,7 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
         HarnessError: the slug or the author cannot stand in a path, other content has the file's name, or it cannot be
             written.
     """
-    for component in (slug, submission.author):
-        if not _COMPONENT.fullmatch(component):
-            raise HarnessError(f"{component!r} cannot be the name of a directory in the archive")
-    path = root / slug / submission.author / f"{submission.sha256[:16]}-{safe_name(submission.name)}"
+    path = location(root, slug, submission.author, submission.sha256, submission.name)
     try:
         with suppress(FileExistsError):  # also of another process that archives the same file now
             write_whole(path, submission.source, replace=False)
@@ -38,6 +36,35 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
     if stored != submission.source:
         raise HarnessError(f"{path}: holds something else than what was submitted", "restore or remove that file")
     return path
+
+
+def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path:
+    """Where a source with this hash lies, whether or not it is there.
+
+    Raises:
+        HarnessError: the slug or the author cannot stand in a path.
+    """
+    for component in (slug, author):
+        if not _COMPONENT.fullmatch(component):
+            raise HarnessError(f"{component!r} cannot be the name of a directory in the archive")
+    return root / slug / author / f"{sha256[:16]}-{safe_name(name)}"
+
+
+def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
+    """What was handed in, read back from the archive, for a second grading or to compare it.
+
+    Raises:
+        HarnessError: it is not there, cannot be read, or is not what was graded: its hash is another.
+    """
+    path = location(root, slug, submission.author, submission.sha256, submission.name)
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise HarnessError(f"{path}: the archived source cannot be read ({error.strerror})") from error
+    found = Submission(name=submission.name, author=submission.author, language=submission.language, source=source)
+    if found.sha256 != submission.sha256:
+        raise HarnessError(f"{path}: is not what was graded (its hash is {found.sha256[:12]})", "restore the file")
+    return found
 
 
 def safe_name(name: str) -> str:

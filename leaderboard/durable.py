@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 def sync_directory(directory: Path) -> None:
@@ -27,6 +30,26 @@ def make_directory(directory: Path) -> None:
     make_directory(directory.parent)
     directory.mkdir(exist_ok=True)
     sync_directory(directory.parent)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Write a file piece by piece under a temporary name; it gets its name, durable, when the block ends well.
+
+    Raises:
+        OSError: it could not be written; `path` is as it was.
+    """
+    make_directory(path.parent)
+    temporary = path.parent / f".{secrets.token_hex(8)}.partial"
+    try:
+        with temporary.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_directory(path.parent)
 
 
 def write_whole(path: Path, content: bytes, *, replace: bool) -> None:

@@ -2,10 +2,12 @@
 
     {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
 
-`seq` is the line's number, counted from 1, and `prev` of the first line is 64 zeros. The *body* is the line's object
-without `seq`, `prev` and `hash`, byte for byte as the line holds it, so that a reader in any language can check the
-chain without agreeing with this one on how JSON is printed. `hash` is `length_prefixed_sha256` over the text
-"kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger writes lines, the ranking reads them. Trusted.
+An event of moderation has "moderation" in both places. A reader skips kinds that it does not know: they count for the
+chain and for nothing else. `seq` is the line's number, counted from 1, and `prev` of the first line is 64 zeros. The
+*body* is the line's object without `seq`, `prev` and `hash`, byte for byte as the line holds it, so that a reader in
+any language can check the chain without agreeing with this one on how JSON is printed. `hash` is
+`length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger writes
+lines, the ranking reads them. Trusted.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ from pydantic import ValidationError
 from harness.errors import LedgerError
 from harness.identity import length_prefixed_sha256
 from harness.verdict import Verdict
+from leaderboard.moderation import Moderation
 
 NO_HASH = "0" * 64
 VERDICT = "verdict"
+MODERATION = "moderation"
+KINDS = frozenset({VERDICT, MODERATION})
 _HEAD = re.compile(rb'\{"seq":([1-9]\d{0,14}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
 _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
 
@@ -50,11 +55,25 @@ class Entry:
         except ValidationError as error:
             raise unreadable(self, error) from error
 
+    @property
+    def moderation(self) -> Moderation:
+        """The event of moderation, parsed anew on each access.
+
+        Raises:
+            LedgerError: the entry is of another kind, or of a version of the event that this one cannot read.
+        """
+        if self.kind != MODERATION:
+            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is no event of moderation")
+        try:
+            return Moderation.model_validate_json(self.document)
+        except ValidationError as error:
+            raise unreadable(self, error) from error
+
 
 def unreadable(entry: Entry, error: ValidationError) -> LedgerError:
-    """What to say of an entry that is intact but does not fit this version's idea of a verdict."""
+    """What to say of an entry that is intact but does not fit this version's idea of its kind."""
     first = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in first["loc"]) or "verdict"
+    key = ".".join(str(part) for part in first["loc"]) or entry.kind
     return LedgerError(f"ledger entry {entry.seq}: {key}: {first['msg']}", "read it with the version that wrote it")
 
 
@@ -63,13 +82,15 @@ def chain_hash(seq: int, prev: str, body: bytes) -> str:
     return length_prefixed_sha256(b"kernelmark ledger", b"%d" % seq, prev.encode(), body)
 
 
-def encode(last: Entry | None, document: bytes, warnings: tuple[str, ...] = ()) -> tuple[Entry, bytes]:
-    """Chain a verdict's JSON to the last entry; returns the new entry and its line, newline included."""
+def encode(
+    last: Entry | None, document: bytes, warnings: tuple[str, ...] = (), kind: str = VERDICT
+) -> tuple[Entry, bytes]:
+    """Chain the JSON of what happened to the last entry; returns the new entry and its line, newline included."""
     seq, prev = (last.seq + 1, last.hash) if last else (1, NO_HASH)
-    body = b'{"kind":"verdict","verdict":' + document + b"}"
+    body = b'{"kind":"%s","%s":%s}' % (kind.encode(), kind.encode(), document)
     digest = chain_hash(seq, prev, body)
     head = b'{"seq":%d,"prev":"%s","hash":"%s",' % (seq, prev.encode(), digest.encode())
-    return Entry(seq, prev, digest, VERDICT, document, warnings), head + body[1:] + b"\n"
+    return Entry(seq, prev, digest, kind, document, warnings), head + body[1:] + b"\n"
 
 
 def decode(line: bytes) -> Entry:

@@ -1,4 +1,4 @@
-"""The ledger: every verdict ever given, append-only, one JSON line each, chained by hashes.
+"""The ledger: every verdict and every event of moderation, append-only, one JSON line each, chained by hashes.
 
 The front door appends after a grading; the ranking and the board read. Trusted. Writers take turns by a lock on the
 file itself. Readers take none: a newline is the last byte of a line to be written, so whatever stands before the last
@@ -10,17 +10,21 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.durable import make_directory, sync_directory
-from leaderboard.entry import NO_HASH, VERDICT, Entry, decode, encode
+from leaderboard.entry import KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode
+from leaderboard.moderation import Moderation
 
 _TAIL_BYTES = 1 << 16
+_EVENT = b'"kind":"moderation"'
+_HEAD_BYTES = 256
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 _RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
 
@@ -28,9 +32,11 @@ _RESTORE = "restore the file from a copy, or move it aside to begin a new ledger
 class Ledger(Protocol):
     """What a board needs of its record; a service may keep it in a database."""
 
-    def append(self, verdict: Verdict) -> Entry: ...
+    def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry: ...
 
-    def read(self) -> Iterator[Entry]: ...
+    def moderate(self, event: Moderation) -> Entry: ...
+
+    def read(self) -> Iterable[Entry]: ...
 
     def get(self, run_prefix: str) -> Entry: ...
 
@@ -42,11 +48,12 @@ class JsonlLedger:
         self.path = path
         self.torn_path = path.with_name(path.name + ".torn")
 
-    def append(self, verdict: Verdict) -> Entry:
+    def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
-        A torn last line, left by a writer that was killed, is first moved to `<slug>.jsonl.torn`; the entry's
-        `warnings` say so.
+        `late`, the event that keeps it from ranking, goes before it in the same write: there is no moment in which the
+        verdict stands there without it. A torn last line, left by a writer that was killed, is first moved to
+        `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
         Raises:
             LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
@@ -54,28 +61,29 @@ class JsonlLedger:
         """
         if f"{verdict.problem.slug}.jsonl" != self.path.name:
             raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs into another ledger")
-        document = verdict.to_json().encode()
-        try:
-            with self._locked() as descriptor:
-                size = os.fstat(descriptor).st_size
-                last_line, whole = _tail(descriptor, size)
-                last = self._decode_last(last_line) if last_line else None
-                warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
-                entry, line = encode(last, document, warnings)
-                self._write(descriptor, line, whole)
-        except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
-        return entry
+        events = [(MODERATION, late.to_json().encode())] if late else []
+        return self._append([*events, (VERDICT, verdict.to_json().encode())])
 
-    def read(self) -> Iterator[Entry]:
-        """All verdicts, oldest first, the chain checked on the way; an unfinished last line is not one yet.
-
-        Entries of kinds that this version does not know are part of the chain, and are skipped.
+    def moderate(self, event: Moderation) -> Entry:
+        """Add an event of moderation to the ledger that holds its run; the same promises as for `append`.
 
         Raises:
-            LedgerError: the chain is broken; the message names the line.
+            UsageError: the ledger holds no such run.
+            LedgerError: as for `append`.
         """
-        return (entry for entry in self._walk() if entry.kind == VERDICT)
+        self.get(event.run)
+        return self._append([(MODERATION, event.to_json().encode())])
+
+    def read(self) -> Iterable[Entry]:
+        """All verdicts and events, oldest first, the chain checked on the way; an unfinished last line is none yet.
+
+        What is returned can be walked several times. Entries of kinds that this version does not know are part of the
+        chain, and are skipped.
+
+        Raises:
+            LedgerError: while it is walked: the chain is broken; the message names the line.
+        """
+        return _Reading(self)
 
     def get(self, run_prefix: str) -> Entry:
         """The one verdict whose run begins with these hexadecimal digits.
@@ -87,7 +95,8 @@ class JsonlLedger:
         if not _RUN_PREFIX.fullmatch(run_prefix):
             raise UsageError("run", f"{run_prefix!r} is no run", "give its first hexadecimal digits, up to 16")
         needle = f'"run":"{run_prefix}'.encode()  # saves parsing every verdict; a parameter may be called "run" too
-        found = [e for e in self.read() if needle in e.document and e.verdict.run.startswith(run_prefix)]
+        verdicts = (entry for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
+        found = [entry for entry in verdicts if entry.verdict.run.startswith(run_prefix)]
         if not found:
             raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
         if len(found) > 1:
@@ -101,9 +110,32 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken; the message names the line.
         """
-        return sum(1 for _ in self._walk())
+        return sum(1 for _ in self.walk())
 
-    def _walk(self) -> Iterator[Entry]:
+    def _append(self, documents: Sequence[tuple[str, bytes]]) -> Entry:
+        """Chain documents, each with its kind, and write them in one piece; returns the last entry."""
+        try:
+            with self._locked() as descriptor:
+                size = os.fstat(descriptor).st_size
+                last_line, whole = _tail(descriptor, size)
+                last = self._decode_last(last_line) if last_line else None
+                warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
+                lines = b""
+                for kind, document in documents:
+                    last, line = encode(last, document, warnings, kind)
+                    lines += line
+                self._write(descriptor, lines, whole)
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
+        assert last is not None
+        return last
+
+    def walk(self) -> Iterator[Entry]:
+        """Entries of every kind, in their order.
+
+        Raises:
+            LedgerError: the chain is broken; the message names the line.
+        """
         try:
             with self.path.open("rb", buffering=1 << 20) as file:
                 _, unread = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
@@ -116,6 +148,18 @@ class JsonlLedger:
                         raise self._broken(number, "does not follow from the line before it")
                     prev = entry.hash
                     yield entry
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def events(self) -> Iterator[Entry]:
+        """As `_Reading.events`; a line's kind stands right behind its hashes, within a few hundred bytes."""
+        try:
+            with self.path.open("rb", buffering=1 << 20) as file:
+                for number, line in enumerate(file, start=1):
+                    if _EVENT in line[:_HEAD_BYTES] and line.endswith(b"\n"):
+                        yield self._decode(line, number)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -185,6 +229,24 @@ class JsonlLedger:
             os.fsync(descriptor)
             what = f"{self.path}: the verdict was not recorded ({error.strerror})"
             raise LedgerError(what, "free some space, then submit again") from error
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The entries of a ledger, walked anew by every loop: the ranking looks twice where runs were disqualified."""
+
+    ledger: JsonlLedger
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for entry in self.ledger.walk() if entry.kind in KINDS)
+
+    def events(self) -> Iterator[Entry]:
+        """The events of moderation alone, with only their own hashes checked: a walk checks the chain.
+
+        Raises:
+            LedgerError: the file cannot be read, or an event was changed after it was written.
+        """
+        return self.ledger.events()
 
 
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:

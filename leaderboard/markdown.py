@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import groupby
@@ -17,44 +17,102 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 from leaderboard.durable import write_whole
-from leaderboard.ranking import Row, Table, TableKey
+from leaderboard.moderation import Moderation
+from leaderboard.ranking import Row, SetAside, Table, TableKey
 from leaderboard.units import interval, ratio
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
 _MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
 _RIGHT = {"rank", "time per call", "cases"}
-_LEGEND = (
+LEGEND = (
     "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
     "Rows share a rank when their interval overlaps that of the first row of this rank. "
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds that alternated in the same grading.\n"
 )
+_TITLE = "# Leaderboard\n"
+FOLDER = "boards"  # of the problems' own pages, beside the board
+_SECTION = re.compile(r"## \[[^\n]*\]\(boards/([a-z0-9_]{1,64})\.md\)\n")
+_OURS = re.compile(r"\||### |Set aside, without a rank:$|$")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def board(tables: Iterable[Table]) -> str:
     """The whole board, a section a problem, in the order of the tables."""
-    parts = ["# Leaderboard\n", _LEGEND]
-    for problem, group in groupby(tables, key=lambda table: table.key.problem):
-        parts.append(f"## {escape(problem)}\n")
-        for table in group:
-            parts.append(f"### {_heading(table.key)}\n")
-            baselines = table.baselines
-            parts.append(_head(baselines) + "".join(_line(row, baselines) for row in table.rows))
-    if len(parts) == 2:
-        parts[1:] = ["No submission has been accepted yet.\n"]
+    return _joined({slug: section(slug, group) for slug, group in groupby(tables, key=lambda table: table.key.problem)})
+
+
+def section(problem: str, tables: Iterable[Table]) -> str:
+    """What the board says of one problem, with a link to the problem's own page."""
+    parts = [f"## [{escape(problem)}]({FOLDER}/{problem}.md)\n"]
+    for table in tables:
+        parts.append(f"### {heading(table.key)}\n")
+        parts += standings(table)
     return "\n".join(parts)
 
 
-def write_board(path: Path, tables: Iterable[Table]) -> None:
-    """Write the board, replacing the file in one step: a reader sees the old or the new one.
+def spliced(old: str, problem: str, tables: Sequence[Table]) -> str | None:
+    """A board with one problem's section written anew, so that the cost of an append is that of its problem alone.
+
+    None where `old` is not, line by line, what this version writes (another version's, edited, or with the marks of a
+    merge that met a conflict): then all of it has to be written anew.
+    """
+    head, *rest = re.split(r"^(?=## )", old, flags=re.MULTILINE)
+    if head != f"{_TITLE}\n{LEGEND}\n":
+        return None
+    sections = {}
+    for text in rest:
+        named = _SECTION.match(text)
+        if named is None or not all(_OURS.match(line) for line in text.splitlines()[1:]):
+            return None
+        sections[named[1]] = text.removesuffix("\n") if text is not rest[-1] else text
+    sections.pop(problem, None)
+    if tables:
+        sections[problem] = section(problem, tables)
+    return _joined(dict(sorted(sections.items())))
+
+
+def _joined(sections: Mapping[str, str]) -> str:
+    if not sections:
+        return f"{_TITLE}\nNo submission has been accepted yet.\n"
+    return "\n".join([_TITLE, LEGEND, *sections.values()])
+
+
+def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The rows of a table and what stands beside them; `more` adds a column with Markdown of the caller's by run."""
+    noted = any(row.moderation or row.stale for row in table.rows)
+    if table.rows:
+        columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baselines), *_MORE_COLUMNS]
+        columns += ["source"] if more is not None else []
+        columns += ["note"] if noted else []
+        lines = [_cells(row, table.baselines) for row in table.rows]
+        for row, line in zip(table.rows, lines, strict=True):
+            line += [more.get(row.run, "")] if more is not None else []
+            line += [_note(row)] if noted else []
+        yield grid(columns, lines)
+    if table.set_aside:
+        yield "Set aside, without a rank:\n"
+        head = ("state", "author", "submission", "time per call", "date (UTC)", "run", "said of it")
+        yield grid(head, ([*_aside(run), _said(run.moderation)] for run in table.set_aside))
+
+
+def grid(columns: Sequence[str], lines: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
+    """A table from cells that are Markdown already; numbers, and the columns in `right`, are flushed right."""
+    flushed = (name in _RIGHT or name.startswith("×") or place in right for place, name in enumerate(columns))
+    rules = ("---:" if each else ":---" for each in flushed)
+    rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"| {' | '.join(columns)} |\n|{'|'.join(rules)}|\n{rows}"
+
+
+def write_board(path: Path, text: str) -> None:
+    """Write a board's text, replacing the file in one step: a reader sees the old or the new one.
 
     Raises:
         HarnessError: it cannot be written; the old file is as it was.
     """
     try:
-        write_whole(path, board(tables).encode(), replace=True)
+        write_whole(path, text.encode(), replace=True)
     except OSError as error:
         raise HarnessError(f"{path}: the board cannot be written ({error.strerror})") from error
 
@@ -77,7 +135,7 @@ def _escape_character(character: str) -> str:
     return "\\" + character if character in "\\`*_{}[]()#+!~$:/@^=" else character
 
 
-def _heading(key: TableKey) -> str:
+def heading(key: TableKey) -> str:
     parts = [escape(key.device_name), f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
     if not key.isolated:
         parts.append("not isolated")
@@ -86,15 +144,9 @@ def _heading(key: TableKey) -> str:
     return " · ".join(parts)
 
 
-def _head(baselines: Sequence[str]) -> str:
-    names = (*_COLUMNS, *(f"× {escape(name)}" for name in baselines), *_MORE_COLUMNS)
-    rules = ("---:" if name in _RIGHT or name.startswith("×") else ":---" for name in names)
-    return f"| {' | '.join(names)} |\n|{'|'.join(rules)}|\n"
-
-
-def _line(row: Row, baselines: Sequence[str]) -> str:
+def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
     speedups = (row.over(name) for name in baselines)
-    cells = (
+    return [
         str(row.rank),
         escape(row.author),
         escape(row.submission),
@@ -107,8 +159,25 @@ def _line(row: Row, baselines: Sequence[str]) -> str:
         _date(row.created_at),
         row.sha256[:12],
         row.run,
-    )
-    return f"| {' | '.join(cells)} |\n"
+    ]
+
+
+def _aside(run: SetAside) -> list[str]:
+    who = (escape(run.author), escape(run.submission))
+    return [run.state, *who, interval(run.score), _date(run.created_at), run.run]
+
+
+def _note(row: Row) -> str:
+    """What a reader should know of a row beside its rank."""
+    stale = []
+    if row.stale is not None:
+        again = f", graded again as {row.stale.again}" if row.stale.again else ""
+        stale = [f"stale: {escape(row.stale.reason)}{again}"]
+    return "; ".join([*stale, *([_said(row.moderation)] if row.moderation else [])])
+
+
+def _said(events: Iterable[Moderation]) -> str:
+    return "; ".join(f"{event.action}: {escape(event.reason)} ({escape(event.actor)})" for event in events)
 
 
 def _date(moment: datetime) -> str:

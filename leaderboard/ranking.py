@@ -5,6 +5,9 @@ Trusted. It reads of a verdict only what it ranks by, so that a hundred thousand
 **One table, one question.** Times are compared only where they answer the same question: the same problem to the byte,
 the same protocol, the same device, in isolation or not, compiled or interpreted. `TableKey` is that question.
 
+**Who ranks at all.** An author's best accepted verdict, of those that no organizer set aside: a disqualified run and
+one that came late stand beside the rows, without a rank, and the author's next best takes their place.
+
 **Who shares a rank.** Rows stand in the order of their medians. Walking down, a row shares the rank of its group's
 *leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose rank is
 one more than the number of rows above it. Overlap itself is not transitive: a chain of neighbours, each overlapping the
@@ -14,9 +17,10 @@ one meaning that holds for each of its rows: "not shown to be slower than the fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
@@ -33,7 +37,9 @@ from harness.verdict import (
     Speedup,
     SubmissionId,
 )
-from leaderboard.entry import VERDICT, Entry, unreadable
+from leaderboard.entry import MODERATION, VERDICT, Entry, unreadable
+from leaderboard.moderation import Moderation, State, state
+from leaderboard.staleness import Current, Stale, place, stale
 
 
 class TableKey(Record):
@@ -49,7 +55,10 @@ class TableKey(Record):
 
 
 class Row(Record):
-    """An author's best accepted verdict; `modes` are the timing modes that its `cases` benchmark cases were run in."""
+    """An author's best accepted verdict; `modes` are the timing modes that its `cases` benchmark cases were run in.
+
+    `seq` is the verdict's line in its ledger, and `moderation` what organizers said of it, oldest first.
+    """
 
     rank: int
     author: str
@@ -64,10 +73,30 @@ class Row(Record):
     effort: Effort
     speedups: tuple[Speedup, ...] = ()
     created_at: datetime
+    seq: int
+    state: Literal["ranks"] = "ranks"
+    moderation: tuple[Moderation, ...] = ()
+    stale: Stale | None = None
 
     def over(self, baseline: str) -> Ratio | None:
         """The speedup over a baseline, where it was measured."""
         return next((speedup.ratio for speedup in self.speedups if speedup.baseline == baseline), None)
+
+
+class SetAside(Record):
+    """An accepted verdict that does not rank, and why: `moderation` ends with, or holds, the event that says so."""
+
+    state: State
+    author: str
+    submission: str
+    language: str
+    sha256: str
+    run: str
+    score: Interval
+    sandbox: SandboxName
+    created_at: datetime
+    seq: int
+    moderation: tuple[Moderation, ...]
 
 
 class Table(Record):
@@ -75,6 +104,7 @@ class Table(Record):
 
     key: TableKey
     rows: tuple[Row, ...]
+    set_aside: tuple[SetAside, ...] = ()
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -115,28 +145,54 @@ _Scored = tuple[_Ranked, Interval, Entry]
 _Question = tuple[tuple[str, str], int, tuple[DeviceKind, str], bool, bool]
 
 
-def rank(entries: Iterable[Entry]) -> list[Table]:
+@runtime_checkable
+class _Eventful(Protocol):
+    """Entries that can tell their events of moderation without reading everything."""
+
+    def events(self) -> Iterable[Entry]: ...
+
+
+_Events = dict[str, list[tuple[int, Moderation]]]
+
+
+@dataclass
+class _Found:
+    """What one walk over the entries comes to."""
+
+    best: dict[_Question, dict[str, _Scored]] = field(default_factory=dict)
+    aside: dict[_Question, list[_Scored]] = field(default_factory=dict)
+    appeared: dict[tuple[str, str], int] = field(default_factory=dict)
+    events: _Events = field(default_factory=dict)
+    newest: dict[tuple[str, ...], tuple[datetime, Environment]] = field(default_factory=dict)
+    again: dict[tuple[str, ...], tuple[datetime, str, Environment]] = field(default_factory=dict)
+
+    def moderation(self, run: str) -> tuple[Moderation, ...]:
+        """The events of a run, oldest first."""
+        return _in_order(self.events.get(run, ()))
+
+
+def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table]:
     """Rank accepted verdicts: in each table every author's best, the earlier of two equal ones.
 
     The order of the entries does not matter. Tables come by problem; of one problem the hash that appeared last first,
-    then the newest protocol, isolated before not, compiled before interpreted, GPUs before CPUs.
+    then the newest protocol, isolated before not, compiled before interpreted, GPUs before CPUs. `current` marks rows
+    that are stale; it changes no rank.
 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
-    best: dict[_Question, dict[str, _Scored]] = {}
-    appeared: dict[tuple[str, str], int] = {}
-    for verdict, score, entry in _accepted(entries):
-        version = (verdict.problem.slug, verdict.problem.sha256)
-        appeared[version] = min(entry.seq, appeared.get(version, entry.seq))
-        ran = verdict.environment
-        device = (ran.device_kind, ran.device_name)
-        authors = best.setdefault((version, verdict.protocol, device, ran.isolated, ran.interpreted), {})
-        known = authors.get(verdict.submission.author)
-        if known is None or _order((verdict, score, entry)) < _order(known):
-            authors[verdict.submission.author] = (verdict, score, entry)
-    tables = [_table(question, authors) for question, authors in best.items()]
-    return sorted(tables, key=lambda table: _place(table.key, appeared))
+    if iter(entries) is entries:  # can be walked only once, and events come behind what they speak of
+        entries = tuple(entries)
+    early = entries.events() if isinstance(entries, _Eventful) else entries
+    unranked = _unranked(_events(early))
+    while True:
+        found = _walk(entries, unranked, current)
+        if _unranked(found.events) == unranked:
+            break
+        unranked = _unranked(found.events)  # an event was appended meanwhile
+    questions = {**found.best, **found.aside}
+    tables = [_table(question, found, current) for question in questions]
+    return sorted(tables, key=lambda table: _place(table.key, found.appeared))
 
 
 def overlap(one: Interval, other: Interval) -> bool:
@@ -144,13 +200,95 @@ def overlap(one: Interval, other: Interval) -> bool:
     return one.low_ns <= other.high_ns and other.low_ns <= one.high_ns
 
 
-def _accepted(entries: Iterable[Entry]) -> Iterator[_Scored]:
+def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
+    """What organizers said of one run, oldest first."""
+    needle = f'"run":"{run}"'.encode()
+    return _in_order((e.seq, e.moderation) for e in entries if e.kind == MODERATION and needle in e.document)
+
+
+def _in_order(events: Iterable[tuple[int, Moderation]]) -> tuple[Moderation, ...]:
+    return tuple(event for _, event in sorted(events, key=lambda found: found[0]))
+
+
+def _events(entries: Iterable[Entry]) -> _Events:
+    found: _Events = {}
     for entry in entries:
+        if entry.kind == MODERATION:
+            event = entry.moderation
+            found.setdefault(event.run, []).append((entry.seq, event))
+    return found
+
+
+def _unranked(events: _Events) -> frozenset[str]:
+    return frozenset(run for run, found in events.items() if state(_in_order(found)) != "ranks")
+
+
+def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
+    """What was found on a device and in a sandbox (`staleness.place`) when something was last graded there."""
+    verdicts = (_read(entry) for entry in entries if entry.kind == VERDICT)
+    found = [verdict for verdict in verdicts if place(verdict.environment) == where]
+    return max(found, key=lambda verdict: verdict.created_at).environment if found else None
+
+
+def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current | None) -> _Found:
+    found = _Found()
+    for entry in entries:
+        if entry.kind == MODERATION:
+            event = entry.moderation
+            found.events.setdefault(event.run, []).append((entry.seq, event))
         if entry.kind != VERDICT:
             continue
         verdict = _read(entry)
-        if verdict.outcome is Outcome.ACCEPTED and verdict.score is not None:
-            yield verdict, verdict.score, entry
+        if current is not None:
+            _remember(found, verdict, current)
+        if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
+            continue
+        version = (verdict.problem.slug, verdict.problem.sha256)
+        found.appeared[version] = min(entry.seq, found.appeared.get(version, entry.seq))
+        ran = verdict.environment
+        question = (version, verdict.protocol, (ran.device_kind, ran.device_name), ran.isolated, ran.interpreted)
+        scored = (verdict, verdict.score, entry)
+        if verdict.run in unranked:
+            found.aside.setdefault(question, []).append(scored)
+            continue
+        authors = found.best.setdefault(question, {})
+        known = authors.get(verdict.submission.author)
+        if known is None or _order(scored) < _order(known):
+            authors[verdict.submission.author] = scored
+    return found
+
+
+def _remember(found: _Found, verdict: _Ranked, current: Current) -> None:
+    """Keep what tells later whether a row is stale, and whether its file was graded again since."""
+    ran, slug = verdict.environment, verdict.problem.slug
+    where = (slug, *place(ran))
+    if where not in found.newest or found.newest[where][0] < verdict.created_at:
+        found.newest[where] = (verdict.created_at, ran)
+    if stale(verdict.problem, verdict.protocol, ran, current) is None:
+        file = _file(verdict)
+        if file not in found.again or found.again[file][0] < verdict.created_at:
+            found.again[file] = (verdict.created_at, verdict.run, ran)
+
+
+def _file(verdict: _Ranked) -> tuple[str, ...]:
+    """What a grading would be repeated for: this author's file, on this device, in isolation or not."""
+    ran, submission = verdict.environment, verdict.submission
+    return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))
+
+
+def _stale(found: _Found, verdict: _Ranked, current: Current | None) -> Stale | None:
+    if current is None:
+        return None
+    newest = tuple(ran for where, (_, ran) in found.newest.items() if where[0] == verdict.problem.slug)
+    current = current.model_copy(update={"environments": (*current.environments, *newest)})  # what was told goes first
+    reason = stale(verdict.problem, verdict.protocol, verdict.environment, current)
+    if reason is None:
+        return None
+    again = found.again.get(_file(verdict))
+    problem = verdict.problem.model_copy(update={"sha256": current.problems.get(verdict.problem.slug, "")})
+    if again is None or stale(problem, current.protocol, again[2], current) is not None:
+        return Stale(reason=reason)
+    return Stale(reason=reason, again=again[1])
 
 
 def _read(entry: Entry) -> _Ranked:
@@ -187,7 +325,7 @@ def _without_bulk(document: bytes) -> bytes:
     return document
 
 
-def _table(question: _Question, authors: dict[str, _Scored]) -> Table:
+def _table(question: _Question, found: _Found, current: Current | None) -> Table:
     (slug, sha256), protocol, (device_kind, device_name), isolated, interpreted = question
     key = TableKey(
         problem=slug,
@@ -198,7 +336,34 @@ def _table(question: _Question, authors: dict[str, _Scored]) -> Table:
         isolated=isolated,
         interpreted=interpreted,
     )
-    return Table(key=key, rows=tuple(_rows(sorted(authors.values(), key=_order))))
+    ordered = sorted(found.best.get(question, {}).values(), key=_order)
+    aside = sorted(found.aside.get(question, ()), key=_order)
+    return Table(
+        key=key,
+        rows=tuple(_rows(ordered, found, current)),
+        set_aside=tuple(_set_aside(scored, found.moderation(scored[0].run)) for scored in aside),
+    )
+
+
+def _set_aside(scored: _Scored, events: tuple[Moderation, ...]) -> SetAside:
+    verdict, score, entry = scored
+    return SetAside(**_identity(verdict, score, entry), state=state(events), moderation=events)
+
+
+def _identity(verdict: _Ranked, score: Interval, entry: Entry) -> Mapping[str, Any]:
+    """What rows and runs set aside have in common."""
+    submission = verdict.submission
+    return {
+        "author": submission.author,
+        "submission": submission.name,
+        "language": submission.language,
+        "sha256": submission.sha256,
+        "run": verdict.run,
+        "score": score,
+        "sandbox": verdict.environment.sandbox,
+        "created_at": verdict.created_at,
+        "seq": entry.seq,
+    }
 
 
 def _order(scored: _Scored) -> tuple[int, datetime, str]:
@@ -207,28 +372,22 @@ def _order(scored: _Scored) -> tuple[int, datetime, str]:
     return score.median_ns, verdict.created_at, verdict.run
 
 
-def _rows(ordered: Iterable[_Scored]) -> Iterator[Row]:
+def _rows(ordered: Iterable[_Scored], found: _Found, current: Current | None) -> Iterator[Row]:
     """Give rows their ranks, by the rule at the head of this module."""
     shared, leader = 0, None
     for above, (verdict, score, entry) in enumerate(ordered):
         if leader is None or not overlap(leader, score):
             shared, leader = above + 1, score
-        submission = verdict.submission
         told = _tell(entry)
         yield Row(
+            **_identity(verdict, score, entry),
             rank=shared,
-            author=submission.author,
-            submission=submission.name,
-            language=submission.language,
-            sha256=submission.sha256,
-            run=verdict.run,
-            score=score,
-            sandbox=verdict.environment.sandbox,
             modes=tuple(sorted({benchmark.mode for benchmark in told.benchmarks})),
             cases=len(told.benchmarks),
             effort=told.effort,
             speedups=told.speedups,
-            created_at=verdict.created_at,
+            moderation=found.moderation(verdict.run),
+            stale=_stale(found, verdict, current),
         )
 
 

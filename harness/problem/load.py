@@ -1,6 +1,8 @@
 """Reads a problem's directory into a `Problem`, and puts every error on one line; trusted, no torch.
 
-The front door and the tests call it. The hash that identifies a problem is taken here, over the bytes that were read.
+The front door and the tests call it. The hash that identifies a problem is taken here, over the bytes that were read,
+less the lines that say when and to whom: an organizer who moves the deadline or opens the sources asks nothing new, and
+times that answer the same question stay in one table.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ _MODELS: dict[str, type[BaseModel]] = {
     "benchmarks": Case,
     "fill": Fill,
 }
+_RULES = ("visibility", "deadline")  # of the competition, and no part of the question
+_RULE = re.compile(rb"(visibility|deadline)[ \t]*=[^\r\n]*(\r?\n|\Z)")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
@@ -51,7 +55,43 @@ def load(directory: Path) -> Problem:
         parts = ProblemFile.model_validate(data)
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
-    return Problem(**dict(parts), slug=slug, directory=directory, sha256=length_prefixed_sha256(toml, reference))
+    sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), reference)
+    return Problem(**dict(parts), slug=slug, directory=directory, sha256=sha256)
+
+
+def identify(directory: Path) -> str:
+    """The hash of the problem in a directory, without checking whether it can be graded.
+
+    Raises:
+        ProblemError: a file is missing or unreadable, or is no TOML.
+    """
+    path = directory / "problem.toml"
+    toml = _read(path)
+    return length_prefixed_sha256(_question(path, toml, _parse(path, toml)), _read(directory / "reference.py"))
+
+
+def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
+    """The file less its rules, of which a problem that never had any keeps the hash.
+
+    They are cut as lines, so that nothing else of the bytes changes, and what is left is read again: a rule that spans
+    lines, or text that only looks like one, would change what the file says, and is refused.
+    """
+    if not set(_RULES) & set(data):
+        return toml
+    head, lines = [], toml.splitlines(keepends=True)
+    while lines and not lines[0].lstrip().startswith(b"["):  # the first table ends the keys of the file itself
+        line = lines.pop(0)
+        head.append(b"" if _RULE.fullmatch(line) else line)
+    question = b"".join(head + lines)
+    expected = {key: value for key, value in data.items() if key not in _RULES}
+    try:
+        unchanged = _parse(path, question) == expected
+    except ProblemError:
+        unchanged = False
+    if not unchanged:
+        remedy = "write each as `key = value` on a line of its own, above the first table"
+        raise ProblemError(str(path), "key `visibility` or `deadline` does not stand on its own line", remedy)
+    return question
 
 
 def _read(path: Path) -> bytes:

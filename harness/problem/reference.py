@@ -19,8 +19,8 @@ from typing import Any, NoReturn
 import torch
 
 from harness.errors import DeviceError, ProblemError
-from harness.identity import length_prefixed_sha256
 from harness.problem.dtypes import DTYPES
+from harness.problem.load import identify
 from harness.problem.spec import Problem, ResolvedCase, ResolvedTensor, TensorSpec
 
 Value = torch.Tensor | list[torch.Tensor]
@@ -44,13 +44,8 @@ class Reference:
         Raises:
             ProblemError: it changed since the problem was loaded, fails at import, or lacks `reference`.
         """
-        directory = problem.directory
-        try:
-            files = [(directory / name).read_bytes() for name in ("problem.toml", "reference.py")]
-        except OSError as error:
-            raise ProblemError(str(directory), f"can no longer be read ({error.strerror})") from None
-        if length_prefixed_sha256(*files) != problem.sha256:
-            raise ProblemError(str(directory), "changed after it was loaded", "load the problem again")
+        if identify(problem.directory) != problem.sha256:
+            raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
 
     @property

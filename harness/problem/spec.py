@@ -88,9 +88,14 @@ def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
     return devices
 
 
-def _not_text(value: object) -> object:
+def _moment(value: object) -> object:
+    """Only what TOML itself calls a date and time: pydantic would take a number, and count seconds from 1970."""
     if isinstance(value, str):
         raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
+    if not isinstance(value, datetime):
+        raise ValueError("a date and time with its offset is needed: 2027-01-31T23:59:00Z")
+    if value.tzinfo is None:
+        raise ValueError("should have timezone info: 2027-01-31T23:59:00Z, or +01:00 in place of Z")
     return value
 
 
@@ -244,7 +249,7 @@ class ProblemFile(Spec):
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"
     )
-    deadline: Annotated[AwareDatetime, BeforeValidator(_not_text)] | None = Field(
+    deadline: Annotated[AwareDatetime, BeforeValidator(_moment)] | None = Field(
         default=None, description="the last moment to submit, with its time zone"
     )
 
@@ -258,7 +263,9 @@ class Problem(ProblemFile):
 
     slug: str
     directory: Path
-    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="over problem.toml and reference.py")
+    sha256: str = Field(
+        pattern=r"^[0-9a-f]{64}$", description="over problem.toml, less visibility and deadline, and reference.py"
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -43,7 +43,7 @@ def whole() -> bytes:
 def append_foreign_kind(ledger: JsonlLedger) -> None:
     """What a later version would append: an event of a kind that this one does not know."""
     last = json.loads(ledger.path.read_bytes().splitlines()[-1])
-    body = b'{"kind":"moderation","moderation":{"run":"0000000000000001","text":"withdrawn"}}'
+    body = b'{"kind":"withdrawal","withdrawal":{"run":"0000000000000001","text":"withdrawn"}}'
     seq, prev = last["seq"] + 1, last["hash"]
     head = f'{{"seq":{seq},"prev":"{prev}","hash":"{chain_hash(seq, prev, body)}",'.encode()
     with ledger.path.open("ab") as file:

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from harness.errors import HarnessError
 from harness.verdict import Ratio
 from leaderboard.entry import encode
-from leaderboard.markdown import board, escape, write_board
+from leaderboard.markdown import board, escape, spliced, write_board
 from leaderboard.ranking import Table, rank
 from leaderboard.units import duration, interval, ratio
 from tests import verdicts
@@ -120,7 +120,7 @@ def test_the_whole_board():
         "|---:|:---|:---|:---|---:|---:|:---|:---|:---|:---|:---|",
     ]
     assert board(tables(old, slow, laptop)).splitlines()[4:] == [
-        "## softmax",
+        "## [softmax](boards/softmax.md)",
         "",
         f"### NVIDIA H200 · protocol 1 · problem {problem}",
         *head,
@@ -144,6 +144,39 @@ def test_speedups_have_columns_where_some_row_has_one():
     assert rule.count("|") == head.count("|")
     assert "| 1.593 [1.585, 1.601] | 4 |" in ada
     assert "|  | 4 |" in bob
+
+
+NASTY = "## [x](boards/x.md)\n| Set aside\n"
+
+
+def test_a_section_written_anew_gives_the_board_that_is_written_whole():
+    made = {slug: tables(accepted(problem=slug, name=NASTY)) for slug in ("gelu", "matmul", "matmul_fp8", "softmax")}
+    every = [table for slug in sorted(made) for table in made[slug]]
+    for slug in made:
+        newer = tables(accepted(problem=slug, author="bob"), accepted(problem=slug))
+        expected = board([table for other in sorted(made) for table in (newer if other == slug else made[other])])
+        assert spliced(board(every), slug, newer) == expected
+        without = [table for table in every if table.key.problem != slug]
+        assert spliced(board(without), slug, made[slug]) == board(every), "a problem's first section finds its place"
+        assert spliced(board(every), slug, []) == board(without)
+    assert spliced(board(made["gelu"]), "gelu", []) == board([])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("# Leaderboard", "# Scores"),
+        ("| 1 |", "<<<<<<< HEAD\n| 1 |"),
+        ("A time is", "A time was"),
+        ("boards/softmax.md", "elsewhere.md"),
+        ("### ", "#### "),
+    ],
+)
+def test_a_board_that_is_not_ours_line_by_line_is_written_whole(old, new):
+    text = board(tables(accepted()))
+    assert old in text
+    assert spliced(text.replace(old, new), "gelu", tables(accepted(problem="gelu"))) is None
+    assert spliced("", "softmax", []) is None
 
 
 def test_an_empty_board_says_so():
@@ -226,9 +259,9 @@ def test_a_bare_address_is_no_link_to_github():
 
 def test_the_board_is_replaced_in_one_step(tmp_path):
     path = tmp_path / "public" / "BOARD.md"
-    write_board(path, tables(accepted(author="ada")))
+    write_board(path, board(tables(accepted(author="ada"))))
     with path.open() as reader:
-        write_board(path, tables(accepted(author="bob")))
+        write_board(path, board(tables(accepted(author="bob"))))
         assert "| ada |" in reader.read(), "who had the old one open reads it to its end"
     assert "| bob |" in path.read_text()
     assert [entry.name for entry in path.parent.iterdir()] == ["BOARD.md"]
@@ -250,7 +283,7 @@ def test_a_board_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(HarnessError, match=r"BOARD\.md: the board cannot be written \(No space left on device\)"):
-        write_board(path, [])
+        write_board(path, board([]))
     assert [(entry.name, entry.read_text()) for entry in tmp_path.iterdir()] == [("BOARD.md", "old")]
 
 

@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from harness.errors import ProblemError
 from harness.identity import length_prefixed_sha256
 from harness.problem import Case, Cost, Fill, Limits, Problem, ScalarSpec, TensorSpec, Tolerance, load
+from harness.problem.load import identify
 from harness.problem.schema import document, json_schema
 from harness.problem.spec import ProblemFile
 
@@ -114,8 +115,41 @@ def test_a_good_file(good: Problem) -> None:
     assert [case.devices for case in good.tests] == [("cpu", "cuda"), ("cuda",)]
     assert not good.closed(datetime(2027, 1, 31, 22, 59, tzinfo=UTC))
     assert good.closed(datetime(2027, 1, 31, 22, 59, 1, tzinfo=UTC))
-    raw = [(good.directory / name).read_bytes() for name in ("problem.toml", "reference.py")]
-    assert good.sha256 == length_prefixed_sha256(*raw)
+    toml, reference = ((good.directory / name).read_bytes() for name in ("problem.toml", "reference.py"))
+    lines = [line for line in toml.splitlines(keepends=True) if not line.startswith((b"visibility", b"deadline"))]
+    assert good.sha256 == length_prefixed_sha256(b"".join(lines), reference)
+
+
+RULES = 'visibility = "after_deadline"\ndeadline = 2027-01-31T23:59:00+01:00\n'
+
+
+def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Problem) -> None:
+    bare = _write(tmp_path / "bare", GOOD.replace(RULES, ""))
+    raw = [(bare / name).read_bytes() for name in ("problem.toml", "reference.py")]
+    assert load(bare).sha256 == length_prefixed_sha256(*raw) == good.sha256, "a file without rules keeps its hash"
+    for number, rules in enumerate(
+        ("deadline = 2030-01-01T00:00:00Z # moved\n", 'visibility="never"\n', RULES.replace("\n", "\r\n"))
+    ):
+        directory = _write(tmp_path / f"other_{number}", "")
+        (directory / "problem.toml").write_bytes(GOOD.replace(RULES, rules).encode())
+        assert load(directory).sha256 == identify(directory) == good.sha256
+    other = _write(tmp_path / "other", GOOD.replace("Scaled", "Rescaled"))
+    assert load(other).sha256 != good.sha256
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (RULES, 'visibility = """\npublic"""\n'),
+        (RULES, '"visibility" = "public"\n'),
+        ('title = "Scaled rows"', 'title = """\ndeadline = 1\n"""'),
+    ],
+)
+def test_a_rule_that_is_no_line_of_its_own_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    directory = _write(tmp_path / "odd", GOOD.replace(old, new))
+    for read in (load, identify):
+        with pytest.raises(ProblemError, match="does not stand on its own line"):
+            read(directory)
 
 
 def test_a_case_resolves(good: Problem) -> None:
@@ -293,6 +327,8 @@ BAD: list[tuple[str, str, str]] = [
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cpu", "cpu"]', "key `benchmarks[0].devices`: "),
     ("deadline = 2027-01-31T23:59:00+01:00", "", "key `visibility` is 'after_deadline', but there is no `deadline`"),
     ("23:59:00+01:00", "23:59:00", "key `deadline`: should have timezone info"),
+    ("2027-01-31T23:59:00+01:00", "2027-01-31", "key `deadline`: a date and time with its offset is needed"),
+    ("2027-01-31T23:59:00+01:00", "1801436340", "key `deadline`: a date and time with its offset is needed"),
     (
         "2027-01-31T23:59:00+01:00",
         '"2027-01-31T23:59:00+01:00"',

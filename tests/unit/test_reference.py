@@ -171,6 +171,16 @@ def test_a_change_after_loading_is_noticed(tmp_path: Path) -> None:
         Reference.load(problem)
 
 
+def test_a_deadline_is_no_part_of_what_must_not_change(tmp_path: Path) -> None:
+    _reference(tmp_path, GOOD)
+    toml = tmp_path / "mixed" / "problem.toml"
+    toml.write_text("deadline = 2030-01-01T00:00:00Z\n" + toml.read_text())
+    problem = load(tmp_path / "mixed")
+    Reference.load(problem)
+    toml.write_text(toml.read_text().replace("2030", "2031"))
+    Reference.load(problem)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "line"),
     [

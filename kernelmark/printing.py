@@ -1,0 +1,36 @@
+"""What the commands of every group share: the project's settings, `--format`, and how an answer gets to stdout.
+
+`cli` and `organizers` call it. Trusted. What is slow to import is imported when it is called.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from kernelmark.settings import Settings
+
+form_option = click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."
+)
+
+
+def load_settings(**flags: Any) -> Settings:
+    """The settings of the project around the working directory, with these flags above them."""
+    from kernelmark.settings import Settings
+
+    return Settings.load(**flags)
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines to stdout."""
+    click.echo("\n".join(lines))
+
+
+def print_json(document: object) -> None:
+    """Print a document to stdout."""
+    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))

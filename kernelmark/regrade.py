@@ -1,0 +1,122 @@
+"""Grading again what is out of date: `kernelmark regrade`.
+
+The command line calls it. Trusted; the sources come from the archive, whose hashes are checked. Which rows are stale is
+`leaderboard.staleness`'s to say; what this adds is what it would grade with now, on this machine.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import KernelmarkError
+from kernelmark.api import Job, choose_device, providers
+from kernelmark.project import current, ledgers
+from kernelmark.report import Graded
+from kernelmark.settings import Settings
+from leaderboard.archive import stored
+from leaderboard.entry import VERDICT
+from leaderboard.ranking import newest_environment, rank
+
+if TYPE_CHECKING:
+    from harness.sandbox import Provider
+    from harness.verdict import DeviceKind, Environment
+    from leaderboard.ledger import JsonlLedger
+    from leaderboard.ranking import Row, Table
+
+
+@dataclass(frozen=True)
+class Stale:
+    """A row to be graded again, and the verdicts that it stands among."""
+
+    ledger: JsonlLedger
+    row: Row
+    reason: str
+
+    def __str__(self) -> str:
+        row = self.row
+        return f"{self.ledger.path.stem} {row.run} {row.submission} by {row.author}: {self.reason}"
+
+
+def stale(settings: Settings, problem: str | None) -> list[Stale]:
+    """What this machine can and should grade again: each author's best of the newest table first, by rank.
+
+    Rows of other devices, and of sandboxes weaker or stronger than this one, are for another machine or another flag.
+
+    Raises:
+        UsageError, HarnessError: the problem is unknown, a ledger is broken, or there is no such sandbox or device.
+    """
+    from harness.judge.environment import device_facts
+    from harness.sandbox import choose
+
+    device = choose_device(settings.device, "py")
+    provider = choose(settings.sandbox, providers(settings))
+    facts, now, found = device_facts(device), current(settings), list[Stale]()
+    for ledger in ledgers(settings, problem):
+        if ledger.path.stem not in now.problems:
+            continue  # its problem is gone, and cannot be graded at all
+        here = _here(ledger, device, provider, facts)
+        known = now.model_copy(update={"environments": (here,) if here else ()})
+        mine = (device, facts["device_name"], provider.name != "process")
+        tables = [
+            table
+            for table in rank(ledger.read(), known)
+            if (table.key.device_kind, table.key.device_name, table.key.isolated) == mine
+        ]
+        found += [Stale(ledger, row, row.stale.reason) for row in _ordered(tables) if row.stale is not None]
+    return found
+
+
+def regrade(settings: Settings, found: Stale) -> Graded:
+    """Grade one file again and record it; a deadline does not close this, since nobody hands anything in."""
+    from kernelmark.progress import Reporter
+
+    path = str(found)
+    verdict = table = None
+    try:
+        entry = next(entry for entry in found.ledger.read() if entry.seq == found.row.seq and entry.kind == VERDICT)
+        slug = found.ledger.path.stem
+        submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
+        job = Job.prepare(settings, settings.locate("problems") / slug, submission, author=submission.author)
+        with Reporter() as reporter:
+            verdict = job.grade(reporter.report)
+        table = job.record(verdict)
+    except KernelmarkError as error:
+        return Graded(path, error.exit_code, str(error), verdict)
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
+
+
+def _ordered(tables: list[Table]) -> Iterator[Row]:
+    """Stale rows that were not graded again yet, each file once: every author's first, then their others."""
+    seen: set[tuple[str, str]] = set()
+    authors: set[str] = set()
+    later: list[Row] = []
+    for table in tables:
+        for row in table.rows:
+            if row.stale is None or row.stale.again is not None or (row.author, row.sha256) in seen:
+                continue
+            seen.add((row.author, row.sha256))
+            if row.author in authors:
+                later.append(row)
+            else:
+                authors.add(row.author)
+                yield row
+    yield from later
+
+
+def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: Mapping[str, Any]) -> Environment | None:
+    """What a grading would find now on this device: the newest that is recorded, with what can be told before one.
+
+    What is inside a container is not looked at: its image's digest stands for it.
+    """
+    newest = newest_environment(ledger.read(), (device, facts["device_name"], provider.name))
+    if newest is None:
+        return None
+    told = {key: value for key, value in facts.items() if value is not None}
+    if provider.name == "docker":
+        return newest.model_copy(update={**told, "image_digest": provider.image_digest()})
+    versions = {name: metadata.version(name) for name in ("torch", "triton") if getattr(newest, name) is not None}
+    return newest.model_copy(update={**told, **versions, "python": platform.python_version()})

@@ -1,0 +1,75 @@
+"""`kernelmark grade --changed` from a pull request to the board, with a real judge on the CPU and no sandbox."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from leaderboard.ledger import JsonlLedger
+from leaderboard.ranking import rank
+from tests.repository import commit, git, init
+
+ROOT = Path(__file__).resolve().parents[2]
+RIGHT = "def twice(x, y):\n    y.copy_(2 * x)\n"
+ALSO_RIGHT = "import torch\n\n\ndef twice(x, y):\n    torch.add(x, x, out=y)\n"
+WRONG = "def twice(x, y):\n    y.copy_(3 * x)\n"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A competition with the problem `double`, and one file of ada's on the board already."""
+    shutil.copytree(ROOT / "tests/problems/double", tmp_path / "problems/double")
+    (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\neffort = "quick"\n')
+    init(tmp_path)
+    return tmp_path
+
+
+def grade(repository: Path, base: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KERNELMARK_", "GIT_"))}
+    environment["PYTHONPATH"] = str(ROOT)
+    line = [sys.executable, "-c", "from kernelmark.scripts import main; main()", "grade", "--changed", base]
+    files = ["--summary", "summary.md", "--junit", "junit.xml"]
+    return subprocess.run(
+        [*line, *files, *arguments], cwd=repository, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -> None:
+    ledger = JsonlLedger(repository / "leaderboard/results/double.jsonl")
+
+    git(repository, "checkout", "-qb", "right")
+    commit(repository, {"handins/double/ada/kernel.py": RIGHT})
+    done = grade(repository, "main")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [entry.verdict.outcome.value for entry in ledger.read()] == ["accepted"]
+    assert "| 1 | ada |" in (repository / "leaderboard/BOARD.md").read_text()
+    commit(repository, message="record")
+    git(repository, "checkout", "-q", "main")
+    git(repository, "merge", "-q", "right")
+
+    git(repository, "checkout", "-qb", "wrong")
+    commit(repository, {"handins/double/bob/kernel.py": WRONG})
+    done = grade(repository, "main")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert [entry.verdict.submission.author for entry in ledger.read()] == ["ada", "bob"]
+    assert "wrong answer" in (repository / "summary.md").read_text()
+    git(repository, "checkout", "-q", "--", ".")
+
+    git(repository, "checkout", "-q", "main")
+    git(repository, "checkout", "-qb", "two")
+    commit(repository, {"handins/double/eve/kernel.py": WRONG, "handins/double/joe/mine.py": ALSO_RIGHT})
+    done = grade(repository, "main")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert {
+        entry.verdict.submission.author: entry.verdict.outcome.value for entry in ledger.read()
+    } == {"ada": "accepted", "eve": "wrong_answer", "joe": "accepted"}  # fmt: skip
+    (table,) = rank(ledger.read())
+    assert sorted(row.author for row in table.rows) == ["ada", "joe"]
+    suites = ElementTree.parse(repository / "junit.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")

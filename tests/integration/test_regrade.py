@@ -1,0 +1,39 @@
+"""`kernelmark regrade` with a real judge on the CPU: what a changed problem makes stale is graded again, once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from leaderboard.ledger import JsonlLedger
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def kernelmark(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
+    environment["PYTHONPATH"] = str(ROOT)
+    line = [sys.executable, "-c", "from kernelmark.scripts import main; main()", *arguments]
+    return subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_changed_problem_is_graded_again_once(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tests/problems/double", tmp_path / "problems/double")
+    (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\neffort = "quick"\nauthor = "ada"\n')
+    (tmp_path / "kernel.py").write_text("def twice(x, y):\n    y.copy_(2 * x)\n")
+    done = kernelmark(tmp_path, "submit", "double", "kernel.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert kernelmark(tmp_path, "regrade").stdout == "nothing is out of date here\n"
+    toml = tmp_path / "problems/double/problem.toml"
+    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text().replace("Twice a vector", "Twice"))
+    done = kernelmark(tmp_path, "regrade")
+    assert done.returncode == 0, done.stdout + done.stderr
+    before, after = (entry.verdict for entry in JsonlLedger(tmp_path / "leaderboard/results/double.jsonl").read())
+    assert before.problem.sha256 != after.problem.sha256
+    assert before.submission == after.submission
+    assert kernelmark(tmp_path, "regrade").stdout == "nothing is out of date here\n"
+    assert f"graded again as {after.run}" in (tmp_path / "leaderboard/boards/double.md").read_text()
+    assert kernelmark(tmp_path, "verify").returncode == 0

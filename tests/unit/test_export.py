@@ -1,0 +1,96 @@
+"""The exported tables: the same rows in both formats, by the schema that stands beside them, ranked as the board is."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import jsonschema
+import pyarrow.parquet as pq
+import pytest
+
+from harness.errors import LedgerError
+from leaderboard.entry import Entry, encode
+from leaderboard.export import export
+from leaderboard.moderation import Moderation
+from leaderboard.ranking import rank
+from tests.unit.conftest import Command
+from tests.verdicts import EPOCH, accepted, failed
+
+VERDICTS = [
+    accepted(author="ada", run="a" * 16, score_ns=1000),
+    accepted(author="ada", run="b" * 16, score_ns=900, created_at=EPOCH + timedelta(hours=1)),
+    accepted(author="bob", run="c" * 16, score_ns=5000, modes=("calls",)),
+    accepted(author="eve", run="d" * 16, score_ns=10),
+    failed(author="mal", name='<script>"x', run="e" * 16, message="a\nb\x00,|"),
+]  # fmt: skip
+OUT = Moderation(run="d" * 16, action="disqualify", actor="grace", reason="why", created_at=EPOCH)
+
+
+def entries() -> list[Entry]:
+    found: list[Entry] = []
+    for verdict in VERDICTS:
+        found.append(encode(found[-1] if found else None, verdict.to_json().encode())[0])
+    found.append(encode(found[-1], OUT.to_json().encode(), kind="moderation")[0])
+    return found
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    found = entries()
+    assert export(found, rank(found), tmp_path) == (5, 4 * 4 + 3 * 4 + 1 + 2)
+    return tmp_path
+
+
+def test_ranks_are_those_of_the_board(exported: Path) -> None:
+    tables = rank(entries())
+    expected = {row.run: row.rank for table in tables for row in table.rows}
+    found = {row["run"]: row["rank"] for row in lines(exported / "verdicts.jsonl")}
+    assert {run: place for run, place in found.items() if place is not None} == expected
+    assert {run for run, place in found.items() if place is None} == {"a" * 16, "d" * 16, "e" * 16}
+    states = {row["run"]: row["state"] for row in lines(exported / "verdicts.jsonl")}
+    assert states == {"a" * 16: None, "b" * 16: "ranks", "c" * 16: "ranks", "d" * 16: "disqualified", "e" * 16: None}
+
+
+@pytest.mark.parametrize("kind", ["verdicts", "cases"])
+def test_both_formats_hold_the_same_rows_by_the_schema(exported: Path, kind: str) -> None:
+    rows = lines(exported / f"{kind}.jsonl")
+    table = pq.read_table(exported / f"{kind}.parquet")
+    schema = json.loads((exported / "schema.json").read_text())[kind]
+    assert table.schema.names == list(schema["properties"])
+    for column, row in zip(table.to_pylist(), rows, strict=True):
+        jsonschema.validate(row, schema)
+        moment = column.pop("created_at", None)
+        if moment is not None:
+            assert moment.isoformat().replace("+00:00", "Z") == row.pop("created_at")
+        assert column == row
+
+
+def test_cases_say_what_their_verdict_says(exported: Path) -> None:
+    rows = [row for row in lines(exported / "cases.jsonl") if row["run"] == "c" * 16]
+    assert [row["stage"] for row in rows] == ["test"] * 4 + ["benchmark"]
+    timed = rows[-1]
+    benchmark = VERDICTS[2].benchmarks[0]
+    assert (timed["median_ns"], timed["mode"], timed["rounds"]) == (5000, "calls", 8)
+    assert timed["sealed_ns"] == benchmark.sealed_ns
+    assert rows[0]["median_ns"] is None
+
+
+def test_a_failure_leaves_what_was_there_as_it_was(exported: Path) -> None:
+    before = {path.name: path.read_bytes() for path in exported.iterdir()}
+    bad = [*entries(), encode(None, b'{"schema_version":7}')[0]]
+    with pytest.raises(LedgerError):
+        export(bad, [], exported)
+    assert {path.name: path.read_bytes() for path in exported.iterdir()} == before
+
+
+def test_the_command_and_the_documented_columns(command: Command, competition: Path) -> None:
+    said = command("export", "--out", "tables")
+    assert (said.code, said.out) == (0, "0 verdicts and 0 cases in tables\n")
+    assert pq.read_table(competition / "tables/verdicts.parquet").num_rows == 0
+    assert command("export", "nothing", "--out", "tables").code == 2

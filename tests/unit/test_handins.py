@@ -1,0 +1,220 @@
+"""What a branch hands in: exactly its own files, by the folder's author, read from git and not from the checkout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+import harness.judge
+from harness.errors import SandboxError
+from harness.submission import Submission
+from harness.verdict import Outcome, Verdict
+from kernelmark.report import Graded, junit, summary
+from leaderboard.ledger import JsonlLedger
+from tests.repository import commit, git, init
+from tests.unit.conftest import Command
+from tests.verdicts import accepted, failed
+
+RIGHT = "def twice(x, y): y.copy_(2 * x)\n"
+
+
+@pytest.fixture
+def base(competition: Path) -> str:
+    (competition / "handins").mkdir()
+    (competition / "handins/README.md").write_text("put it here\n")
+    (competition / "handins/double/old").mkdir(parents=True)
+    (competition / "handins/double/old/kernel.py").write_text(RIGHT + "# old\n" * 30)
+    return init(competition)
+
+
+@pytest.fixture
+def graded(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
+    """A judge that accepts what says `right`, fails twice where it says `broken`, and remembers what it was given."""
+    seen: list[Submission] = []
+
+    def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
+        seen.append(submission)
+        if b"broken" in submission.source:
+            raise SandboxError("no daemon")
+        make: Callable[..., Verdict] = failed if b"wrong" in submission.source else accepted
+        verdict = make(author=submission.author, problem=problem.slug, name=submission.name)
+        told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+        return verdict.model_copy(update={"submission": told})
+
+    monkeypatch.setattr(harness.judge, "grade", grade)
+    return seen
+
+
+def test_exactly_what_was_added_or_changed_is_graded(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    commit(
+        competition,
+        {
+            "handins/double/ada/kernel.py": RIGHT + "AUTHOR = 'mallory'\n",
+            "handins/double/bob/mine.cu": "// wrong\n",
+            "handins/README.md": "changed\n",
+            "handins/double/old/kernel.py": None,
+            "handins/double/old/moved.py": RIGHT + "# old\n" * 30,
+            "elsewhere/double/eve/kernel.py": RIGHT,
+            "kernelmark.toml": 'author = "mallory"\ndevice = "cpu"\nsandbox = "process"\n',
+        },
+    )
+    (competition / "handins/double/ada/kernel.py").write_text("not what was committed\n")
+    said = command("grade", "--changed", base, "--summary", "out/s.md", "--junit", "out/j.xml")
+    assert said.code == 1, "the worst of accepted, wrong answer, accepted"
+    assert [(each.author, each.name) for each in graded] == [
+        ("ada", "kernel.py"), ("bob", "mine.cu"), ("old", "moved.py"),
+    ]  # fmt: skip
+    assert graded[0].source.startswith(RIGHT.encode())
+    recorded = [entry.verdict.submission.author for entry in JsonlLedger(_ledger(competition)).read()]
+    assert recorded == ["ada", "bob", "old"]
+    assert "| ada | kernel.py |" in (competition / "leaderboard/boards/double.md").read_text()
+    text = (competition / "out/s.md").read_text()
+    assert "| handins/double/ada/kernel.py | accepted |" in text.replace("\\", "")
+    assert "| handins/double/bob/mine.cu | wrong answer |" in text.replace("\\", "")
+    suites = ElementTree.parse(competition / "out/j.xml").getroot()
+    assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("3", "1", "0")
+
+
+def _ledger(competition: Path) -> Path:
+    return competition / "leaderboard/results/double.jsonl"
+
+
+def test_the_branch_that_hands_in_need_not_be_checked_out(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    git(competition, "checkout", "-qb", "theirs")
+    commit(competition, {"handins/double/ada/kernel.py": RIGHT, "kernelmark.toml": "sandbox = 'none such'\n"})
+    git(competition, "checkout", "-q", "main")
+    commit(competition, {"handins/double/zoe/kernel.py": RIGHT}, "main goes on")
+    said = command("grade", "--changed", "main", "--head", "theirs", "--no-record")
+    assert (said.code, [each.author for each in graded]) == (0, ["ada"])
+    assert not (competition / "leaderboard").exists()
+
+
+def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Command) -> None:
+    said = command("grade", "--changed", base, "--summary", "s.md")
+    assert (said.code, said.out) == (0, "nothing was handed in\n")
+    assert "Nothing was handed in." in (competition / "s.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "why"),
+    [
+        ("handins/kernel.py", RIGHT, "is not where hand-ins lie"),
+        ("handins/double/kernel.py", RIGHT, "is not where hand-ins lie"),
+        ("handins/double/ada/deep/kernel.py", RIGHT, "is not where hand-ins lie"),
+        ("handins/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
+        ("handins/double/ada/kernel.txt", RIGHT, "unknown language 'txt'"),
+        ("handins/double/.ada/kernel.py", RIGHT, "cannot be an author"),
+        ("handins/double/ada/kernel.py", "x" * ((1 << 20) + 1), "is larger than"),
+        ("handins/double/ada/kernel.py", "a\0b", "NUL"),
+    ],
+)
+def test_what_cannot_be_graded_is_told_and_the_others_are_graded(
+    competition: Path, base: str, graded: list[Submission], command: Command, path: str, content: str, why: str
+) -> None:
+    commit(competition, {path: content, "handins/double/zoe/kernel.py": RIGHT})
+    said = command("grade", "--changed", base, "--format", "json")
+    assert said.code == 2
+    assert [each.author for each in graded] == ["zoe"]
+    results = {each["path"]: each for each in json.loads(said.out)}
+    refused = results.pop(path)
+    assert (refused["exit_code"], refused["verdict"]) == (2, None)
+    assert why in refused["message"]
+    assert [each["exit_code"] for each in results.values()] == [0]
+
+
+@pytest.mark.parametrize("path", ["handins/double/ada/kernel.py", "handins/double/ada", "handins/double"])
+def test_a_symbolic_link_is_refused(
+    competition: Path, base: str, graded: list[Submission], command: Command, path: str
+) -> None:
+    secret = competition / "secret.py"
+    secret.write_text(RIGHT)
+    link = competition / path
+    if path == "handins/double":
+        git(competition, "rm", "-rq", path)
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(secret)
+    commit(competition)
+    said = command("grade", "--changed", base)
+    assert (said.code, graded) == (2, [])
+
+
+def test_a_file_that_became_a_link_is_refused(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    file = competition / "handins/double/old/kernel.py"
+    file.unlink()
+    file.symlink_to("/etc/passwd")
+    commit(competition)
+    said = command("grade", "--changed", base)
+    assert (said.code, graded) == (2, [])
+    assert "is a symbolic link" in said.out
+
+
+def test_only_lets_nobody_hand_in_for_somebody_else(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    commit(competition, {"handins/double/ada/kernel.py": RIGHT, "handins/double/mallory/kernel.py": RIGHT})
+    said = command("grade", "--changed", base, "--only", "mallory")
+    assert (said.code, [each.author for each in graded]) == (2, ["mallory"])
+    assert "lies in the folder of ada" in said.out
+
+
+def test_our_own_failure_is_the_worst_and_stops_nothing(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    commit(competition, {"handins/double/ada/kernel.py": "# broken\n", "handins/double/bob/kernel.py": "# wrong\n"})
+    said = command("grade", "--changed", base, "--junit", "j.xml")
+    assert said.code == 7
+    assert [each.author for each in graded] == ["ada", "ada", "bob"], "ours is tried once more"
+    suites = ElementTree.parse(competition / "j.xml").getroot()
+    assert (suites.get("failures"), suites.get("errors")) == ("1", "1")
+    assert [entry.verdict.submission.author for entry in JsonlLedger(_ledger(competition)).read()] == ["bob"]
+
+
+@pytest.mark.parametrize("refs", [("nonsense",), ("--output=x",), ("main", "--head", "nonsense")])
+def test_a_commit_that_is_not_there_is_one_line(
+    competition: Path, base: str, command: Command, refs: tuple[str, ...]
+) -> None:
+    said = command("grade", "--changed", *refs)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert not (competition / "x").exists()
+
+
+def test_a_deadline_closes_this_way_in_too(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
+    commit(competition, {"handins/double/ada/kernel.py": RIGHT})
+    said = command("grade", "--changed", base)
+    assert (said.code, graded) == (2, [])
+    assert "its deadline passed" in said.out
+    assert command("grade", "--changed", base, "--late", "grace").code == 0
+    assert "| late | ada |" in (competition / "leaderboard/BOARD.md").read_text()
+
+
+def test_hostile_text_stays_text_in_both_reports() -> None:
+    message = "a\x1b[2J]]></failure><script>|`\ufffe\n## heading"
+    results = [
+        Graded("handins/double/ada/</x>|`a`.py", 4, message, failed(Outcome.RUNTIME_ERROR, message=message)),
+        Graded("b.py", 2, message),
+    ]
+    root = ElementTree.fromstring(junit(results))
+    assert [case.get("name") for case in root.iter("testcase")] == ["x>|`a`.py", "b.py"]
+    (wrong,) = root.iter("failure")
+    assert wrong.text is not None
+    assert "]]></failure><script>" in wrong.text
+    text = summary(results)
+    assert not [line for line in text.splitlines() if line.startswith("## heading")]
+    quoted = [line for line in text.splitlines() if "<script>" in line]
+    assert quoted
+    assert all(line.startswith("    ") for line in quoted), "as code, and nowhere else"

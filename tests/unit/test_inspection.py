@@ -1,0 +1,146 @@
+"""`kernelmark verify`: every kind of damage is found, all of it at once, with file and line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.problem import load
+from harness.submission import Submission
+from harness.verdict import ProblemId, Verdict
+from leaderboard.archive import archive
+from leaderboard.entry import encode
+from leaderboard.inspection import inspect
+from leaderboard.ledger import JsonlLedger
+from tests.unit.conftest import Command
+from tests.verdicts import accepted, failed
+
+HASHES = {"double": "d" * 64}
+
+
+def graded(author: str, *, sha256: str = "d" * 64, right: bool = True) -> tuple[Submission, Verdict]:
+    submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
+    verdict = accepted(author=author, problem="double") if right else failed(author=author, problem="double")
+    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    problem = ProblemId(slug="double", sha256=sha256)
+    return submission, verdict.model_copy(update={"submission": told, "problem": problem})
+
+
+@pytest.fixture
+def ledger(competition: Path) -> JsonlLedger:
+    found = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    now = load(competition / "problems/double").sha256
+    for author, sha256, right in (("ada", now, True), ("bob", "e" * 64, True), ("eve", now, False), ("joe", now, True)):
+        submission, verdict = graded(author, sha256=sha256, right=right)
+        archive(competition / "submissions", "double", submission)
+        found.append(verdict)
+    return found
+
+
+def test_an_honest_ledger_has_no_fault(ledger: JsonlLedger, command: Command) -> None:
+    said = command("verify")
+    assert said.code == 0
+    assert said.out == "double.jsonl: 4 entries, 3 verdicts on the problem as it is, 1 on earlier versions of it\n"
+
+
+def flip(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[number - 1] = lines[number - 1].replace(b'"outcome":"', b'"outcome":"A', 1)
+    path.write_bytes(b"".join(lines))
+
+
+def drop(path: Path, number: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    del lines[number - 1]
+    path.write_bytes(b"".join(lines))
+
+
+def tear(path: Path, _: int) -> None:
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def double(path: Path, number: int) -> None:
+    entries = list(JsonlLedger(path).walk())
+    with path.open("ab") as file:
+        file.write(encode(entries[-1], entries[number - 1].document)[1])
+
+
+def orphan(path: Path, _: int) -> None:
+    entries = list(JsonlLedger(path).walk())
+    document = (
+        b'{"schema_version":1,"run":"ffffffffffffffff","action":"annotate","actor":"x","reason":"y",'
+        b'"created_at":"2026-01-01T00:00:00Z"}'
+    )
+    with path.open("ab") as file:
+        file.write(encode(entries[-1], document, kind="moderation")[1])
+
+
+def unreadable(path: Path, _: int) -> None:
+    entries = list(JsonlLedger(path).walk())
+    with path.open("ab") as file:
+        file.write(encode(entries[-1], b'{"schema_version":9}')[1])
+
+
+def misplaced(path: Path, _: int) -> None:
+    verdict = accepted(problem="softmax")
+    entries = list(JsonlLedger(path).walk())
+    with path.open("ab") as file:
+        file.write(encode(entries[-1], verdict.to_json().encode())[1])
+
+
+@pytest.mark.parametrize(
+    ("damage", "number", "faults"),
+    [
+        (flip, 2, ["2: was changed after it was written"]),
+        (drop, 2, ["2: says that it is line 3", "2: does not follow", "3: says that it is line 4"]),
+        (tear, 0, ["4: an unfinished last line"]),
+        (double, 1, ["5: has run"]),
+        (orphan, 0, ["5: moderates run ffffffffffffffff, which is not in this ledger"]),
+        (unreadable, 0, ["5: ledger entry 5"]),
+        (misplaced, 0, ["5: is on problem 'softmax', in the ledger of 'double'", "5: run"]),
+    ],
+)  # fmt: skip
+def test_damage_is_told_with_its_line(
+    ledger: JsonlLedger, command: Command, damage: Callable[[Path, int], None], number: int, faults: list[str]
+) -> None:
+    damage(ledger.path, number)
+    said = command("verify")
+    assert said.code == 7
+    lines = [line for line in said.out.splitlines() if line.startswith(str(ledger.path))]
+    assert len(lines) == len(faults)
+    for line, fault in zip(lines, faults, strict=True):
+        assert line.startswith(f"{ledger.path}:{fault}")
+
+
+def test_sources_are_compared_with_what_was_graded(ledger: JsonlLedger, command: Command, competition: Path) -> None:
+    (ada,) = (competition / "submissions/double/ada").iterdir()
+    (eve,) = (competition / "submissions/double/eve").iterdir()
+    ada.write_text("# another\n")
+    eve.unlink()
+    flip(ledger.path, 2)
+    said = command("verify")
+    assert said.code == 7
+    one, two, three = said.out.splitlines()[:3]
+    assert one.startswith(f"{ledger.path}:1: run ")
+    assert "is not what was graded" in one
+    assert two.startswith(f"{ledger.path}:2: was changed")
+    assert three.startswith(f"{ledger.path}:3: run ")
+    assert "cannot be read (No such file or directory)" in three
+
+
+def test_every_ledger_is_examined_after_a_broken_one(ledger: JsonlLedger, command: Command) -> None:
+    other = ledger.path.with_name("aaa.jsonl")
+    other.write_text("nonsense\nmore nonsense\n")
+    said = command("verify", "--format", "json")
+    assert said.code == 7
+    first, second = json.loads(said.out)
+    assert [fault["line"] for fault in first["faults"]] == [1, 2]
+    assert (second["faults"], second["entries"]) == ([], 4)
+
+
+def test_a_problem_that_is_gone_is_no_fault(ledger: JsonlLedger, competition: Path) -> None:
+    found = inspect(ledger.path, competition / "submissions", {})
+    assert (found.faults, found.unknown) == ([], 4)

@@ -1,0 +1,198 @@
+"""Moderation: what events do to the standings, that the last one wins, and that nothing is ever rewritten."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from leaderboard.entry import Entry, encode
+from leaderboard.ledger import JsonlLedger
+from leaderboard.markdown import board
+from leaderboard.moderation import Action, Moderation
+from leaderboard.ranking import Table, moderation, rank
+from tests.unit.conftest import Command
+from tests.verdicts import EPOCH, accepted, failed
+
+FAST, SLOW, BOB = (
+    accepted(run="a" * 16, score_ns=1000),
+    accepted(run="b" * 16, score_ns=3000),
+    accepted(run="c" * 16, score_ns=2000, author="bob"),
+)
+
+
+def event(run: str, action: Action, reason: str = "why", hours: int = 0) -> Moderation:
+    return Moderation(run=run, action=action, actor="grace", reason=reason, created_at=EPOCH + timedelta(hours=hours))
+
+
+def chained(*events: Moderation) -> list[Entry]:
+    entries: list[Entry] = []
+    for verdict in (FAST, SLOW, BOB):
+        entries.append(encode(entries[-1] if entries else None, verdict.to_json().encode())[0])
+    for each in events:
+        entries.append(encode(entries[-1], each.to_json().encode(), kind="moderation")[0])
+    return entries
+
+
+def standings(*events: Moderation) -> tuple[list[tuple[int, str, str]], list[tuple[str, str]]]:
+    (table,) = rank(chained(*events))
+    return [(r.rank, r.author, r.run[0]) for r in table.rows], [(r.run[0], r.state) for r in table.set_aside]
+
+
+BEFORE = [(1, "ada", "a"), (2, "bob", "c")]
+AFTER = [(1, "bob", "c"), (2, "ada", "b")]
+
+
+@pytest.mark.parametrize(
+    ("actions", "rows", "aside"),
+    [
+        ((), BEFORE, []),
+        (("disqualify",), AFTER, [("a", "disqualified")]),
+        (("late",), AFTER, [("a", "late")]),
+        (("annotate",), BEFORE, []),
+        (("disqualify", "reinstate"), BEFORE, []),
+        (("late", "reinstate"), BEFORE, []),
+        (("reinstate", "disqualify"), AFTER, [("a", "disqualified")]),
+        (("disqualify", "annotate"), AFTER, [("a", "disqualified")]),
+        (("disqualify", "reinstate", "disqualify"), AFTER, [("a", "disqualified")]),
+    ],
+)
+def test_the_last_event_that_decides_wins(
+    actions: tuple[Action, ...], rows: list[tuple[int, str, str]], aside: list[tuple[str, str]]
+) -> None:
+    assert standings(*(event(FAST.run, action) for action in actions)) == (rows, aside)
+
+
+def test_last_means_by_the_chain_and_not_by_a_clock_or_the_order_of_reading() -> None:
+    entries = chained(event(FAST.run, "reinstate", hours=5), event(FAST.run, "disqualify", hours=1))
+    expected = rank(entries)
+    assert [run.state for run in expected[0].set_aside] == ["disqualified"]
+    random.Random(3).shuffle(entries)
+    assert rank(entries) == expected
+    assert rank(iter(entries)) == expected, "what can be walked only once ranks the same"
+
+
+def test_a_table_of_nothing_but_disqualified_runs_says_so() -> None:
+    (table,) = rank(chained(*(event(verdict.run, "disqualify") for verdict in (FAST, SLOW, BOB))))
+    assert (table.rows, len(table.set_aside)) == ((), 3)
+    assert board([table]).count("| disqualified |") == 3
+
+
+def test_rows_and_json_carry_the_state_and_what_was_said() -> None:
+    (table,) = rank(chained(event(FAST.run, "disqualify", "reads the clock"), event(BOB.run, "annotate", "neat")))
+    document = json.loads(table.model_dump_json())
+    assert document["rows"][0]["state"] == "ranks"
+    assert [each["reason"] for each in document["rows"][0]["moderation"]] == ["neat"]
+    assert document["set_aside"][0]["state"] == "disqualified"
+    assert document["set_aside"][0]["moderation"][0]["actor"] == "grace"
+    assert Table.model_validate(document) == table
+
+
+def test_the_board_shows_state_beside_the_ranks_and_escapes_it() -> None:
+    text = board(rank(chained(event(FAST.run, "disqualify", "<b>|x"), event(BOB.run, "annotate", "a|b"))))
+    rows = [line for line in text.splitlines() if line.startswith("| 1 |")]
+    assert len(rows) == 1
+    assert "| bob |" in rows[0]
+    assert "annotate: a&#124;b (grace)" in rows[0]
+    (aside,) = (line for line in text.splitlines() if line.startswith("| disqualified |"))
+    assert "disqualify: &lt;b&gt;&#124;x (grace)" in aside
+
+
+def test_an_event_of_an_unknown_run_changes_nothing() -> None:
+    assert standings(event("d" * 16, "disqualify"))[0] == BEFORE
+
+
+@pytest.fixture
+def ledger(competition: Path) -> JsonlLedger:
+    found = JsonlLedger(competition / "leaderboard/results/softmax.jsonl")
+    for verdict in (FAST, SLOW, BOB, failed(run="ab" + "0" * 14)):
+        found.append(verdict)
+    return found
+
+
+def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command: Command, competition: Path) -> None:
+    before = ledger.path.read_bytes()
+    said = command("moderate", "disqualify", "aaaa", "--actor", "grace", "--reason", "reads the clock")
+    assert said.code == 0
+    assert said.out.startswith(FAST.run + "\n")
+    assert ledger.path.read_bytes().startswith(before)
+    assert ledger.verify() == 5
+    markdown = (competition / "leaderboard/BOARD.md").read_text()
+    assert "| disqualified | ada |" in markdown
+    assert f"{FAST.run} by ada: disqualified" in command("board", "softmax").out
+    shown = command("show", FAST.run).out
+    assert "state       disqualified" in shown
+    assert "reads the clock (grace, " in shown
+    (table,) = json.loads(command("board", "--format", "json").out)
+    assert [run["state"] for run in table["set_aside"]] == ["disqualified"]
+
+    assert command("moderate", "reinstate", "aaaa", "--actor", "grace", "--reason", "it does not").code == 0
+    assert [e.action for e in moderation(ledger.read(), FAST.run)] == ["disqualify", "reinstate"]
+    assert "| 1 | ada |" in (competition / "leaderboard/BOARD.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("run", "actor", "reason", "message"),
+    [
+        ("dddd", "grace", "why", "run dddd: was never recorded here"),
+        ("a", "grace", "why", "give more digits"),
+        ("aaaa", "", "why", "--actor: does not fit"),
+        ("aaaa", "grace", "", "--reason: does not fit"),
+        ("aaaa", "grace", "\udcff", "--reason: does not fit"),
+    ],
+)
+def test_what_cannot_be_moderated_is_one_line(
+    ledger: JsonlLedger, command: Command, run: str, actor: str, reason: str, message: str
+) -> None:
+    before = ledger.path.read_bytes()
+    said = command("moderate", "annotate", run, "--actor", actor, "--reason", reason)
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert message in said.err
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_ledger_takes_no_event_of_a_run_that_it_does_not_hold(ledger: JsonlLedger) -> None:
+    with pytest.raises(UsageError, match="no run in"):
+        ledger.moderate(event("e" * 16, "disqualify"))
+
+
+def test_what_a_ledger_tells_early_is_what_a_walk_tells(ledger: JsonlLedger) -> None:
+    ledger.append(accepted(run="e" * 16, log='"kind":"moderation"'))
+    ledger.moderate(event(FAST.run, "disqualify"))
+    ledger.moderate(event(BOB.run, "annotate"))
+    entries = list(ledger.read())
+    assert list(ledger.events()) == [entry for entry in entries if entry.kind == "moderation"]
+    assert rank(ledger.read()) == rank(entries)
+    last = ledger.path.read_bytes().splitlines(keepends=True)[-1]
+    with ledger.path.open("ab") as file:
+        file.write(last[:-1])  # a writer at work
+    assert rank(ledger.read()) == rank(entries)
+
+
+def test_an_event_that_is_appended_while_it_is_read_counts(ledger: JsonlLedger) -> None:
+    class Late:
+        """Entries whose events could not be told early."""
+
+        def events(self) -> list[Entry]:
+            return []
+
+        def __iter__(self) -> Iterator[Entry]:
+            return iter(ledger.read())
+
+    ledger.moderate(event(FAST.run, "disqualify"))
+    assert rank(Late()) == rank(ledger.read())
+    assert rank(ledger.read())[0].set_aside
+
+
+def test_a_late_verdict_is_never_there_without_its_event(ledger: JsonlLedger) -> None:
+    late = accepted(run="f" * 16, author="eve")
+    ledger.append(late, event(late.run, "late"))
+    first, second = list(ledger.read())[-2:]
+    assert (first.kind, second.kind) == ("moderation", "verdict"), "a crash between the two leaves no ranked run"
+    (table,) = rank(ledger.read())
+    assert [run.author for run in table.set_aside] == ["eve"]

@@ -1,0 +1,207 @@
+"""What is out of date, what the board says of it, and what `regrade` does about it."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from datetime import timedelta
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness.judge
+from harness.judge.environment import cpu_name
+from harness.problem import load
+from harness.submission import Submission
+from harness.verdict import Environment, ProblemId, Verdict
+from harness.wire import PROTOCOL
+from kernelmark import project
+from kernelmark.settings import Settings
+from leaderboard.entry import Entry, encode
+from leaderboard.ledger import JsonlLedger
+from leaderboard.markdown import board
+from leaderboard.ranking import rank
+from leaderboard.staleness import Current, stale
+from tests.unit.conftest import Command
+from tests.verdicts import EPOCH, accepted, environment, failed, sha256
+
+NOW = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
+ID = ProblemId(slug="softmax", sha256=sha256("softmax 1"))
+H200 = environment()
+
+
+@pytest.mark.parametrize(
+    ("problem", "protocol", "current", "reason"),
+    [
+        (ID, 1, NOW, None),
+        (ID.model_copy(update={"sha256": "a" * 64}), 1, NOW, "the problem changed, aaaaaaaaaaaa is now "),
+        (ID.model_copy(update={"slug": "gone"}), 1, NOW, None),
+        (ID, 0, NOW, "protocol 0, now 1"),
+        (ID, 1, NOW.model_copy(update={"environments": (H200,)}), None),
+        (ID, 1, NOW.model_copy(update={"environments": (H200.model_copy(update={"torch": "2.13.0"}),)}),
+         "torch 2.11.0, now 2.13.0"),
+        (ID, 1, NOW.model_copy(update={"environments": (H200.model_copy(update={"driver": None}),)}),
+         "driver 580.65, now unknown"),
+        (ID, 1, NOW.model_copy(update={"environments": (environment(device_name="NVIDIA L4"),)}), None),
+        (ID, 1, NOW.model_copy(update={"environments": (environment(sandbox="bwrap"),)}), None),
+    ],
+)  # fmt: skip
+def test_what_makes_a_result_stale(problem: ProblemId, protocol: int, current: Current, reason: str | None) -> None:
+    found = stale(problem, protocol, H200, current)
+    assert found == reason if reason is None else (found or "").startswith(reason)
+
+
+def chained(*verdicts: Verdict) -> list[Entry]:
+    entries: list[Entry] = []
+    for verdict in verdicts:
+        entries.append(encode(entries[-1] if entries else None, verdict.to_json().encode())[0])
+    return entries
+
+
+def marks(*verdicts: Verdict, current: Current = NOW) -> dict[str, tuple[str, str | None]]:
+    tables = rank(chained(*verdicts), current)
+    return {row.run[0]: (row.stale.reason, row.stale.again) for t in tables for row in t.rows if row.stale}
+
+
+def newer(verdict: Verdict, **changes: object) -> Verdict:
+    ran = verdict.environment.model_copy(update=changes)
+    return verdict.model_copy(update={"environment": ran, "created_at": EPOCH + timedelta(hours=1)})
+
+
+OLD = accepted(run="a" * 16, problem_version="0", score_ns=1000)
+
+
+def test_a_row_is_marked_until_its_file_is_graded_again() -> None:
+    reason = f"the problem changed, {sha256('softmax 0')[:12]} is now {sha256('softmax 1')[:12]}"
+    assert marks(OLD) == {"a": (reason, None)}
+    other_file = accepted(run="b" * 16, source="another")
+    other_author = accepted(run="c" * 16, author="bob", source="# ada")
+    other_device = accepted(run="d" * 16, device_name="NVIDIA L4")
+    assert marks(OLD, other_file, other_author, other_device) == {"a": (reason, None)}
+    assert marks(OLD, accepted(run="e" * 16)) == {"a": (reason, "e" * 16)}
+    assert marks(OLD, failed(run="f" * 16)) == {"a": (reason, "f" * 16)}, "what it says now does not matter"
+
+
+def test_the_newest_grading_tells_what_runs_on_a_device() -> None:
+    slow = newer(accepted(run="b" * 16, score_ns=9000, author="bob"), driver="600.1")
+    fast = accepted(run="a" * 16, score_ns=1000)
+    assert marks(fast, slow) == {"a": ("driver 580.65, now 600.1", None)}
+    again = newer(accepted(run="c" * 16, score_ns=2000), driver="600.1")
+    assert marks(fast, slow, again) == {"a": ("driver 580.65, now 600.1", "c" * 16)}
+
+
+def test_marks_change_no_rank_and_without_a_present_there_are_none() -> None:
+    entries = chained(OLD, accepted(run="b" * 16, problem_version="0", author="bob", score_ns=500))
+    marked, plain = rank(entries, NOW), rank(entries)
+    assert [row.rank for row in marked[0].rows] == [row.rank for row in plain[0].rows] == [1, 2]
+    assert all(row.stale is None for row in plain[0].rows)
+    assert board(marked).count("stale: the problem changed") == 2
+    assert "stale" not in board(plain)
+
+
+def here(**changes: object) -> Environment:
+    told: dict[str, object] = {
+        "device_kind": "cpu",
+        "device_name": cpu_name(),
+        "sandbox": "process",
+        "interpreted": False,
+        "python": platform.python_version(),
+        "torch": metadata.version("torch"),
+    }
+    return Environment.model_validate(told | changes)
+
+
+def entered(author: str, score_ns: int, problem: str, **changes: object) -> None:
+    """Record a result of this machine, with its source."""
+    submission = Submission.of(f"# {author}'s\n", "py", author=author, name="kernel.py")
+    verdict = accepted(author=author, problem="double", score_ns=score_ns, protocol=PROTOCOL)
+    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    identity = verdict.problem.model_copy(update={"sha256": problem})
+    update = {"submission": told, "problem": identity, "environment": here(**changes)}
+    project.record(Settings.load(), submission, verdict.model_copy(update=update))
+
+
+@pytest.fixture
+def judged(competition: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A judge of this machine that finds everybody wrong, and remembers whom it graded."""
+    seen: list[str] = []
+
+    def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
+        seen.append(submission.author)
+        verdict = failed(author=submission.author, problem="double")
+        told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+        identity = ProblemId(slug="double", sha256=problem.sha256)
+        update = {"submission": told, "problem": identity, "environment": here(), "protocol": PROTOCOL}
+        return verdict.model_copy(update=update)
+
+    monkeypatch.setattr(harness.judge, "grade", grade)
+    return seen
+
+
+def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    now = load(competition / "problems/double").sha256
+    entered("ada", 900, "0" * 64)
+    entered("bob", 700, "0" * 64)
+    entered("joe", 100, now)
+    entered("eve", 100, now, device_name="another machine")
+    listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    assert [each["author"] for each in listed] == ["bob", "ada"]
+    assert judged == []
+    said = command("regrade", "double")
+    assert said.code == 0, "that they are wrong now is no failure of regrading"
+    assert judged == ["bob", "ada"]
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    assert [e.verdict.outcome.value for e in ledger.read()] == ["accepted"] * 4 + ["wrong_answer"] * 2
+    assert "graded again as" in (competition / "leaderboard/BOARD.md").read_text()
+    assert command("regrade").out == "nothing is out of date here\n"
+    assert judged == ["bob", "ada"]
+
+
+@pytest.mark.parametrize(
+    ("change", "author"),
+    [
+        (lambda: entered("ada", 900, _now(), torch="1.0"), ["ada"]),
+        (lambda: entered("ada", 900, _now()), []),
+    ],
+)
+def test_what_is_installed_here_counts_before_anything_was_graded_with_it(
+    competition: Path, judged: list[str], command: Command, change: Callable[[], None], author: list[str]
+) -> None:
+    change()
+    assert command("regrade").code == 0
+    assert judged == author
+
+
+def _now() -> str:
+    return load(Path("problems/double")).sha256
+
+
+def test_a_source_that_is_gone_is_told_and_the_others_are_graded(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, "0" * 64)
+    entered("bob", 700, "0" * 64)
+    (source,) = (competition / "submissions/double/bob").iterdir()
+    source.unlink()
+    said = command("regrade")
+    assert (said.code, judged) == (7, ["ada"])
+    assert "the archived source cannot be read" in said.out
+
+
+def test_a_deadline_does_not_close_it_and_a_disqualified_run_stays_out(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, "0" * 64)
+    entered("bob", 700, "0" * 64)
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    bob = list(ledger.read())[-1].verdict.run
+    assert command("moderate", "disqualify", bob, "--actor", "grace", "--reason", "why").code == 0
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
+    assert command("regrade").code == 0
+    assert judged == ["ada"]

