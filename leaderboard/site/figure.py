@@ -1,0 +1,234 @@
+"""What is drawn on a page: records over time, the roofline, the cases of a board, one case's samples and rounds.
+
+Pages ask for these; `plot` draws. Trusted; pure. Each says in its title what it shows, for who cannot see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+from harness.verdict import BenchmarkResult
+from leaderboard.site import place
+from leaderboard.site.book import Board, Case, Run
+from leaderboard.site.plot import Axis, Point, Series, linear, logarithmic, plot
+from leaderboard.units import duration
+from leaderboard.visible import visible
+
+_AUTHORS = 12  # whose own bests are drawn, the best of a board
+_ROWS = 10
+_BINS = 24
+
+
+def records(board: Board, root: str) -> Markup | None:
+    """The record as a step line over the best times of each author; None before there are two days to show."""
+    if not board.records:
+        return None
+    shown = [row.author for row in board.table.rows[:_AUTHORS]]
+    bests = {author: board.bests[author] for author in shown if author in board.bests}
+    moments = [at for best in bests.values() for at, _ in best] + [step.at for step in board.records]
+    times = [ns for best in bests.values() for _, ns in best] + [step.score_ns for step in board.records]
+    x = _dates(moments)
+    end = x.high
+    y = logarithmic(map(float, times), _time, "time per call")
+    series = [Series("faint", _steps([(at.timestamp(), float(ns)) for at, ns in best], end)) for best in bests.values()]
+    held = [(step.at.timestamp(), float(step.score_ns)) for step in board.records]
+    labels = [f"{visible(s.author)}: {duration(s.score_ns)}" for s in board.records]
+    links = [root + place.run(step.run) for step in board.records]
+    series += [Series("main", _steps(held, end)), Series("main", held, dots=True, labels=labels, links=links)]
+    first, last = board.records[0], board.records[-1]
+    title = (
+        f"Record over time: from {duration(first.score_ns)} to {duration(last.score_ns)} in {len(board.records)} "
+        f"steps; faint lines are the own bests of the first {len(bests)} authors"
+    )
+    return plot(title, x, y, series)
+
+
+def roofline(runs: Sequence[Run], root: str) -> Markup | None:
+    """Work per byte against work per second, with what the device allows; None where no case states both."""
+    dots: list[tuple[Point, str, str]] = []
+    roofs: dict[str, float] = {}
+    for run in runs[:5]:
+        for case in run.cases:
+            found = _rates(case)
+            if found is None:
+                continue
+            (intensity, rate), limit, peak = found
+            roofs[limit] = max(peak, roofs.get(limit, 0.0))
+            dots.append(
+                ((intensity, rate), f"{visible(run.author)}, {case.name}: {_rate(rate)}", root + place.run(run.run))
+            )
+    if not dots:
+        return None
+    intensities = [point[0] for point, _, _ in dots]
+    low, high = min(intensities) / 4, max(intensities) * 4
+    roof = _roof(roofs, low, high)
+    x = logarithmic([low, high], lambda value: f"{value:g}", "operations per byte")
+    y = logarithmic([p[1] for p, _, _ in dots] + [p[1] for p in roof], _rate, "operations per second")
+    series = [
+        Series("roof", roof),
+        Series("main", [p for p, _, _ in dots], dots=True, labels=[d[1] for d in dots], links=[d[2] for d in dots]),
+    ]
+    title = f"Roofline: {len(dots)} cases of the first {min(5, len(runs))} rows, under what the device allows"
+    return plot(title, x, y, series)
+
+
+def cases(runs: Sequence[Run], root: str) -> list[tuple[str, Markup]]:
+    """For each case a small plot of the first rows: the median as a dot, the interval as a line."""
+    runs = runs[:_ROWS]
+    names = [case.name for case in runs[0].cases] if runs else []
+    return [
+        (name, _case(name, [(run, c) for run in runs for c in run.cases if c.name == name], root)) for name in names
+    ]
+
+
+def samples(benchmark: BenchmarkResult) -> Markup:
+    """How the single cold calls are distributed, as the runner claims them."""
+    claimed = benchmark.claimed_latency
+    values = sorted(claimed.claimed_samples_ns)
+    low, high = values[0], values[min(len(values) - 1, int(0.99 * len(values)))]
+    width = max(1.0, (high - low) / _BINS)
+    counts = [0] * (_BINS + 1)
+    for value in values:
+        counts[min(_BINS, int((value - low) / width))] += 1
+    points: list[Point] = [(float(low), 0.0)]
+    for index, count in enumerate(counts):
+        points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
+    points.append((low + (_BINS + 1) * width, 0.0))
+    x = linear([p[0] for p in points], _time, "one cold call, claimed")
+    y = linear([p[1] for p in points], lambda value: f"{value:g}", "calls", zero=True)
+    median = claimed.claimed_median_ns
+    mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
+    beyond = f"; the slowest took {duration(values[-1])}" if values[-1] > high else ""
+    title = f"Distribution of {len(values)} cold calls around {duration(median)}{beyond}"
+    return plot(title, x, y, [Series("area", points), Series("mark", mark)], width=360, height=170)
+
+
+def rounds(benchmark: BenchmarkResult) -> Markup:
+    """Each round's time per call, by the runner's clock and by the judge's less the overhead."""
+    found = benchmark.rounds
+    claimed = [(float(i), r.claimed_ns / r.calls) for i, r in enumerate(found, start=1)]
+    sealed = [(float(i), max(0.0, (r.wall_ns - benchmark.overhead_ns) / r.calls)) for i, r in enumerate(found, start=1)]
+    x = _counted(len(found))
+    y = linear([value for _, value in claimed + sealed], _time, "per call")
+    title = (
+        f"{len(found)} sealed rounds: claimed {duration(benchmark.claimed_ns)} a call, "
+        f"sealed {duration(benchmark.sealed_ns)}"
+    )
+    series = [
+        Series("second", sealed), Series("second", sealed, dots=True),
+        Series("main", claimed), Series("main", claimed, dots=True),
+    ]  # fmt: skip
+    return plot(title, x, y, series, width=360, height=170)
+
+
+def sensors(benchmark: BenchmarkResult) -> list[tuple[str, Markup]]:
+    """The clocks and the temperature after each round, where the driver told them."""
+    read = [(float(i), r.telemetry) for i, r in enumerate(benchmark.rounds, start=1) if r.telemetry is not None]
+    found: list[tuple[str, str, list[Point]]] = [
+        ("SM clock", "MHz", [(i, float(t.sm_mhz)) for i, t in read if t.sm_mhz is not None]),
+        ("temperature", "°C", [(i, float(t.temperature_c)) for i, t in read if t.temperature_c is not None]),
+        ("power", "W", [(i, t.power_mw / 1000) for i, t in read if t.power_mw is not None]),
+    ]
+    x = _counted(len(benchmark.rounds))
+    return [
+        (f"{name}, {unit}", _sensor(name, unit, x, points))
+        for name, unit, points in found
+        if len({value for _, value in points}) > 1
+    ]
+
+
+def _sensor(name: str, unit: str, x: Axis, points: list[Point]) -> Markup:
+    values = [value for _, value in points]
+    title = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(points)} rounds"
+    y = linear(values, lambda value: f"{value:g}", unit)
+    return plot(title, x, y, [Series("main", points)], width=360, height=130)
+
+
+def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
+    height = len(found)
+    dots, bars, labels, links = [], list[Point | None](), [], []
+    for index, (run, case) in enumerate(found):
+        line, score = float(height - index), case.score
+        dots.append((float(score.median_ns), line))
+        bars += [(float(score.low_ns), line), (float(score.high_ns), line), None]
+        labels.append(f"{visible(run.author)}: {duration(score.median_ns)}")
+        links.append(root + place.run(run.run))
+    spread = [ns for _, case in found for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
+    wide = bool(spread) and max(spread) > 8 * min(spread)
+    values = list(map(float, spread))
+    x = logarithmic(values, _time) if wide else linear(values, _time)
+    ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(found)]
+    y = Axis(0.4, height + 0.6, ticks)
+    title = f"{visible(name)}: time per call of the first {height} rows, with intervals"
+    series = [Series("main", bars[:-1]), Series("main", dots, dots=True, labels=labels, links=links)]
+    return plot(title, x, y, series, width=340, height=44 + 16 * height)
+
+
+def _short(author: str) -> str:
+    shown = visible(author[:15])
+    return shown if len(author) <= 14 else f"{shown[:13]}…"
+
+
+def _rates(case: Case) -> tuple[Point, str, float] | None:
+    """Intensity and rate of a case, which limit it has, and the rate (bytes or operations a second) of that limit."""
+    if case.roofline is None or not case.minimum_bytes or not case.minimum_flops or not case.score.median_ns:
+        return None
+    seconds = case.score.median_ns / 1e9
+    work = case.minimum_bytes if case.roofline.limit == "memory" else case.minimum_flops
+    point = (case.minimum_flops / case.minimum_bytes, case.minimum_flops / seconds)
+    return point, case.roofline.limit, work / seconds / case.roofline.share
+
+
+def _roof(roofs: Mapping[str, float], low: float, high: float) -> list[Point]:
+    """The roof's line from `low` to `high` operations a byte: what memory allows, up to what arithmetic does."""
+    memory, arithmetic = roofs.get("memory"), roofs.get("arithmetic")
+    if memory is None:
+        return [(low, arithmetic or 1.0), (high, arithmetic or 1.0)]
+    if arithmetic is None or not low < arithmetic / memory < high:
+        return [(at, min(memory * at, arithmetic or memory * at)) for at in (low, high)]
+    return [(low, memory * low), (arithmetic / memory, arithmetic), (high, arithmetic)]
+
+
+def _steps(points: Iterable[Point], end: float) -> list[Point | None]:
+    """A line that keeps its height until the next point, and after the last until `end`."""
+    found: list[Point | None] = []
+    height = None
+    for at, value in points:
+        if height is not None:
+            found.append((at, height))
+        found.append((at, value))
+        height = value
+    if height is not None:
+        found.append((end, height))
+    return found
+
+
+def _dates(moments: Sequence[datetime]) -> Axis:
+    """Time, with at most five dates at its foot."""
+    low, high = min(moments).timestamp(), max(moments).timestamp()
+    room = (high - low) * 0.04 or 3600.0
+    low, high = low - room, high + room
+    form = "%Y-%m-%d" if high - low > 3 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
+    places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
+    ticks = [(at, f"{datetime.fromtimestamp(at, UTC):{form}}") for at in places]
+    return Axis(low, high, ticks)
+
+
+def _counted(count: int) -> Axis:
+    step = max(1, -(-count // 6))
+    shown = list(range(1, count + 1, step))
+    return Axis(0.5, count + 0.5, [(float(i), str(i)) for i in shown], "round")
+
+
+def _time(ns: float) -> str:
+    return duration(max(0, round(ns)))
+
+
+def _rate(value: float) -> str:
+    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}/s"
+    return f"{value:.3g}/s"

@@ -1,0 +1,104 @@
+"""Ledgers read into books, with a memory: what was parsed once is kept in a folder beside the site.
+
+`build` calls it. Trusted. A line's hash covers its bytes and, through the chain, every line before it; so the hash of a
+ledger's last line says whether anything changed, and the hash of a line whether it was parsed before. What is kept can
+be removed at any time: it is made anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.verdict import Verdict
+from leaderboard.durable import write_whole
+from leaderboard.entry import VERDICT, Entry
+from leaderboard.ledger import JsonlLedger
+from leaderboard.ranking import rank
+from leaderboard.site import book
+from leaderboard.site.book import Book
+from leaderboard.site.line import Line, line
+
+_TAIL_BYTES = 1 << 16
+
+
+class Reader:
+    """Reads ledgers, and keeps under `memory` what it parsed; `version` is that of the code that parsed it."""
+
+    def __init__(self, memory: Path, version: str) -> None:
+        self._memory = memory
+        self._version = version
+
+    def read(self, path: Path) -> Book:
+        """The book of one ledger.
+
+        Raises:
+            LedgerError: the chain is broken, or a verdict is of a version that cannot be read.
+            OSError: what was parsed cannot be kept.
+        """
+        mark = _mark(path)
+        old = self._book(path.stem)
+        if old is not None and old.source == mark:
+            return old
+        lines: list[Line] = []
+        tables = rank(self._noted(JsonlLedger(path), self._lines(path.stem), lines))
+        made = book.make(path.stem, mark, lines, tables, old, lambda wanted: _verdicts(path, wanted))
+        self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
+        self._keep(f"{path.stem}.book.json", json.dumps([self._version]) + "\n" + made.model_dump_json())
+        return made
+
+    @staticmethod
+    def _noted(ledger: JsonlLedger, known: Mapping[str, Line], lines: list[Line]) -> Iterator[Entry]:
+        """The ledger's entries, each noted on its way to the ranking."""
+        for entry in ledger.read():
+            if entry.kind == VERDICT:
+                lines.append(known.get(entry.hash) or line(entry))
+            yield entry
+
+    def _book(self, slug: str) -> Book | None:
+        with suppress(OSError, ValueError, ValidationError):
+            head, _, body = (self._memory / f"{slug}.book.json").read_bytes().partition(b"\n")
+            if json.loads(head) == [self._version]:
+                return Book.model_validate_json(body)
+        return None
+
+    def _lines(self, slug: str) -> dict[str, Line]:
+        with suppress(OSError, ValueError, TypeError):
+            version, kept = json.loads((self._memory / f"{slug}.lines.json").read_bytes())
+            if version == self._version:
+                return {each[0]: Line._make((*each[:5], tuple(each[5]), each[6])) for each in kept}
+        return {}
+
+    def _keep(self, name: str, text: str) -> None:
+        write_whole(self._memory / name, text.encode(), replace=True)
+
+
+def entries(path: Path, wanted: set[str]) -> dict[str, Entry]:
+    """The lines with these hashes."""
+    return {entry.hash: entry for entry in JsonlLedger(path).read() if entry.hash in wanted}
+
+
+def _verdicts(path: Path, wanted: set[str]) -> dict[str, Verdict]:
+    return {digest: entry.verdict for digest, entry in entries(path, wanted).items()}
+
+
+def _mark(path: Path) -> str:
+    """What names a ledger's content: its size and its last whole line's hash, read from its end alone."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        length = _TAIL_BYTES
+        while True:
+            file.seek(max(0, size - length))
+            tail = file.read(size)
+            end = tail.rfind(b"\n") + 1
+            start = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
+            if start or length >= size:
+                break
+            length *= 4
+    last_hash = tail[start : start + 256].decode("ascii", "replace").partition('"hash":"')[2][:64]
+    return f"{size - len(tail) + end} {last_hash}"
