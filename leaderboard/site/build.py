@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def build(material: Material, out: Path, memory: Path) -> Written:
     version = _version()
     reader = Reader(memory, version)
     try:
-        books = tuple(reader.read(path) for path in sorted(material.ledgers))
+        books = reader.read_all(sorted(material.ledgers))
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
     statements = _statements(material, books)
@@ -73,8 +73,8 @@ def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
     for name in _STATIC:
         yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
     for kind in KINDS:
-        name = str(kind.model_fields["kind"].default)
-        yield _file(f"schema/{name}.json", _schema(kind))
+        name = f"schema/{kind.model_fields['kind'].default}.json"
+        yield Page((name,), key(site.version, name), partial(_schema, name, kind))
 
 
 def _statements(material: Material, books: Sequence[Book]) -> tuple[Statement, ...]:
@@ -109,13 +109,13 @@ def _file(path: str, content: bytes) -> Page:
     return Page((path,), key(hashlib.sha256(content).hexdigest()), make)
 
 
-def _schema(kind: type[Record]) -> bytes:
+def _schema(path: str, kind: type[Record]) -> Files:
     """The JSON Schema of a page's document, with the reference to itself that every document has."""
     schema = kind.model_json_schema(mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["properties"]["$schema"] = {"type": "string"}
     _absent_is_absent(schema)
-    return (json.dumps(schema, indent=1, sort_keys=True) + "\n").encode()
+    return {path: (json.dumps(schema, indent=1, sort_keys=True) + "\n").encode()}
 
 
 def _absent_is_absent(schema: object) -> None:

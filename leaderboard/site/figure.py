@@ -37,7 +37,10 @@ def records(board: Board, root: str) -> Markup | None:
     held = [(step.at.timestamp(), float(step.score_ns)) for step in board.records]
     labels = [f"{visible(s.author)}: {duration(s.score_ns)}" for s in board.records]
     links = [root + place.run(step.run) for step in board.records]
-    series += [Series("main", _steps(held, end)), Series("main", held, dots=True, labels=labels, links=links)]
+    series += [
+        Series("main", _steps(held, end)),
+        Series("main", held, line=False, dots=True, labels=labels, links=links),
+    ]
     first, last = board.records[0], board.records[-1]
     title = (
         f"Record over time: from {duration(first.score_ns)} to {duration(last.score_ns)} in {len(board.records)} "
@@ -69,7 +72,14 @@ def roofline(runs: Sequence[Run], root: str) -> Markup | None:
     y = logarithmic([p[1] for p, _, _ in dots] + [p[1] for p in roof], _rate, "operations per second")
     series = [
         Series("roof", roof),
-        Series("main", [p for p, _, _ in dots], dots=True, labels=[d[1] for d in dots], links=[d[2] for d in dots]),
+        Series(
+            "main",
+            [p for p, _, _ in dots],
+            line=False,
+            dots=True,
+            labels=[d[1] for d in dots],
+            links=[d[2] for d in dots],
+        ),
     ]
     title = f"Roofline: {len(dots)} cases of the first {min(5, len(runs))} rows, under what the device allows"
     return plot(title, x, y, series)
@@ -117,10 +127,7 @@ def rounds(benchmark: BenchmarkResult) -> Markup:
         f"{len(found)} sealed rounds: claimed {duration(benchmark.claimed_ns)} a call, "
         f"sealed {duration(benchmark.sealed_ns)}"
     )
-    series = [
-        Series("second", sealed), Series("second", sealed, dots=True),
-        Series("main", claimed), Series("main", claimed, dots=True),
-    ]  # fmt: skip
+    series = [Series("second", sealed, dots=True), Series("main", claimed, dots=True)]
     return plot(title, x, y, series, width=360, height=170)
 
 
@@ -163,7 +170,7 @@ def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
     ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(found)]
     y = Axis(0.4, height + 0.6, ticks)
     title = f"{visible(name)}: time per call of the first {height} rows, with intervals"
-    series = [Series("main", bars[:-1]), Series("main", dots, dots=True, labels=labels, links=links)]
+    series = [Series("main", bars[:-1]), Series("main", dots, line=False, dots=True, labels=labels, links=links)]
     return plot(title, x, y, series, width=340, height=44 + 16 * height)
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 from harness.errors import HarnessError, UsageError
 from leaderboard.durable import write_whole
+from leaderboard.site.processes import share
 
 _LIST = "written.json"
 _SHARE = 64  # pages that are worth a process of their own
@@ -104,40 +104,10 @@ def _size(path: Path) -> int:
 
 def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
     """Make and write what is due, many pages in several processes: a page knows nothing of another."""
-    count = min(os.cpu_count() or 1, len(due) // _SHARE)
-    if count < 2:
-        return _share(folder, due, old)
-    children = [_child(folder, due[index::count], old) for index in range(1, count)]
-    new = _share(folder, due[::count], old)
-    for process, answer in children:
-        with os.fdopen(answer, "rb") as file:
-            told = file.read()
-        _, status = os.waitpid(process, 0)
-        if status != 0:
-            raise HarnessError("a process that made pages failed", "its traceback is above")
-        new.update({path: (k, size, digest) for path, (k, size, digest) in json.loads(told).items()})
+    new: Kept = {}
+    for answer in share(due, lambda pages: _share(folder, pages, old), worth=_SHARE):
+        new.update({path: (page_key, size, digest) for path, (page_key, size, digest) in answer.items()})
     return new
-
-
-def _child(folder: Path, due: Sequence[Page], old: Kept) -> tuple[int, int]:
-    """Fork a process that makes these pages, and tells through the returned descriptor what it wrote."""
-    answer, told = os.pipe()
-    process = os.fork()
-    if process:
-        os.close(told)
-        return process, answer
-    status = 1
-    try:
-        os.close(answer)
-        with os.fdopen(told, "wb") as file:
-            file.write(json.dumps(_share(folder, due, old)).encode())
-        status = 0
-    except BaseException:  # noqa: BLE001 - the process ends here, and the traceback is kept
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        os._exit(status)
 
 
 def _share(folder: Path, due: Sequence[Page], old: Kept) -> Kept:

@@ -74,7 +74,6 @@ class Site:
 
 
 def published(document: Record, path: str) -> bytes:
-    """A document as the JSON that is published, with the address of its schema; ASCII, as a hostile name may be."""
-    fields = document.model_dump(mode="json", exclude_none=True)
-    schema = f"{place.root(path)}schema/{fields['kind']}.json"
-    return (json.dumps({"$schema": schema, **fields}, separators=(",", ":")) + "\n").encode()
+    """A document as the JSON that is published, with the address of its schema in front."""
+    schema = json.dumps(f"{place.root(path)}schema/{type(document).model_fields['kind'].default}.json")
+    return f'{{"$schema":{schema},{document.model_dump_json(exclude_none=True)[1:]}\n'.encode()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from leaderboard.ranking import rank
 from leaderboard.site import book
 from leaderboard.site.book import Book
 from leaderboard.site.line import Line, line
+from leaderboard.site.processes import share
 
 _TAIL_BYTES = 1 << 16
 
@@ -33,6 +34,16 @@ class Reader:
     def __init__(self, memory: Path, version: str) -> None:
         self._memory = memory
         self._version = version
+
+    def read_all(self, paths: Sequence[Path]) -> tuple[Book, ...]:
+        """The books of these ledgers; several that changed are digested in several processes."""
+        changed = [path for path in paths if self._mark_kept(path.stem) != _mark(path)]
+        share(sorted(changed, key=lambda path: path.stat().st_size), self._digest, worth=1)
+        return tuple(self.read(path) for path in paths)
+
+    def _digest(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            self.read(path)
 
     def read(self, path: Path) -> Book:
         """The book of one ledger.
@@ -49,7 +60,8 @@ class Reader:
         tables = rank(self._noted(JsonlLedger(path), self._lines(path.stem), lines))
         made = book.make(path.stem, mark, lines, tables, old, lambda wanted: _verdicts(path, wanted))
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
-        self._keep(f"{path.stem}.book.json", json.dumps([self._version]) + "\n" + made.model_dump_json())
+        head = json.dumps([self._version, mark])
+        self._keep(f"{path.stem}.book.json", f"{head}\n{made.model_dump_json()}")
         return made
 
     @staticmethod
@@ -63,9 +75,16 @@ class Reader:
     def _book(self, slug: str) -> Book | None:
         with suppress(OSError, ValueError, ValidationError):
             head, _, body = (self._memory / f"{slug}.book.json").read_bytes().partition(b"\n")
-            if json.loads(head) == [self._version]:
+            if json.loads(head)[0] == self._version:
                 return Book.model_validate_json(body)
         return None
+
+    def _mark_kept(self, slug: str) -> str:
+        """What the kept book of a ledger was made of; empty where there is none of this version."""
+        with suppress(OSError, ValueError), (self._memory / f"{slug}.book.json").open("rb") as file:
+            version, mark = json.loads(file.readline())
+            return str(mark) if version == self._version else ""
+        return ""
 
     def _lines(self, slug: str) -> dict[str, Line]:
         with suppress(OSError, ValueError, TypeError):
