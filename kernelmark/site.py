@@ -5,6 +5,7 @@ Reads the project's problems, calibrations and figures, and hands them to `leade
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import http.server
 import threading
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import UsageError
+from harness.errors import HarnessError, UsageError
 
 if TYPE_CHECKING:
     from harness.problem import Problem
@@ -101,7 +102,8 @@ def _build(settings: Settings, out: Path) -> Written:
     from leaderboard.site.build import build as build_site
 
     started = time.perf_counter()
-    written = build_site(material(settings), out, out.with_name(out.name + ".cache"))
+    memory = out.resolve().with_name(out.resolve().name + ".cache")
+    written = build_site(material(settings, memory), out, memory)
     took = time.perf_counter() - started
     click.echo(
         f"{out}: {written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed "
@@ -111,13 +113,12 @@ def _build(settings: Settings, out: Path) -> Written:
     return written
 
 
-def material(settings: Settings) -> Material:
-    """Everything of the project that the site is made of.
+def material(settings: Settings, memory: Path) -> Material:
+    """Everything of the project that the site is made of; problems that have not changed come from `memory`.
 
     Raises:
         UsageError: a problem or a calibration cannot be read.
     """
-    from harness.problem import load
     from kernelmark.calibrations import stored
     from kernelmark.project import problem_directories
     from leaderboard.site.material import Material
@@ -127,13 +128,36 @@ def material(settings: Settings) -> Material:
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=datetime.now(UTC),
-        statements=tuple(_statement(load(directory)) for directory in problem_directories(settings)),
+        statements=tuple(_kept_statement(directory, memory) for directory in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
         accuracy={
             file.stem.removeprefix("accuracy_").upper(): file.read_text(encoding="utf-8")
             for file in sorted(_ACCURACY.glob("accuracy_*.md"))
         },
     )
+
+
+def _kept_statement(directory: Path, memory: Path) -> Statement:
+    """A problem's statement; it is read anew, and its cases worked out, only where a file of it or the code changed."""
+    from harness.identity import length_prefixed_sha256
+    from harness.problem import load
+    from leaderboard.durable import write_whole
+    from leaderboard.site.statement import Statement
+
+    code = [Path(__file__), *sorted((Path(__file__).parent.parent / "harness" / "problem").glob("*.py"))]
+    parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
+    content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
+    kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return Statement.model_validate_json(kept.read_bytes())
+    statement = _statement(load(directory))
+    try:
+        for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
+            older.unlink()
+        write_whole(kept, statement.model_dump_json().encode(), replace=True)
+    except OSError as error:
+        raise HarnessError(f"{kept}: cannot be written ({error.strerror})") from error
+    return statement
 
 
 def _statement(problem: Problem) -> Statement:

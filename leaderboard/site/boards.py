@@ -12,7 +12,7 @@ from harness.roofline import Calibration, choose
 from harness.verdict import Interval
 from leaderboard.ranking import Row, TableKey
 from leaderboard.site.book import Board, Book, Run
-from leaderboard.site.document import BoardDocument, Device, Holder, Place, Standing
+from leaderboard.site.document import BoardDocument, Device, Holder, Standing
 
 
 def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
@@ -71,21 +71,6 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
                     score=score,
                 )  # fmt: skip
                 break
-
-
-def places(book: Book) -> Iterator[tuple[str, Place]]:
-    """Every row of every board with its author."""
-    for board in book.boards:
-        for row in board.table.rows:
-            yield (
-                row.author,
-                Place(
-                    problem=book.problem,
-                    key=board.table.key,
-                    of=len(board.table.rows),
-                    row=standing(row, book.runs.get(row.run)),
-                ),
-            )
 
 
 def holders(books: Iterable[Book], count: int) -> tuple[Holder, ...]:

@@ -23,7 +23,7 @@ from leaderboard.site.document import KINDS
 from leaderboard.site.folder import Files, Page, Written, key, write
 from leaderboard.site.markup import HERE
 from leaderboard.site.material import Material, Site
-from leaderboard.site.reading import Reader, entries
+from leaderboard.site.reading import Reader
 from leaderboard.site.statement import Statement
 
 _STATIC = ("site.css", "site.js")
@@ -51,7 +51,7 @@ def build(material: Material, out: Path, memory: Path) -> Written:
         version=version,
         titles={each.slug: each.title for each in statements},
         statements={each.slug: each for each in material.statements},
-        fetch=_Fetch({path.stem: path for path in material.ledgers}, books),
+        fetch=_Fetch(reader, {path.stem: path for path in material.ledgers}, books),
     )
     return write(out, memory, list(_pages(site, statements)))
 
@@ -88,17 +88,20 @@ def _statements(material: Material, books: Sequence[Book]) -> tuple[Statement, .
 
 
 class _Fetch:
-    """Whole verdicts by the hashes of their lines: a ledger is read once for all that pages ask of it."""
+    """Whole verdicts by the hashes of their lines: a ledger is read once for all that its due pages ask."""
 
-    def __init__(self, paths: dict[str, Path], books: Sequence[Book]) -> None:
+    def __init__(self, reader: Reader, paths: dict[str, Path], books: Sequence[Book]) -> None:
+        self._reader = reader
         self._paths = paths
-        self._wanted = {book.problem: {each.hash for each in book.runs.values()} for book in books}
+        self._shown = {book.problem: {each.hash for each in book.runs.values()} for book in books}
         self._problem = ""
         self._found: dict[str, Entry] = {}
 
     def __call__(self, problem: str, digest: str) -> Verdict:
         if problem != self._problem:  # pages come by problem, so that one ledger's entries are held at a time
-            self._problem, self._found = problem, entries(self._paths[problem], self._wanted[problem])
+            self._problem, self._found = problem, self._reader.entries(self._paths[problem], {digest})
+        if digest not in self._found:
+            self._found = self._reader.entries(self._paths[problem], self._shown[problem])
         return self._found[digest].verdict
 
 

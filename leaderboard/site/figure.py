@@ -5,6 +5,7 @@ Pages ask for these; `plot` draws. Trusted; pure. Each says in its title what it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -68,8 +69,8 @@ def roofline(runs: Sequence[Run], root: str) -> Markup | None:
     intensities = [point[0] for point, _, _ in dots]
     low, high = min(intensities) / 4, max(intensities) * 4
     roof = _roof(roofs, low, high)
-    x = logarithmic([low, high], lambda value: f"{value:g}", "operations per byte")
-    y = logarithmic([p[1] for p, _, _ in dots] + [p[1] for p in roof], _rate, "operations per second")
+    x = logarithmic([low, high], lambda value: f"{value:g}", "FLOP per byte")
+    y = logarithmic([p[1] for p, _, _ in dots] + [p[1] for p in roof], _rate, "FLOP per second")
     series = [
         Series("roof", roof),
         Series(
@@ -99,16 +100,17 @@ def samples(benchmark: BenchmarkResult) -> Markup:
     claimed = benchmark.claimed_latency
     values = sorted(claimed.claimed_samples_ns)
     low, high = values[0], values[min(len(values) - 1, int(0.99 * len(values)))]
-    width = max(1.0, (high - low) / _BINS)
-    counts = [0] * (_BINS + 1)
+    bins = min(_BINS, max(5, math.isqrt(len(values))))
+    width = max(1.0, (high - low) / bins)
+    counts = [0] * (bins + 1)
     for value in values:
-        counts[min(_BINS, int((value - low) / width))] += 1
+        counts[min(bins, int((value - low) / width))] += 1
     points: list[Point] = [(float(low), 0.0)]
     for index, count in enumerate(counts):
         points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
-    points.append((low + (_BINS + 1) * width, 0.0))
-    x = linear([p[0] for p in points], _time, "one cold call, claimed")
-    y = linear([p[1] for p in points], lambda value: f"{value:g}", "calls", zero=True)
+    points.append((low + (bins + 1) * width, 0.0))
+    x = linear([p[0] for p in points], _apart, "one cold call, claimed")
+    y = linear([p[1] for p in points], _number, "calls", zero=True)
     median = claimed.claimed_median_ns
     mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
     beyond = f"; the slowest took {duration(values[-1])}" if values[-1] > high else ""
@@ -122,7 +124,7 @@ def rounds(benchmark: BenchmarkResult) -> Markup:
     claimed = [(float(i), r.claimed_ns / r.calls) for i, r in enumerate(found, start=1)]
     sealed = [(float(i), max(0.0, (r.wall_ns - benchmark.overhead_ns) / r.calls)) for i, r in enumerate(found, start=1)]
     x = _counted(len(found))
-    y = linear([value for _, value in claimed + sealed], _time, "per call")
+    y = linear([value for _, value in claimed + sealed], _apart, "per call")
     title = (
         f"{len(found)} sealed rounds: claimed {duration(benchmark.claimed_ns)} a call, "
         f"sealed {duration(benchmark.sealed_ns)}"
@@ -150,7 +152,7 @@ def sensors(benchmark: BenchmarkResult) -> list[tuple[str, Markup]]:
 def _sensor(name: str, unit: str, x: Axis, points: list[Point]) -> Markup:
     values = [value for _, value in points]
     title = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(points)} rounds"
-    y = linear(values, lambda value: f"{value:g}", unit)
+    y = linear(values, _number, unit)
     return plot(title, x, y, [Series("main", points)], width=360, height=130)
 
 
@@ -166,7 +168,7 @@ def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
     spread = [ns for _, case in found for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
     wide = bool(spread) and max(spread) > 8 * min(spread)
     values = list(map(float, spread))
-    x = logarithmic(values, _time) if wide else linear(values, _time)
+    x = logarithmic(values, _time) if wide else linear(values, _apart)
     ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(found)]
     y = Axis(0.4, height + 0.6, ticks)
     title = f"{visible(name)}: time per call of the first {height} rows, with intervals"
@@ -232,6 +234,19 @@ def _counted(count: int) -> Axis:
 
 def _time(ns: float) -> str:
     return duration(max(0, round(ns)))
+
+
+def _apart(ns: float, step: float) -> str:
+    """A time with the decimals that tell it from the next label."""
+    unit, exponent = next(((u, e) for u, e in (("s", 9), ("ms", 6), ("µs", 3)) if ns >= 10**e), ("ns", 0))
+    decimals = max(0, exponent - math.floor(math.log10(step)))
+    return f"{ns / 10**exponent:.{decimals}f} {unit}"
+
+
+def _number(value: float, step: float) -> str:
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:g}" if step < 1 else ""
 
 
 def _rate(value: float) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -92,12 +93,12 @@ def _kept(memory: Path) -> Kept:
 
 def _is_current(folder: Path, path: str, page_key: str, old: Kept) -> bool:
     known = old.get(path)
-    return known is not None and known[0] == page_key and _size(folder / path) == known[1]
+    return known is not None and known[0] == page_key and _size(f"{folder}/{path}") == known[1]
 
 
-def _size(path: Path) -> int:
+def _size(path: str) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size  # noqa: PTH116 - asked of every file of the site
     except OSError:
         return -1
 
@@ -116,7 +117,7 @@ def _share(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
         for path, content in page.make().items():
             digest = hashlib.sha256(content).hexdigest()[:32]
             known = old.get(path)
-            if known is None or known[1:] != (len(content), digest) or _size(folder / path) != known[1]:
+            if known is None or known[1:] != (len(content), digest) or _size(f"{folder}/{path}") != known[1]:
                 _put(folder / path, content)
             new[path] = (page.key, len(content), digest)
     return new

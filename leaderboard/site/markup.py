@@ -138,6 +138,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(HERE / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,
         finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -129,7 +129,7 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
     bars = [(index, shown.get(first + timedelta(days=7 * index), [0, 0])) for index in range(span)]
     step = max(1, -(-span // 6))
     ticks = [(index + 0.5, f"{first + timedelta(days=7 * index):%Y-%m-%d}") for index in range(0, span, step)]
-    y = linear([float(counts[0]) for _, counts in bars], lambda value: f"{value:,.0f}", "runs", zero=True)
+    y = linear([float(counts[0]) for _, counts in bars], lambda value, _: f"{value:,.0f}", "runs", zero=True)
     series = [
         Series("area-faint", _bars([(index, counts[0]) for index, counts in bars])),
         Series("area", _bars([(index, counts[1]) for index, counts in bars])),

@@ -17,6 +17,7 @@ import pygal
 from markupsafe import Markup
 from pygal.config import SerieConfig
 from pygal.serie import Serie
+from pygal.util import ident
 
 from leaderboard.visible import visible
 
@@ -65,6 +66,7 @@ class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
 
     def prepare_values(self, raw: Any, offset: int = 0) -> list[Serie]:
         shared = {name: value for name, value in self.state.__dict__.items() if name in _SETTINGS}
+        self._adapt = self._x_adapt = ident  # points are numbers already
         made = []
         for index, (points, own) in enumerate(raw or ()):
             config = SerieConfig()
@@ -96,6 +98,7 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
         js=[],
         css=[],
         margin=2,
+        margin_bottom=8,
         margin_right=12,
         spacing=4,
         dots_size=3,
@@ -121,8 +124,8 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
     return Markup(_NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), svg))
 
 
-def linear(values: Iterable[float], say: Callable[[float], str], title: str = "", *, zero: bool = False) -> Axis:
-    """An axis around these values, labelled at round numbers."""
+def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
+    """An axis around these values, labelled at round numbers; `say` is given a number and how far it is to the next."""
     found = list(values) or [0.0]
     low, high = min(found), max(found)
     if zero:
@@ -134,7 +137,7 @@ def linear(values: Iterable[float], say: Callable[[float], str], title: str = ""
     first = math.ceil(low / step)
     ticks = [index * step for index in range(first, math.floor(high / step) + 1)]
     room = (high - low) * 0.04
-    return Axis(low if zero and low == 0 else low - room, high + room, [(t, say(t)) for t in ticks], title)
+    return Axis(low if zero and low == 0 else low - room, high + room, [(t, say(t, step)) for t in ticks], title)
 
 
 def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str = "") -> Axis:

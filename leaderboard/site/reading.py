@@ -26,6 +26,7 @@ from leaderboard.site.line import Line, line
 from leaderboard.site.processes import share
 
 _TAIL_BYTES = 1 << 16
+_FRESH = 256  # new lines that are held, so that a ledger to which few were appended is read once
 
 
 class Reader:
@@ -34,6 +35,7 @@ class Reader:
     def __init__(self, memory: Path, version: str) -> None:
         self._memory = memory
         self._version = version
+        self._fresh: dict[str, Entry] = {}
 
     def read_all(self, paths: Sequence[Path]) -> tuple[Book, ...]:
         """The books of these ledgers; several that changed are digested in several processes."""
@@ -58,17 +60,27 @@ class Reader:
             return old
         lines: list[Line] = []
         tables = rank(self._noted(JsonlLedger(path), self._lines(path.stem), lines))
-        made = book.make(path.stem, mark, lines, tables, old, lambda wanted: _verdicts(path, wanted))
+        made = book.make(path.stem, mark, lines, tables, old, lambda wanted: self._verdicts(path, wanted))
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
         head = json.dumps([self._version, mark])
         self._keep(f"{path.stem}.book.json", f"{head}\n{made.model_dump_json()}")
         return made
 
-    @staticmethod
-    def _noted(ledger: JsonlLedger, known: Mapping[str, Line], lines: list[Line]) -> Iterator[Entry]:
+    def entries(self, path: Path, wanted: set[str]) -> dict[str, Entry]:
+        """The lines with these hashes; the ledger is read again only for those that were not new."""
+        if wanted <= self._fresh.keys():
+            return {digest: self._fresh[digest] for digest in wanted}
+        return {entry.hash: entry for entry in JsonlLedger(path).read() if entry.hash in wanted}
+
+    def _verdicts(self, path: Path, wanted: set[str]) -> dict[str, Verdict]:
+        return {digest: entry.verdict for digest, entry in self.entries(path, wanted).items()}
+
+    def _noted(self, ledger: JsonlLedger, known: Mapping[str, Line], lines: list[Line]) -> Iterator[Entry]:
         """The ledger's entries, each noted on its way to the ranking."""
         for entry in ledger.read():
             if entry.kind == VERDICT:
+                if entry.hash not in known and len(self._fresh) < _FRESH:
+                    self._fresh[entry.hash] = entry
                 lines.append(known.get(entry.hash) or line(entry))
             yield entry
 
@@ -95,15 +107,6 @@ class Reader:
 
     def _keep(self, name: str, text: str) -> None:
         write_whole(self._memory / name, text.encode(), replace=True)
-
-
-def entries(path: Path, wanted: set[str]) -> dict[str, Entry]:
-    """The lines with these hashes."""
-    return {entry.hash: entry for entry in JsonlLedger(path).read() if entry.hash in wanted}
-
-
-def _verdicts(path: Path, wanted: set[str]) -> dict[str, Verdict]:
-    return {digest: entry.verdict for digest, entry in entries(path, wanted).items()}
 
 
 def _mark(path: Path) -> str:

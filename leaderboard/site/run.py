@@ -17,9 +17,9 @@ from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
 
 _STOPPED = {
-    "converged": "the interval was narrow enough",
-    "budget": "the budget was used up",
-    "unstable": "the interval stayed wide",
+    "converged": "narrow interval",
+    "budget": "budget used up",
+    "unstable": "still wide",
 }
 _MEANING = {
     "plain_calls": "The submission's own code ran inside the timed rounds, and what it takes on the host counts.",
@@ -35,6 +35,7 @@ _MEANING = {
     "throttled": "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
     "no_baseline": "No speedup over that baseline is known for this run.",
 }
+_ROUNDS = Markup('Time per call of each round: <b class="key-main">claimed</b>, <b class="key-second">sealed</b>.')
 _CASES = 12  # with plots: a page stays below 300 KB
 
 
@@ -52,7 +53,7 @@ class Drawn(NamedTuple):
 
     name: str
     params: dict[str, int | str]
-    figures: list[tuple[Markup, str]]
+    figures: list[tuple[Markup, Markup | str]]
 
 
 def page(site: Site, book: Book, run: Run) -> Page:
@@ -99,8 +100,8 @@ def _archive_path(site: Site, problem: str, run: Run) -> Any:
 
 
 def _drawn(benchmark: BenchmarkResult) -> Drawn:
-    figures = [
-        (figure.rounds(benchmark), "Time per call of each round: claimed, and fainter sealed."),
+    figures: list[tuple[Markup, Markup | str]] = [
+        (figure.rounds(benchmark), _ROUNDS),
         (figure.samples(benchmark), "Single cold calls, claimed; the line is the median."),
         *((svg, f"{name}, after each round") for name, svg in figure.sensors(benchmark)),
     ]
