@@ -1,22 +1,24 @@
-"""The page of an author: where they stand, how their runs ended, and the newest failed ones. Trusted; pure."""
+"""The pages of authors: the list of them, and each with standings, outcomes and failed runs. Trusted; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from harness.verdict import Outcome
 from leaderboard.ranking import Row
 from leaderboard.site import boards, place
 from leaderboard.site.book import Board, Book, Tally
-from leaderboard.site.document import Attempts, AuthorDocument, Place
+from leaderboard.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
 from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
 
+_LISTED = 1000  # authors that the list shows
 _FAILED = 40  # whose reports a page shows: it stays below 300 KB
 
 
 def pages(site: Site) -> Iterator[Page]:
-    """A page for everybody who ever submitted."""
+    """A page for everybody who ever submitted, and the list of them."""
     rows: dict[str, list[tuple[Book, Board, Row]]] = {}
     tallies: dict[str, list[tuple[str, Tally]]] = {}
     for book in site.books:
@@ -25,8 +27,30 @@ def pages(site: Site) -> Iterator[Page]:
                 rows.setdefault(row.author, []).append((book, board, row))
         for author, tally in book.authors.items():
             tallies.setdefault(author, []).append((book.problem, tally))
+    yield _everybody(site, rows, tallies)
     for author in sorted(tallies):
         yield _page(site, author, rows.get(author, []), tallies[author])
+
+
+def _everybody(
+    site: Site, rows: dict[str, list[tuple[Book, Board, Row]]], tallies: dict[str, list[tuple[str, Tally]]]
+) -> Page:
+    document = AuthorsDocument(
+        authors=tuple(
+            Activity(
+                author=author,
+                problems=len(tried),
+                boards=len(rows.get(author, ())),
+                verdicts=sum(sum(tally.outcomes.values()) for _, tally in tried),
+                accepted=sum(tally.outcomes.get(Outcome.ACCEPTED.value, 0) for _, tally in tried),
+                latest=max(tally.latest for _, tally in tried),
+            )
+            for author, tried in sorted(tallies.items(), key=lambda item: (item[0].lower(), item[0]))
+        )
+    )
+    return site.page(
+        place.AUTHORS, "authors.html", (document.model_dump_json(),), lambda: (document, {"shown": _LISTED})
+    )
 
 
 def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies: list[tuple[str, Tally]]) -> Page:

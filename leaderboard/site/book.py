@@ -221,7 +221,7 @@ def _activity(lines: Iterable[Line]) -> dict[str, tuple[int, int]]:
         counted = days.setdefault(int(each.created_s // 86_400), [0, 0])
         counted[0] += 1
         counted[1] += each.accepted
-    return {f"{moment(86_400.0 * day):%Y-%m-%d}": (all_, good) for day, (all_, good) in sorted(days.items())}
+    return {moment(86_400.0 * day).date().isoformat(): (all_, good) for day, (all_, good) in sorted(days.items())}
 
 
 def _run(digest: str, verdict: Verdict) -> Run:

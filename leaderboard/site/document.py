@@ -164,6 +164,24 @@ class AuthorDocument(Record):
     attempts: tuple[Attempts, ...]
 
 
+class Activity(Record):
+    """An author in the list of all."""
+
+    author: str
+    problems: int
+    boards: int
+    verdicts: int
+    accepted: int
+    latest: datetime
+
+
+class AuthorsDocument(Record):
+    """Everybody who ever submitted, by name."""
+
+    kind: Literal["authors"] = "authors"
+    authors: tuple[Activity, ...]
+
+
 class DevicesDocument(Record):
     """Every device."""
 
@@ -179,21 +197,13 @@ class MethodDocument(Record):
     accuracy: dict[str, str]
 
 
-Document = (
-    FrontDocument
-    | ProblemDocument
-    | RunDocument
-    | ComparisonDocument
-    | AuthorDocument
-    | DevicesDocument
-    | MethodDocument
-)
 KINDS: tuple[type[Record], ...] = (
     FrontDocument,
     ProblemDocument,
     RunDocument,
     ComparisonDocument,
     AuthorDocument,
+    AuthorsDocument,
     DevicesDocument,
     MethodDocument,
 )

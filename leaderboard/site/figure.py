@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 from markupsafe import Markup
 
 from harness.verdict import BenchmarkResult
 from leaderboard.site import place
-from leaderboard.site.book import Board, Case, Run
+from leaderboard.site.book import Board, Case, Run, moment
 from leaderboard.site.plot import Axis, Point, Series, linear, logarithmic, plot
 from leaderboard.units import duration
 from leaderboard.visible import visible
@@ -222,7 +222,7 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     low, high = low - room, high + room
     form = "%Y-%m-%d" if high - low > 3 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
     places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
-    ticks = [(at, f"{datetime.fromtimestamp(at, UTC):{form}}") for at in places]
+    ticks = [(at, f"{moment(at):{form}}") for at in places]
     return Axis(low, high, ticks)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import re
 
-FRONT, DEVICES, METHOD, FEED = "index.html", "devices.html", "method.html", "feed.xml"
+FRONT, AUTHORS, DEVICES, METHOD = "index.html", "authors.html", "devices.html", "method.html"
+FEED = "feed.xml"
 
 
 def problem(slug: str) -> str:

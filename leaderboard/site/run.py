@@ -15,6 +15,7 @@ from leaderboard.site.book import Book, Run
 from leaderboard.site.document import RunDocument
 from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
+from leaderboard.site.source import stored
 
 _STOPPED = {
     "converged": "narrow interval",
@@ -77,7 +78,7 @@ def page(site: Site, book: Book, run: Run) -> Page:
             "whole": whole,
         }
 
-    there = "" if hidden else str(_archive_path(site, book.problem, run).exists())
+    there = "" if hidden else str(stored(site.material.archive, book.problem, run.author, run.name, run.sha256))
     return site.page(path, "run.html", (run.hash, hidden, there, site.titles.get(book.problem, "")), make)
 
 
@@ -93,10 +94,6 @@ def command(site: Site, verdict: Verdict) -> str:
     for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):
         words += ["--baseline", name]
     return " ".join(map(shlex.quote, [*words, "--no-record"]))
-
-
-def _archive_path(site: Site, problem: str, run: Run) -> Any:
-    return site.material.archive / problem / run.author / f"{run.sha256[:16]}-{safe_name(run.name)}"
 
 
 def _drawn(benchmark: BenchmarkResult) -> Drawn:
