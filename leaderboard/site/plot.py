@@ -29,7 +29,10 @@ _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 @dataclass(frozen=True)
 class Series:
-    """Points as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet."""
+    """Points as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet.
+
+    Where there are links there are labels, one for each point.
+    """
 
     style: str
     points: Sequence[Point | None]
@@ -113,13 +116,10 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
     )
     for each in series:
         points: list[Any] = [p if p is None else (x.at(p[0]), y.at(p[1])) for p in each.points]
-        if each.labels or each.links:
-            points = [
-                {"value": p, "label": visible(label)[:80], **({"xlink": {"href": link}} if link else {})}
-                for p, label, link in zip(points, each.labels, each.links or [""] * len(points), strict=True)
-            ]
+        if each.links:
+            points = [{"value": p, "xlink": {"href": link}} for p, link in zip(points, each.links, strict=True)]
         chart.add(each.style, points, show_dots=each.dots, stroke=each.line)
-    chart.add_xml_filter(lambda root: _cleaned(root, title, [each.style for each in series]))
+    chart.add_xml_filter(lambda root: _cleaned(root, title, series))
     svg = chart.render(is_unicode=True)
     return Markup(_NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), svg))
 
@@ -159,54 +159,37 @@ def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
 
 
-def _cleaned(root: Element, title: str, styles: Sequence[str]) -> Element:
+def _cleaned(root: Element, title: str, series: Sequence[Series]) -> Element:
     """What is left: axes, lines, dots and their labels."""
     for child in list(root):
         if not isinstance(child.tag, str) or child.tag in {"defs", "title"}:
             root.remove(child)
     root.attrib.pop("id", None)
     root.set("class", "plot")
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in {"rect", "desc", "title"} or child.get("class") in {"tooltip", "plot tooltip-overlay"}:
+                parent.remove(child)
     named = Element("title")
     named.text = title
     root.insert(0, named)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            kind = child.get("class", "")
-            if (
-                child.tag in {"rect", "desc"}
-                or kind in {"tooltip", "plot tooltip-overlay"}
-                or (child.tag == "title" and child is not named)
-            ):
-                if child.tag == "desc" and kind == "label":
-                    _name(parent, child.text or "")
-                parent.remove(child)
-    _restyle(root, styles)
+    _restyle(root, series)
     _drop_empty(root)
-    root.set("role", "group" if _linked(root) else "img")
+    root.set("role", "group" if any(each.links for each in series) else "img")
     return root
 
 
-def _linked(root: Element) -> bool:
-    """Plain links in place of XLink's, outside the order of the tab key: a table beside the plot has the same ones."""
-    found = list(root.iter("a"))
-    for link in found:
-        link.set("href", link.attrib.pop(_XLINK, ""))
-        link.set("tabindex", "-1")
-        link.set("aria-label", next((title.text or "" for title in link.iter("title")), ""))
-    return bool(found)
-
-
-def _name(parent: Element, text: str) -> None:
-    """A label as the dot's own title, which browsers show where the pointer rests."""
-    for mark in parent.iter("circle"):
-        SubElement(mark, "title").text = text
-
-
-def _restyle(root: Element, styles: Sequence[str]) -> None:
+def _restyle(root: Element, series: Sequence[Series]) -> None:
+    """The stylesheet's classes in place of pygal's, and each dot's label as its title, which a pointer brings up."""
     for group in root.iter("g"):
         found = re.search(r"serie-(\d+)", group.get("class", ""))
         if found:
-            group.set("class", f"s-{styles[int(found[1])]}")
+            each = series[int(found[1])]
+            group.set("class", f"s-{each.style}")
+            for label, dot in zip(each.labels, group.iter("circle"), strict=False):
+                SubElement(dot, "title").text = visible(label[:80])
+            for label, link in zip(each.labels, group.iter("a"), strict=False):
+                _link(link, visible(label[:80]))
     for element in root.iter():
         kind = element.get("class")
         if kind is not None:
@@ -218,6 +201,13 @@ def _restyle(root: Element, styles: Sequence[str]) -> None:
             else:
                 del element.attrib["class"]
         element.attrib.pop("style", None)
+
+
+def _link(link: Element, label: str) -> None:
+    """A plain link in place of XLink's, outside the order of the tab key: a table beside the plot has the same one."""
+    link.set("href", link.attrib.pop(_XLINK))
+    link.set("tabindex", "-1")
+    link.set("aria-label", label)
 
 
 def _drop_empty(root: Element) -> None:
