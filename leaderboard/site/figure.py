@@ -220,7 +220,7 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     low, high = min(moments).timestamp(), max(moments).timestamp()
     room = (high - low) * 0.04 or 3600.0
     low, high = low - room, high + room
-    form = "%Y-%m-%d" if high - low > 3 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
+    form = "%Y-%m-%d" if high - low > 6 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
     places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
     ticks = [(at, f"{moment(at):{form}}") for at in places]
     return Axis(low, high, ticks)

@@ -24,6 +24,7 @@ from leaderboard.visible import visible
 Point = tuple[float, float]
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _SETTINGS = frozenset(dir(SerieConfig()))
+_PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # whose numbers a screen shows to a tenth at the best
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
@@ -120,8 +121,7 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
             points = [{"value": p, "xlink": {"href": link}} for p, link in zip(points, each.links, strict=True)]
         chart.add(each.style, points, show_dots=each.dots, stroke=each.line)
     chart.add_xml_filter(lambda root: _cleaned(root, title, series))
-    svg = chart.render(is_unicode=True)
-    return Markup(_NUMBER.sub(lambda found: f"{float(found[0]):.1f}".removesuffix(".0"), svg))
+    return Markup(chart.render(is_unicode=True))
 
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
@@ -133,7 +133,7 @@ def linear(values: Iterable[float], say: Callable[[float, float], str], title: s
     if low == high:
         low, high = low - (abs(low) * 0.05 or 1), high + (abs(high) * 0.05 or 1)
     step = 10 ** math.floor(math.log10((high - low) / 3))
-    step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (factor * step) <= 4)
+    step *= next(factor for factor in (1, 2, 5, 10) if (high - low) / (factor * step) <= 6)
     first = math.ceil(low / step)
     ticks = [index * step for index in range(first, math.floor(high / step) + 1)]
     room = (high - low) * 0.04
@@ -201,6 +201,12 @@ def _restyle(root: Element, series: Sequence[Series]) -> None:
             else:
                 del element.attrib["class"]
         element.attrib.pop("style", None)
+        for name in _PLACES & element.attrib.keys():
+            element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
+
+
+def _rounded(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.1f}".removesuffix(".0")
 
 
 def _link(link: Element, label: str) -> None:

@@ -193,6 +193,14 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
     assert any(title.startswith("temperature: 40 to 47 °C") for title in titles)
 
 
+def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
+    for path in pages(project):
+        for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
+            for axis in re.findall(r'<g class="axis [xy]">(.*?)</g></g>', svg):
+                labels = re.findall(r"<text[^>]*>([^<]+)", axis)
+                assert len(set(labels)) == len(labels), (path, labels)
+
+
 def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SiteProject) -> None:
     document = project.json(f"compare/{'b' * 16}-{'d' * 16}.json")
     assert "-    y.copy_(x.softmax(1))  # 'bob'" in document["diff"]

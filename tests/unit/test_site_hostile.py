@@ -47,13 +47,13 @@ class Tags(HTMLParser):
         super().__init__()
         self.skeleton: list[tuple[str, tuple[str, ...]]] = []
         self.text: list[str] = []
-        self.values: list[str] = []
+        self.links: list[str] = []
         self.feed(text)
         self.close()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.skeleton.append((tag, tuple(name for name, _ in attrs)))
-        self.values += [value for _, value in attrs if value]
+        self.links += [value for name, value in attrs if value and name in {"href", "src"}]
 
     def handle_data(self, data: str) -> None:
         self.text.append(data)
@@ -131,7 +131,7 @@ def test_a_hostile_name_changes_no_tag_of_any_page(name: str, tame: SiteProject,
         assert [t for t in other.skeleton if t not in in_source] == [t for t in one.skeleton if t not in in_source], bad
         shown = "".join(other.text)
         assert not [c for c in shown if unicodedata.category(c) in {"Cc", "Cf", "Cs", "Zl", "Zp"} and c not in "\n\t"]
-        assert not [v for v in other.values if v.lower().startswith("javascript:")]
+        assert not [link for link in other.links if ":" in link]
     assert not list(tmp_path.parent.glob(f"*{EVIL}*"))
     written = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*")}
     assert written <= {"site", "site.cache", "results", "archive"}
