@@ -6,9 +6,6 @@ Reads the project's problems, calibrations and figures, and hands them to `leade
 from __future__ import annotations
 
 import contextlib
-import functools
-import http.server
-import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -17,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError
 
 if TYPE_CHECKING:
     from harness.problem import Problem
@@ -56,15 +53,12 @@ def build(out: Path) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
 def serve(out: Path, port: int) -> None:
     """Show the site on this machine only, and build it again whenever a ledger or a problem changes."""
+    from kernelmark.serving import begin
+
     settings = _settings()
     seen = _state(settings)
     _build(settings, out)
-    handler = functools.partial(_Quiet, directory=str(out))
-    try:
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-    except OSError as error:
-        raise UsageError(f"port {port}", f"cannot be used ({error.strerror})", "name another with --port") from error
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    server = begin(out, port)
     click.echo(f"http://127.0.0.1:{server.server_port}/ (end with Ctrl-C)", err=True)
     try:
         while True:
@@ -78,17 +72,6 @@ def serve(out: Path, port: int) -> None:
     finally:
         server.shutdown()
         server.server_close()
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each, and lets no browser keep an old page."""
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
-        pass
-
-    def end_headers(self) -> None:
-        self.send_header("Cache-Control", "no-cache")
-        super().end_headers()
 
 
 def _settings() -> Settings:

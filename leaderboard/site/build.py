@@ -6,6 +6,7 @@ the same ledgers give the same bytes.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,21 @@ def build(material: Material, out: Path, memory: Path) -> Written:
         UsageError: `out` has pages of somebody else.
         HarnessError: something cannot be written.
     """
+    gc.disable()  # a hundred thousand lines make no cycles, and looking for some takes longer than reading them
+    try:
+        site, statements = _site(material, memory)
+        pages = list(_pages(site, statements))
+        gc.freeze()
+    finally:
+        gc.enable()
+    try:
+        return write(out, memory, pages)
+    finally:
+        gc.unfreeze()
+
+
+def _site(material: Material, memory: Path) -> tuple[Site, tuple[Statement, ...]]:
+    """What all pages look at, and the problems that have one."""
     version = _version()
     reader = Reader(memory, version)
     try:
@@ -53,7 +69,7 @@ def build(material: Material, out: Path, memory: Path) -> Written:
         statements={each.slug: each for each in material.statements},
         fetch=_Fetch(reader, {path.stem: path for path in material.ledgers}, books),
     )
-    return write(out, memory, list(_pages(site, statements)))
+    return site, statements
 
 
 def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:

@@ -6,7 +6,6 @@ nothing that could run code crosses back.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import sys
@@ -28,13 +27,11 @@ def share(tasks: Sequence[T], work: Callable[[Sequence[T]], Any], *, worth: int)
     count = min(len(os.sched_getaffinity(0)), len(tasks) // worth)
     if count < 2:
         return [work(tasks)] if tasks else []
-    gc.freeze()  # what is shared is not looked at, and so not copied, by every process's collector
     children = [_fork(tasks[index::count], work) for index in range(1, count)]
     try:
         answers = [work(tasks[::count])]
     finally:
         told = [_answer(*child) for child in children]  # also where this process failed: no child is left behind
-        gc.unfreeze()
     if any(answer is None for answer in told):
         raise HarnessError("a process that builds the site failed", "its message stands above")
     return [*answers, *(json.loads(answer) for answer in told if answer is not None)]
