@@ -21,6 +21,7 @@ from leaderboard.visible import visible
 _AUTHORS = 12  # whose own bests are drawn, the best of a board
 _ROWS = 10
 _BINS = 24
+_WIDE = 720
 
 
 def records(board: Board, root: str) -> Markup | None:
@@ -118,30 +119,38 @@ def samples(benchmark: BenchmarkResult) -> Markup:
     return plot(title, x, y, [Series("area", points), Series("mark", mark)], width=360, height=170)
 
 
-def rounds(benchmark: BenchmarkResult) -> Markup:
-    """Each round's time per call, by the runner's clock and by the judge's less the overhead."""
-    found = benchmark.rounds
-    claimed = [(float(i), r.claimed_ns / r.calls) for i, r in enumerate(found, start=1)]
-    sealed = [(float(i), max(0.0, (r.wall_ns - benchmark.overhead_ns) / r.calls)) for i, r in enumerate(found, start=1)]
-    x = _counted(len(found))
-    y = linear([value for _, value in claimed + sealed], _apart, "per call")
+def rounds(benchmarks: Sequence[BenchmarkResult]) -> Markup:
+    """Every round of a grading in its order: the time per call by both clocks, in percent of its case's median."""
+    claimed, sealed = list[Point | None](), list[Point | None]()
+    number = 0
+    for b in benchmarks:
+        median = b.claimed_ns or b.sealed_ns or 1
+        for r in b.rounds:
+            number += 1
+            claimed.append((float(number), 100 * r.claimed_ns / r.calls / median))
+            sealed.append((float(number), 100 * max(0, r.wall_ns - b.overhead_ns) / r.calls / median))
+        claimed.append(None)
+        sealed.append(None)
+    values = [point[1] for point in claimed + sealed if point is not None]
+    y = linear(values, _percent, "of the case's median")
     title = (
-        f"{len(found)} sealed rounds: claimed {duration(benchmark.claimed_ns)} a call, "
-        f"sealed {duration(benchmark.sealed_ns)}"
+        f"{number} sealed rounds of {len(benchmarks)} cases in their order: time per call by both clocks, "
+        f"{min(values):.1f} to {max(values):.1f} % of the median that is claimed for its case"
     )
-    series = [Series("second", sealed, dots=True), Series("main", claimed, dots=True)]
-    return plot(title, x, y, series, width=360, height=170)
+    series = [Series("second", sealed[:-1], dots=True), Series("main", claimed[:-1], dots=True)]
+    return plot(title, _by_case(benchmarks), y, series, width=_WIDE, height=190)
 
 
-def sensors(benchmark: BenchmarkResult) -> list[tuple[str, Markup]]:
-    """The clocks and the temperature after each round, where the driver told them."""
-    read = [(float(i), r.telemetry) for i, r in enumerate(benchmark.rounds, start=1) if r.telemetry is not None]
+def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
+    """The clock, the temperature and the power after each of the same rounds, where the driver told them."""
+    read = [r.telemetry for b in benchmarks for r in b.rounds]
+    told = [(float(number), each) for number, each in enumerate(read, start=1) if each is not None]
     found: list[tuple[str, str, list[Point]]] = [
-        ("SM clock", "MHz", [(i, float(t.sm_mhz)) for i, t in read if t.sm_mhz is not None]),
-        ("temperature", "°C", [(i, float(t.temperature_c)) for i, t in read if t.temperature_c is not None]),
-        ("power", "W", [(i, t.power_mw / 1000) for i, t in read if t.power_mw is not None]),
+        ("SM clock", "MHz", [(at, float(t.sm_mhz)) for at, t in told if t.sm_mhz is not None]),
+        ("temperature", "°C", [(at, float(t.temperature_c)) for at, t in told if t.temperature_c is not None]),
+        ("power", "W", [(at, t.power_mw / 1000) for at, t in told if t.power_mw is not None]),
     ]
-    x = _counted(len(benchmark.rounds))
+    x = _by_case(benchmarks)
     return [
         (f"{name}, {unit}", _sensor(name, unit, x, points))
         for name, unit, points in found
@@ -152,8 +161,16 @@ def sensors(benchmark: BenchmarkResult) -> list[tuple[str, Markup]]:
 def _sensor(name: str, unit: str, x: Axis, points: list[Point]) -> Markup:
     values = [value for _, value in points]
     title = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(points)} rounds"
-    y = linear(values, _number, unit)
-    return plot(title, x, y, [Series("main", points)], width=360, height=130)
+    return plot(title, x, linear(values, _number, unit), [Series("main", points)], width=_WIDE, height=120)
+
+
+def _by_case(benchmarks: Sequence[BenchmarkResult]) -> Axis:
+    """Rounds by their number in the grading, labelled with the cases that they belong to."""
+    ticks, number = [], 0
+    for b in benchmarks:
+        ticks.append((number + (len(b.rounds) + 1) / 2, _short(b.name)))
+        number += len(b.rounds)
+    return Axis(0.5, number + 0.5, ticks[:: -(-len(ticks) // 7)])
 
 
 def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
@@ -176,9 +193,9 @@ def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
     return plot(title, x, y, series, width=340, height=44 + 16 * height)
 
 
-def _short(author: str) -> str:
-    shown = visible(author[:15])
-    return shown if len(author) <= 14 else f"{shown[:13]}…"
+def _short(name: str) -> str:
+    shown = visible(name[:15])
+    return shown if len(name) <= 14 else f"{shown[:13]}…"
 
 
 def _rates(case: Case) -> tuple[Point, str, float] | None:
@@ -226,12 +243,6 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     return Axis(low, high, ticks)
 
 
-def _counted(count: int) -> Axis:
-    step = max(1, -(-count // 6))
-    shown = list(range(1, count + 1, step))
-    return Axis(0.5, count + 0.5, [(float(i), str(i)) for i in shown], "round")
-
-
 def _time(ns: float) -> str:
     return duration(max(0, round(ns)))
 
@@ -241,6 +252,10 @@ def _apart(ns: float, step: float) -> str:
     unit, exponent = next(((u, e) for u, e in (("s", 9), ("ms", 6), ("µs", 3)) if ns >= 10**e), ("ns", 0))
     decimals = max(0, exponent - math.floor(math.log10(step)))
     return f"{ns / 10**exponent:.{decimals}f} {unit}"
+
+
+def _percent(value: float, step: float) -> str:
+    return f"{value:.{max(0, -math.floor(math.log10(step)))}f} %"
 
 
 def _number(value: float, step: float) -> str:

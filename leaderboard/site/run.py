@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from harness.verdict import BenchmarkResult, Verdict
+from harness.verdict import Verdict
 from leaderboard.archive import safe_name
 from leaderboard.site import figure, markup, place
 from leaderboard.site.book import Book, Run
@@ -36,7 +36,10 @@ _MEANING = {
     "throttled": "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
     "no_baseline": "No speedup over that baseline is known for this run.",
 }
-_ROUNDS = Markup('Time per call of each round: <b class="key-main">claimed</b>, <b class="key-second">sealed</b>.')
+_ROUNDS = Markup(
+    "Time per call of every round, in the order of the cases: "
+    '<b class="key-main">claimed</b>, <b class="key-second">sealed</b>.'
+)
 _CASES = 12  # with plots: a page stays below 300 KB
 
 
@@ -47,14 +50,6 @@ class Said(NamedTuple):
     text: str
     cases: str
     meaning: str
-
-
-class Drawn(NamedTuple):
-    """A case with its plots and their captions."""
-
-    name: str
-    params: dict[str, int | str]
-    figures: list[tuple[Markup, Markup | str]]
 
 
 def page(site: Site, book: Book, run: Run) -> Page:
@@ -72,7 +67,8 @@ def page(site: Site, book: Book, run: Run) -> Page:
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
             "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
-            "cases": [_drawn(benchmark) for benchmark in verdict.benchmarks[:_CASES]],
+            "over_time": _over_time(verdict),
+            "samples": [(figure.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
             "source": highlighted,
             "whole": whole,
@@ -96,13 +92,11 @@ def command(site: Site, verdict: Verdict) -> str:
     return " ".join(map(shlex.quote, [*words, "--no-record"]))
 
 
-def _drawn(benchmark: BenchmarkResult) -> Drawn:
-    figures: list[tuple[Markup, Markup | str]] = [
-        (figure.rounds(benchmark), _ROUNDS),
-        (figure.samples(benchmark), "Single cold calls, claimed; the line is the median."),
-        *((svg, f"{name}, after each round") for name, svg in figure.sensors(benchmark)),
+def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
+    return [
+        (figure.rounds(verdict.benchmarks), _ROUNDS),
+        *((svg, f"{name}, after each round") for name, svg in figure.sensors(verdict.benchmarks)),
     ]
-    return Drawn(benchmark.name, benchmark.params, figures)
 
 
 def _doubts(verdict: Verdict) -> Iterator[Said]:

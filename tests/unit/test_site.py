@@ -188,9 +188,9 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
     ):
         assert expected in said, expected
     titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
-    assert any(title.startswith("8 sealed rounds") for title in titles)
+    assert any(title.startswith("32 sealed rounds of 4 cases") for title in titles)
     assert any(title.startswith("Distribution of 40 cold calls") for title in titles)
-    assert any(title.startswith("temperature: 40 to 47 °C") for title in titles)
+    assert any(title.startswith("temperature: 40 to 47 °C over 32 rounds") for title in titles)
 
 
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
