@@ -111,7 +111,7 @@ def samples(benchmark: BenchmarkResult) -> Markup:
         points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
     points.append((low + (bins + 1) * width, 0.0))
     x = linear([p[0] for p in points], _apart, "one cold call, claimed")
-    y = linear([p[1] for p in points], _number, "calls", zero=True)
+    y = linear([p[1] for p in points], _number, zero=True)
     median = claimed.claimed_median_ns
     mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
     beyond = f"; the slowest took {duration(values[-1])}" if values[-1] > high else ""
@@ -132,7 +132,7 @@ def rounds(benchmarks: Sequence[BenchmarkResult]) -> Markup:
         claimed.append(None)
         sealed.append(None)
     values = [point[1] for point in claimed + sealed if point is not None]
-    y = linear(values, _percent, "of the case's median")
+    y = linear(values, _percent)
     title = (
         f"{number} sealed rounds of {len(benchmarks)} cases in their order: time per call by both clocks, "
         f"{min(values):.1f} to {max(values):.1f} % of the median that is claimed for its case"

@@ -22,7 +22,7 @@ from leaderboard.durable import write_whole
 from leaderboard.site.processes import share
 
 _LIST = "written.json"
-_SHARE = 64  # pages that are worth a process of their own
+_SHARE, _BLOCKS = 64, 16  # pages that are worth a process of their own; parts that many pages are shared out in
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
@@ -104,9 +104,14 @@ def _size(path: str) -> int:
 
 
 def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
-    """Make and write what is due, many pages in several processes: a page knows nothing of another."""
+    """Make and write what is due, many pages in several processes: a page knows nothing of another.
+
+    Neighbours stay together, since they are made of the same ledger.
+    """
+    size = max(_SHARE, -(-len(due) // _BLOCKS))
+    blocks = [due[start : start + size] for start in range(0, len(due), size)]
     new: Kept = {}
-    for answer in share(due, lambda pages: _share(folder, pages, old), worth=_SHARE):
+    for answer in share(blocks, lambda own: _share(folder, [page for block in own for page in block], old), worth=1):
         new.update({path: (page_key, size, digest) for path, (page_key, size, digest) in answer.items()})
     return new
 

@@ -26,7 +26,7 @@ from leaderboard.site.line import Line, line
 from leaderboard.site.processes import share
 
 _TAIL_BYTES = 1 << 16
-_FRESH = 256  # new lines that are held, so that a ledger to which few were appended is read once
+_FRESH_BYTES = 1 << 28  # of new lines that are held, so that a ledger is not read twice for them
 
 
 class Reader:
@@ -77,10 +77,12 @@ class Reader:
 
     def _noted(self, ledger: JsonlLedger, known: Mapping[str, Line], lines: list[Line]) -> Iterator[Entry]:
         """The ledger's entries, each noted on its way to the ranking."""
+        self._fresh, held = {}, 0
         for entry in ledger.read():
             if entry.kind == VERDICT:
-                if entry.hash not in known and len(self._fresh) < _FRESH:
+                if entry.hash not in known and held < _FRESH_BYTES:
                     self._fresh[entry.hash] = entry
+                    held += len(entry.document)
                 lines.append(known.get(entry.hash) or line(entry))
             yield entry
 

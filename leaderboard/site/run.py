@@ -37,7 +37,7 @@ _MEANING = {
     "no_baseline": "No speedup over that baseline is known for this run.",
 }
 _ROUNDS = Markup(
-    "Time per call of every round, in the order of the cases: "
+    "Time per call of every round, in percent of the median claimed for its case: "
     '<b class="key-main">claimed</b>, <b class="key-second">sealed</b>.'
 )
 _CASES = 12  # with plots: a page stays below 300 KB
