@@ -8,11 +8,12 @@ from typing import Any
 from harness.verdict import Outcome
 from leaderboard.ranking import Row
 from leaderboard.site import boards, place
-from leaderboard.site.book import Board, Book, Tally
+from leaderboard.site.book import Board, Book, Failure, Tally
 from leaderboard.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
 from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
 
+_QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR}
 _LISTED = 1000  # authors that the list shows
 _FAILED = 40  # whose reports a page shows: it stays below 300 KB
 
@@ -56,7 +57,12 @@ def _everybody(
 def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies: list[tuple[str, Tally]]) -> Page:
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
         attempts = tuple(
-            Attempts(problem=problem, outcomes=tally.outcomes, latest=tally.latest, failures=tally.failures)
+            Attempts(
+                problem=problem,
+                outcomes=tally.outcomes,
+                latest=tally.latest,
+                failures=tuple(_told(each, site.hidden(problem)) for each in tally.failures),
+            )
             for problem, tally in tallies
         )
         places = tuple(
@@ -82,7 +88,22 @@ def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies:
     # A run never changes, so that its name stands for all that is told of it.
     stands = [(book.problem, board.table.key, len(board.table.rows), row.rank, row.run) for book, board, row in rows]
     tried = [
-        (problem, site.titles.get(problem), tally.outcomes, tally.latest, [each.hash for each in tally.failures])
+        (
+            problem,
+            site.titles.get(problem),
+            site.hidden(problem),
+            tally.outcomes,
+            tally.latest,
+            [each.hash for each in tally.failures],
+        )
         for problem, tally in tallies
     ]
     return site.page(place.author(author), "author.html", (author, repr(stands), repr(tried)), make)
+
+
+def _told(failure: Failure, hidden: str) -> Failure:
+    """A failure less the words of compilers and exceptions where the source may not be shown: they quote it."""
+    if not hidden or failure.outcome not in _QUOTING:
+        return failure
+    reasons = tuple(reason.model_copy(update={"message": hidden}) for reason in failure.reasons)
+    return failure.model_copy(update={"message": hidden, "reasons": reasons})
