@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from kernelmark import __version__, organizers
+from kernelmark import __version__, organizers, site
 from kernelmark.printing import form_option, load_settings, print_json, print_lines
 from kernelmark.text import visible
 
@@ -288,6 +288,9 @@ def audit(form: str, self_test: bool, only: Sequence[str], sandbox: str | None, 
         trials.append(selftest.attempt(case, where, isolation))
     print_lines([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0
+
+
+main.add_command(site.site)
 
 
 @main.command()

@@ -1,0 +1,99 @@
+"""Two runs of one board beside each other: intervals case by case, and the difference of their sources.
+
+`build` asks for neighbours on a board, and for each row against the first. Trusted; pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from harness.verdict import Interval, Ratio
+from leaderboard.site import markup, place
+from leaderboard.site.book import Board, Book, Case, Run
+from leaderboard.site.document import Compared, ComparisonDocument, Side
+from leaderboard.site.folder import Page
+from leaderboard.site.material import Site
+
+_LINES = 1200  # of a difference that a page shows
+_LONGEST = 400_000  # bytes of a source: difflib's time grows with the square
+
+
+def pairs(board: Board) -> Iterator[tuple[str, str]]:
+    """Which runs of a board are compared: each with the next, and each with the first; the better one stands first."""
+    runs = [row.run for row in board.table.rows]
+    yield from pairwise(runs)
+    yield from ((runs[0], other) for other in runs[2:])
+
+
+def page(site: Site, book: Book, one: Run, other: Run) -> Page:
+    path = place.comparison(one.run, other.run)
+    hidden = site.hidden(book.problem)
+
+    def make() -> tuple[ComparisonDocument, dict[str, Any]]:
+        document = ComparisonDocument(
+            problem=book.problem,
+            one=_side(one),
+            other=_side(other),
+            cases=tuple(compared(one, other)),
+            diff=_difference(site, book.problem, one, other),
+            hidden=hidden,
+        )
+        return document, {"paired": any(case.paired is not None for case in document.cases), "shown": _LINES}
+
+    return site.page(path, "comparison.html", (one.hash, other.hash, hidden, site.titles.get(book.problem, "")), make)
+
+
+def compared(one: Run, other: Run) -> Iterator[Compared]:
+    """Every case that both runs have."""
+    cases = {case.name: case for case in other.cases}
+    for case in one.cases:
+        against = cases.get(case.name)
+        if against is not None:
+            name, paired = _paired(case, against)
+            yield Compared(
+                case=case.name,
+                one=case.score,
+                other=against.score,
+                faster=_ratio(case.score, against.score),
+                paired=paired,
+                baseline=name,
+            )
+
+
+def _ratio(one: Interval, other: Interval) -> Ratio | None:
+    if not one.low_ns or not other.low_ns:
+        return None
+    return Ratio(
+        median=other.median_ns / one.median_ns,
+        low=other.low_ns / one.high_ns,
+        high=other.high_ns / one.low_ns,
+        confidence=min(one.confidence, other.confidence),
+    )
+
+
+def _paired(one: Case, other: Case) -> tuple[str | None, Ratio | None]:
+    """The ratio by way of the first baseline, byte for byte the same, that both alternated with."""
+    for name, mine in sorted(one.baselines.items()):
+        theirs = other.baselines.get(name)
+        if theirs is not None and theirs.sha256 == mine.sha256:
+            a, b = mine.speedup, theirs.speedup
+            return name, Ratio(
+                median=a.median / b.median,
+                low=a.low / b.high,
+                high=a.high / b.low,
+                confidence=min(a.confidence, b.confidence),
+            )
+    return None, None
+
+
+def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ...] | None:
+    sources = site.source(problem, one), site.source(problem, other)
+    if sources[0] is None or sources[1] is None or max(len(sources[0]), len(sources[1])) > _LONGEST:
+        return None
+    return markup.difference(sources[0], sources[1], (f"{one.author}/{one.name}", f"{other.author}/{other.name}"))
+
+
+def _side(run: Run) -> Side:
+    return Side(run=run.run, author=run.author, submission=run.name, language=run.language, score=run.score)

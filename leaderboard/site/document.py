@@ -1,0 +1,209 @@
+"""What each page says, as data: the JSON beside it, and what its template is given.
+
+Times are nanoseconds; a sibling `.html` shows the same to people. The schemas are published under `schema/`. Trusted;
+names, messages and sources in these are hostile text.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from harness.roofline import Calibration
+from harness.verdict import Interval, Ratio, Record, SandboxName, Sha256, Speedup, Verdict
+from leaderboard.ranking import TableKey
+from leaderboard.site.book import Failure, Step
+from leaderboard.site.statement import Statement
+
+
+class Standing(Record):
+    """A row of a board, or a baseline, which has no rank, run or interval of its own."""
+
+    rank: int | None
+    author: str
+    submission: str
+    language: str
+    run: str | None
+    sha256: Sha256 | None
+    score: Interval
+    speedups: tuple[Speedup, ...] = ()
+    share: float | None = None
+    modes: tuple[str, ...] = ()
+    sandbox: SandboxName | None = None
+    created_at: datetime | None = None
+
+
+class BoardDocument(Record):
+    """One table: `key` says what its rows have in common; `current` is false of an older problem or protocol."""
+
+    key: TableKey
+    current: bool
+    rows: tuple[Standing, ...]
+    baselines: tuple[Standing, ...] = ()
+    records: tuple[Step, ...] = ()
+
+
+class Summary(Record):
+    """A problem on the front page, with the first rows of its current boards."""
+
+    slug: str
+    title: str
+    verdicts: int
+    accepted: int
+    authors: int
+    leaders: tuple[tuple[TableKey, Standing], ...] = ()
+
+
+class Device(Record):
+    """A device of the boards, what was ranked on it, and what it can do at most, where that was measured."""
+
+    name: str
+    kind: Literal["cpu", "cuda"]
+    boards: int
+    rows: int
+    problems: tuple[str, ...]
+    calibration: Calibration | None = None
+
+
+class Holder(Record):
+    """A record that stood, or still stands, and what it improved upon."""
+
+    problem: str
+    device_name: str
+    step: Step
+    before_ns: int | None = None
+
+
+class FrontDocument(Record):
+    """The front page."""
+
+    kind: Literal["front"] = "front"
+    problems: tuple[Summary, ...]
+    devices: tuple[Device, ...]
+    records: tuple[Holder, ...]
+    activity: dict[str, tuple[int, int]]
+    """By date (UTC): verdicts, and how many of them were accepted."""
+
+
+class ProblemDocument(Record):
+    """A problem with its boards."""
+
+    kind: Literal["problem"] = "problem"
+    statement: Statement
+    boards: tuple[BoardDocument, ...]
+
+
+class RunDocument(Record):
+    """A run: its verdict, less what quotes a source that may not be shown."""
+
+    kind: Literal["run"] = "run"
+    verdict: Verdict
+    source: str | None = None
+    hidden: str = ""
+    command: str
+
+
+class Side(Record):
+    """One of the two runs of a comparison."""
+
+    run: str
+    author: str
+    submission: str
+    language: str
+    score: Interval
+
+
+class Compared(Record):
+    """One case of both runs. `faster` is the second's time over the first's; `paired` the same by a baseline that both
+    alternated with, which a warm chip moves less."""
+
+    case: str
+    one: Interval
+    other: Interval
+    faster: Ratio | None
+    paired: Ratio | None = None
+    baseline: str | None = None
+
+
+class ComparisonDocument(Record):
+    """Two runs of one board, case by case, with the difference of their sources where those may be shown."""
+
+    kind: Literal["comparison"] = "comparison"
+    problem: str
+    one: Side
+    other: Side
+    cases: tuple[Compared, ...]
+    diff: tuple[str, ...] | None = None
+    hidden: str = ""
+
+
+class Place(Record):
+    """Where an author stands on one board."""
+
+    problem: str
+    key: TableKey
+    of: int
+    row: Standing
+
+
+class Attempts(Record):
+    """What an author did on one problem."""
+
+    problem: str
+    outcomes: dict[str, int]
+    latest: datetime
+    failures: tuple[Failure, ...]
+
+
+class AuthorDocument(Record):
+    """An author: standings, and the newest failed runs with their reports."""
+
+    kind: Literal["author"] = "author"
+    author: str
+    places: tuple[Place, ...]
+    attempts: tuple[Attempts, ...]
+
+
+class Activity(Record):
+    """An author in the list of all."""
+
+    author: str
+    problems: int
+    boards: int
+    verdicts: int
+    accepted: int
+    latest: datetime
+
+
+class AuthorsDocument(Record):
+    """Everybody who ever submitted, by name."""
+
+    kind: Literal["authors"] = "authors"
+    authors: tuple[Activity, ...]
+
+
+class DevicesDocument(Record):
+    """Every device."""
+
+    kind: Literal["devices"] = "devices"
+    devices: tuple[Device, ...]
+
+
+class MethodDocument(Record):
+    """How times are taken; `accuracy` is the measured table, as Markdown, by the name of its device."""
+
+    kind: Literal["method"] = "method"
+    protocols: tuple[int, ...]
+    accuracy: dict[str, str]
+
+
+KINDS: tuple[type[Record], ...] = (
+    FrontDocument,
+    ProblemDocument,
+    RunDocument,
+    ComparisonDocument,
+    AuthorDocument,
+    AuthorsDocument,
+    DevicesDocument,
+    MethodDocument,
+)

@@ -1,0 +1,49 @@
+"""Where each page lies in the site's folder; names in the ledger are hostile, paths are not.
+
+Every link is relative, so that the folder opens from a disk and under any address. Pure, trusted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+FRONT, AUTHORS, DEVICES, METHOD = "index.html", "authors.html", "devices.html", "method.html"
+FEED = "feed.xml"
+
+
+def problem(slug: str) -> str:
+    return f"problems/{component(slug)}.html"
+
+
+def run(digits: str) -> str:
+    return f"runs/{component(digits)}.html"
+
+
+def comparison(one: str, other: str) -> str:
+    return f"compare/{component(one)}-{component(other)}.html"
+
+
+def author(name: str) -> str:
+    return f"authors/{component(name)}.html"
+
+
+def document(page: str) -> str:
+    """The JSON beside a page."""
+    return page.removesuffix(".html") + ".json"
+
+
+def root(page: str) -> str:
+    """The way from a page to the site's root: empty, or `../`."""
+    return "../" * page.count("/")
+
+
+def component(name: str) -> str:
+    """A name as one component of a path: itself where it is short and plain, else what is plain of it and a hash.
+
+    Capitals count as not plain: some file systems would take two names for one.
+    """
+    if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+        return name
+    plain = re.sub(r"[^a-z0-9_-]+", "-", name.lower())[:40].strip("-_") or "x"
+    return f"{plain}.{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"

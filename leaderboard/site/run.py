@@ -1,0 +1,132 @@
+"""The page of a run: what it scored in each case, what that rests on, why to doubt it, its source. Trusted; pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from harness.verdict import Verdict
+from leaderboard.archive import safe_name
+from leaderboard.site import figure, markup, place
+from leaderboard.site.book import Book, Run
+from leaderboard.site.document import RunDocument
+from leaderboard.site.folder import Page
+from leaderboard.site.material import Site
+from leaderboard.site.source import stored
+
+_STOPPED = {
+    "converged": "narrow interval",
+    "budget": "budget used up",
+    "unstable": "still wide",
+}
+_MEANING = {
+    "plain_calls": "The submission's own code ran inside the timed rounds, and what it takes on the host counts.",
+    "synchronizes": "The kernel cannot be timed apart from its launch; for short kernels that is most of the time.",
+    "warm_cache": "Some of the inputs may have been in the cache already, so memory looks faster than it is.",
+    "slow_claim": "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
+    "low_claim": "The runner claims less than the judge's own clock allows; the judge's clock counts.",
+    "unsteady": "The machine was disturbed while this ran; the score is an upper bound of the time.",
+    "wide_tolerance": "The batch was too short for the judge's clock to check the claim closely.",
+    "escaped_work": "Work went on outside the stream that was timed; the longer time counts.",
+    "drift": "The device warmed up, or somebody else used it: the median lies between the beginning and the end.",
+    "two_modes": "The times have two centres: the median is one of them, and another grading may find the other.",
+    "throttled": "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
+    "no_baseline": "No speedup over that baseline is known for this run.",
+}
+_ROUNDS = Markup(
+    "Time per call of every round, in percent of the median claimed for its case: "
+    '<b class="key-main">claimed</b>, <b class="key-second">sealed</b>.'
+)
+_CASES = 12  # with plots: a page stays below 300 KB
+
+
+class Said(NamedTuple):
+    """A doubt, the cases it is about (empty: all), and what it means."""
+
+    code: str
+    text: str
+    cases: str
+    meaning: str
+
+
+def page(site: Site, book: Book, run: Run) -> Page:
+    path = place.run(run.run)
+    hidden = site.hidden(book.problem)
+
+    def make() -> tuple[RunDocument, dict[str, Any]]:
+        verdict = site.fetch(book.problem, run.hash)
+        source = site.source(book.problem, run)
+        if source is None:  # the log and the traceback quote it
+            verdict = verdict.model_copy(update={"log": "", "traceback": ""})
+        document = RunDocument(verdict=verdict, source=source, hidden=hidden, command=command(site, verdict))
+        highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
+        return document, {
+            "doubts": list(_doubts(verdict)),
+            "stopped": _STOPPED,
+            "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
+            "over_time": _over_time(verdict),
+            "samples": [(figure.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
+            "environment": list(_environment(verdict)),
+            "source": highlighted,
+            "whole": whole,
+        }
+
+    there = "" if hidden else str(stored(site.material.archive, book.problem, run.author, run.name, run.sha256))
+    return site.page(path, "run.html", (run.hash, hidden, there, site.titles.get(book.problem, "")), make)
+
+
+def command(site: Site, verdict: Verdict) -> str:
+    """What to type to grade the same source again, from the project's root."""
+    submission, ran = verdict.submission, verdict.environment
+    file = "/".join(
+        (site.material.archive_name, verdict.problem.slug, submission.author,
+         f"{submission.sha256[:16]}-{safe_name(submission.name)}")
+    )  # fmt: skip
+    words = ["submit", verdict.problem.slug, file, "--device", ran.device_kind, "--sandbox", ran.sandbox]
+    words += [f"--{verdict.effort}"] if verdict.effort != "default" else []
+    for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):
+        words += ["--baseline", name]
+    return " ".join(map(shlex.quote, [*words, "--no-record"]))
+
+
+def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
+    return [
+        (figure.rounds(verdict.benchmarks), _ROUNDS),
+        *((svg, f"{name}, after each round") for name, svg in figure.sensors(verdict.benchmarks)),
+    ]
+
+
+def _doubts(verdict: Verdict) -> Iterator[Said]:
+    for doubt in verdict.doubts:
+        yield Said(doubt.code, doubt.text, "", _MEANING.get(doubt.code, ""))
+    cases: dict[tuple[str, str], list[str]] = {}
+    for benchmark in verdict.benchmarks:
+        for doubt in benchmark.doubts:
+            cases.setdefault((doubt.code, doubt.text), []).append(benchmark.name)
+    for (code, text), names in cases.items():
+        every = 1 < len(names) == len(verdict.benchmarks)
+        yield Said(code, text, "every case" if every else ", ".join(names), _MEANING.get(code, ""))
+
+
+def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    ran, submission = verdict.environment, verdict.submission
+    yield "device", f"{ran.device_name} ({ran.device_kind})"
+    yield "sandbox", ran.sandbox + ("" if ran.isolated else ", not isolated")
+    if ran.interpreted:
+        yield "Triton", "in its interpreter: semantics only, not a measure of speed"
+    versions = (("python", ran.python), ("torch", ran.torch), ("triton", ran.triton), ("driver", ran.driver))
+    for name, version in (*versions, ("CUDA", ran.cuda), ("image", ran.image_digest)):
+        if version is not None:
+            yield name, version
+    if ran.power_limit_mw is not None:
+        yield "power limit", f"{ran.power_limit_mw / 1000:g} W"
+    if ran.device_uuid_sha256 is not None:
+        yield "device UUID", f"sha256 {ran.device_uuid_sha256}"
+    yield "protocol", f"{verdict.protocol}, effort {verdict.effort}"
+    yield "problem", verdict.problem.sha256
+    yield "submission", f"{submission.sha256}, {submission.size_bytes:,} bytes"
+    yield "took", f"{verdict.duration_ns / 1e9:.1f} s"
+    yield "seeds", ", ".join(map(str, verdict.seeds[:12])) + (", …" if len(verdict.seeds) > 12 else "")

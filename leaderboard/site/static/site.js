@@ -1,0 +1,121 @@
+// Sorting and filtering of tables, and plots enlarged; the state is in the address, behind the #. Nothing here is needed.
+"use strict";
+
+const state = new URLSearchParams(location.hash.startsWith("#!") ? location.hash.slice(2) : "");
+
+function remember(key, value) {
+  if (value) state.set(key, value); else state.delete(key);
+  const text = state.toString();
+  history.replaceState(null, "", text ? `#!${text}` : location.href.split("#")[0]);
+}
+
+function value(cell) {
+  if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
+  const text = cell.textContent.trim();
+  const number = Number(text.replace(/[,%\s]/g, ""));
+  return text && !Number.isNaN(number) ? number : text.toLowerCase();
+}
+
+function compare(a, b) {
+  if (a === b) return 0;
+  if (a === "") return 1;
+  if (b === "") return -1;
+  if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
+  return a < b ? -1 : 1;
+}
+
+function sort(table, column, direction) {
+  const rows = table.original.slice();
+  if (direction) {
+    rows.sort((one, other) => direction * compare(value(one.cells[column]), value(other.cells[column])));
+  }
+  table.tBodies[0].append(...rows);
+  [...table.tHead.rows[0].cells].forEach((head, index) => {
+    if (index === column && direction) head.setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
+    else head.removeAttribute("aria-sort");
+  });
+}
+
+function sortable(table) {
+  const key = `${table.id}.sort`;
+  let current = 0;
+  const apply = (number) => { current = number; sort(table, Math.abs(number) - 1, Math.sign(number)); };
+  [...table.tHead.rows[0].cells].forEach((head, index) => {
+    if (!head.textContent.trim() || head.textContent === "interval") return;
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const number = index + 1;
+      apply(current === number ? -number : current === -number ? 0 : number);
+      remember(key, current ? String(current) : "");
+    });
+  });
+  const stored = parseInt(state.get(key) || "", 10);
+  if (stored && Math.abs(stored) <= table.tHead.rows[0].cells.length) apply(stored);
+}
+
+function filterable(table) {
+  const key = `${table.id}.filter`;
+  const tools = document.createElement("div");
+  tools.className = "tools";
+  const label = document.createElement("label");
+  const input = document.createElement("input");
+  const count = document.createElement("span");
+  input.type = "search";
+  count.setAttribute("role", "status");
+  label.append("Only rows with ", input);
+  tools.append(label, count);
+  table.closest(".scroll").before(tools);
+  const apply = () => {
+    const wanted = input.value.trim().toLowerCase();
+    let shown = 0;
+    for (const row of table.original) {
+      row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+      if (!row.hidden) shown += 1;
+    }
+    count.textContent = wanted ? `${shown} of ${table.original.length} rows` : "";
+  };
+  input.addEventListener("input", () => { apply(); remember(key, input.value.trim()); });
+  input.value = state.get(key) || "";
+  apply();
+}
+
+function enlargeable(figures) {
+  if (!figures.length || typeof HTMLDialogElement === "undefined") return;
+  const dialog = document.createElement("dialog");
+  const close = document.createElement("button");
+  const place = document.createElement("div");
+  close.type = "button";
+  close.className = "enlarge";
+  close.textContent = "Close";
+  close.addEventListener("click", () => dialog.close());
+  dialog.setAttribute("aria-label", "Plot, enlarged");
+  dialog.append(close, place);
+  dialog.addEventListener("close", () => remember("plot", ""));
+  document.body.append(dialog);
+  const open = (index) => {
+    place.replaceChildren(figures[index].querySelector("svg").cloneNode(true));
+    dialog.showModal();
+    remember("plot", String(index + 1));
+  };
+  figures.forEach((figure, index) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "enlarge";
+    button.textContent = "Enlarge";
+    button.setAttribute("aria-label", `Enlarge: ${figure.querySelector("figcaption").textContent}`);
+    button.addEventListener("click", () => open(index));
+    figure.append(button);
+  });
+  const stored = parseInt(state.get("plot") || "", 10);
+  if (stored >= 1 && stored <= figures.length) open(stored - 1);
+}
+
+for (const table of document.querySelectorAll("table.sortable")) {
+  table.original = [...table.tBodies[0].rows];
+  sortable(table);
+  if (table.classList.contains("filterable") && table.original.length > 1) filterable(table);
+}
+enlargeable([...document.querySelectorAll("figure")].filter((figure) => figure.querySelector("svg")));

@@ -1,0 +1,24 @@
+"""Untrusted text made visible: what cannot be seen is written as its code.
+
+The terminal's text and the site come through here. Trusted code over hostile text; standard library only, so that an
+error can be told when nothing else can be imported.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, formats (bidirectional overrides), lone surrogates, separators
+
+
+def visible(text: str) -> str:
+    """One line of untrusted text with every control, format and line-breaking character written as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(escaped(c) if unicodedata.category(c) in _INVISIBLE else c for c in text)
+
+
+def escaped(character: str) -> str:
+    """A character's code as Python writes it: `\\x1b`, `\\u202e`."""
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,196 @@
+"""The site in a real browser: with and without JavaScript, light and dark, on a phone, by keyboard, and by axe-core."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from tests.browser.conftest import Contexts
+from tests.unit.test_site import Links
+
+pytestmark = [pytest.mark.full, pytest.mark.browser]
+
+PHONE = {"width": 360, "height": 740}
+SCREEN = {"width": 1200, "height": 900}
+
+
+def paths(site: Path) -> list[str]:
+    return sorted(str(path.relative_to(site)) for path in site.rglob("*.html"))
+
+
+def opened(contexts: Contexts, site: Path, path: str, **options: Any) -> tuple[Page, list[str]]:
+    """A page, and the errors that it reports, of its policy too."""
+    page, errors = contexts(**options).new_page(), list[str]()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type in {"error", "warning"} else None)
+    page.goto(f"file://{site}/{path}")
+    return page, errors
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("script", [True, False], ids=["with JavaScript", "without"])
+@pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
+def test_every_page_opens_fits_and_has_no_error(
+    contexts: Contexts, site: Path, scheme: str, script: bool, size: dict[str, int]
+) -> None:
+    context = contexts(color_scheme=scheme, java_script_enabled=script, viewport=size)
+    page, errors = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    grounds = set()
+    for path in paths(site):
+        page.goto(f"file://{site}/{path}")
+        assert page.title() != "HIT"
+        assert page.locator("h1").count() == 1
+        # Playwright's own evaluation also works where the page's scripts may not run.
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], path
+        grounds.add(page.evaluate("getComputedStyle(document.documentElement).backgroundColor"))
+    assert errors == []
+    assert grounds == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 20, 23)"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
+def test_axe_finds_nothing_serious(contexts: Contexts, site: Path, scheme: str, size: dict[str, int]) -> None:
+    context, axe, found = contexts(color_scheme=scheme, viewport=size), Axe(), []
+    page = context.new_page()
+    for path in paths(site):
+        page.goto(f"file://{site}/{path}")
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        for violation in axe.run(page).response["violations"]:
+            if violation["impact"] in {"serious", "critical"}:
+                found.append((path, violation["id"], [node["html"][:200] for node in violation["nodes"][:3]]))
+    assert found == []
+
+
+def test_axe_would_find_something(contexts: Contexts, site: Path) -> None:
+    page, _ = opened(contexts, site, "index.html")
+    page.evaluate("document.body.append(document.createElement('button'))")
+    assert "button-name" in {violation["id"] for violation in Axe().run(page).response["violations"]}
+
+
+def test_everything_can_be_read_without_javascript(contexts: Contexts, site: Path) -> None:
+    with_script, _ = opened(contexts, site, "problems/softmax.html")
+    without, _ = opened(contexts, site, "problems/softmax.html", java_script_enabled=False)
+    said = without.locator("main").inner_text()
+    assert with_script.locator("button").count() > 10
+    assert without.locator("button, input, dialog").count() == 0
+    rows = with_script.locator("#t-board-1 tbody tr")
+    assert rows.count() == without.locator("#t-board-1 tbody tr").count()
+    for index in range(rows.count()):
+        assert rows.nth(index).locator("th").inner_text() in said
+
+
+def column(page: Page, number: int) -> list[str]:
+    return [
+        text.strip() for text in page.locator(f"#t-board-1 tbody tr:visible > :nth-child({number})").all_inner_texts()
+    ]
+
+
+def test_a_table_is_sorted_and_the_address_says_how(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, "problems/softmax.html")
+    ranks = column(page, 1)
+    head = page.locator("#t-board-1 thead").get_by_role("button", name="author")
+    head.click()
+    authors = column(page, 2)
+    assert authors == sorted(authors, key=str.lower)
+    assert page.locator("#t-board-1 th[aria-sort=ascending]").inner_text().startswith("author")
+    address = page.url
+    head.click()
+    assert column(page, 2) == authors[::-1]
+    head.click()
+    assert column(page, 1) == ranks, "the third time gives the board's own order"
+    assert page.url.endswith("softmax.html")
+    page.locator("#t-board-1 thead").get_by_role("button", name="time").click()
+    times = [text for text in column(page, 5) if text]
+    assert times == sorted(times, key=lambda text: float(text.split()[0]))
+    again, _ = opened(contexts, site, address.rpartition("/site/")[2])
+    assert column(again, 2) == authors, "who is given the address sees the same"
+    assert errors == []
+
+
+def test_a_table_is_filtered_and_the_address_says_how(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, "problems/softmax.html")
+    page.get_by_label("Only rows with").first.fill("fay")
+    assert column(page, 2) == ["fay"]
+    assert page.get_by_role("status").first.inner_text().startswith("1 of ")
+    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    assert column(again, 2) == ["fay"]
+    page.get_by_label("Only rows with").first.fill("")
+    assert len(column(page, 2)) > 10
+    assert errors == []
+
+
+def test_a_plot_is_enlarged_and_closed_by_keyboard(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, "problems/softmax.html", viewport=SCREEN)
+    button = page.get_by_role("button", name="Enlarge: Record over time").first
+    small = page.locator("figure svg").first.bounding_box()
+    button.focus()
+    page.keyboard.press("Enter")
+    large = page.locator("dialog svg").bounding_box()
+    assert small is not None
+    assert large is not None
+    assert large["width"] > 1.5 * small["width"]
+    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    assert again.locator("dialog[open] svg").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+    assert page.evaluate("document.activeElement.textContent") == "Enlarge"
+    assert errors == []
+
+
+@pytest.mark.parametrize("path", ["index.html", "problems/softmax.html", f"runs/{'0' * 16}.html", "authors/ada.html"])
+def test_everything_is_reached_by_the_tab_key_and_shows_it(contexts: Contexts, site: Path, path: str) -> None:
+    page, _ = opened(contexts, site, path, viewport=PHONE)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0, "the skip link appears"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    page.reload()
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    seen, unseen = 0, []
+    scrolls = page.locator(".scroll").count()
+    regions = set()
+    for _ in range(600):
+        page.keyboard.press("Tab")
+        told = page.evaluate(
+            """() => { const e = document.activeElement, s = getComputedStyle(e);
+            return [e.tagName, e.className, e.outerHTML.slice(0, 90), s.outlineStyle, parseFloat(s.outlineWidth),
+              [...document.querySelectorAll('.scroll')].indexOf(e)]; }"""
+        )
+        if told[0] == "BODY":
+            break
+        seen += 1
+        regions.add(told[5])
+        if told[3] == "none" or told[4] < 1:
+            unseen.append(told[2])
+    assert seen > 10
+    assert unseen == []
+    assert regions - {-1} == set(range(scrolls)), "every region that scrolls is reached"
+
+
+def test_hostile_names_stay_text(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, f"runs/{'a' * 16}.html")
+    assert "<script>" in page.locator("h1").inner_text()
+    assert "\\u202e" in page.locator("h1").inner_text()
+    assert page.locator("main img, main script").count() == 0
+    assert errors == []
+
+
+def test_what_would_leave_is_noticed(contexts: Contexts, site: Path, requests: list[str]) -> None:
+    page, _ = opened(contexts, site, "index.html")
+    page.evaluate("location.href = 'https://example.com/'")
+    page.wait_for_timeout(300)
+    assert requests == ["https://example.com/"]
+    requests.clear()
+
+
+def test_no_page_names_another_host(site: Path) -> None:
+    for path in paths(site):
+        links = Links((site / path).read_text())
+        assert [link for link in links.found if "//" in link] == [], path

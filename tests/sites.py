@@ -1,0 +1,119 @@
+"""A small project to build sites of: ledgers, an archive and problems, for the tests of the site."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.roofline import Calibration
+from harness.submission import Submission
+from harness.verdict import Verdict
+from leaderboard.archive import archive
+from leaderboard.ledger import JsonlLedger
+from leaderboard.site.build import build
+from leaderboard.site.folder import Written
+from leaderboard.site.material import Material
+from leaderboard.site.source import Rule
+from leaderboard.site.statement import Argument, Shapes, Statement
+from tests.verdicts import accepted, sha256
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+SOURCE = 'import triton\n\n\ndef softmax(x, y):\n    """Rows."""\n    y.copy_(x.softmax(1))  # {author}\n'
+
+
+class SiteProject:
+    """Ledgers in `root/results`, sources in `root/archive`; the site goes to `root/site`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.out = root / "site"
+        self.now = NOW
+        self.statements = [statement("softmax"), statement("gelu")]
+        self.accuracy = {"H200": "| kernel | score |\n|:---|---:|\n| copy/4 KB | -6.2 (0.5) |\n"}
+
+    def add(self, verdict: Verdict, source: str | None = None) -> Verdict:
+        """Append a verdict, and archive a source for it; the verdict gets that source's hash."""
+        told = verdict.submission
+        text = SOURCE.replace("{author}", repr(told.author)) if source is None else source
+        found = Submission(name=told.name, author=told.author, language=told.language, source=text.encode())
+        told = told.model_copy(update={"sha256": found.sha256, "size_bytes": len(found.source)})
+        verdict = verdict.model_copy(update={"submission": told})
+        with contextlib.suppress(
+            HarnessError
+        ):  # the archive refuses hostile authors; a ledger may name them all the same
+            archive(self.root / "archive", verdict.problem.slug, found)
+        JsonlLedger(self.root / "results" / f"{verdict.problem.slug}.jsonl").append(verdict)
+        return verdict
+
+    def build(self) -> Written:
+        return build(self.material(), self.out, self.root / "site.cache")
+
+    def material(self) -> Material:
+        return Material(
+            ledgers=tuple(sorted((self.root / "results").glob("*.jsonl"))),
+            archive=self.root / "archive",
+            archive_name="submissions",
+            now=self.now,
+            statements=tuple(self.statements),
+            calibrations=(CALIBRATION,),
+            accuracy=self.accuracy,
+        )
+
+    def html(self, path: str) -> str:
+        return (self.out / path).read_text(encoding="utf-8")
+
+    def json(self, path: str) -> Any:
+        return json.loads((self.out / path).read_bytes())
+
+    def files(self) -> dict[str, tuple[int, bytes]]:
+        """Every file with the time of its last change and its bytes."""
+        return {
+            str(path.relative_to(self.out)): (path.stat().st_mtime_ns, path.read_bytes())
+            for path in sorted(self.out.rglob("*"))
+            if path.is_file()
+        }
+
+
+def statement(slug: str, **changes: Any) -> Statement:
+    """A problem that fits the verdicts of `tests.verdicts`."""
+    text = f"# {slug}\n\nWhat is **asked**.\n\n| argument | shape |\n|---|---:|\n| `x` | `[rows, cols]` |\n"
+    argument = Argument(name="x", role="input", shape="[2048, 2048]", dtype="float32")
+    shapes = Shapes(
+        case="2048 square", devices=("cuda",), params={"rows": 2048}, tensors=(argument,), minimum_bytes=8,
+        minimum_flops=5,
+    )  # fmt: skip
+    told = Statement(
+        slug=slug,
+        title=slug.capitalize(),
+        sha256=sha256(f"{slug} 1"),
+        text=text,
+        entry=slug,
+        arguments=(argument,),
+        shapes=(shapes,),
+        tests=4,
+        reference="def reference(x):\n    return x.softmax(1)\n",
+        rule=Rule(visibility="public"),
+    )
+    return told.model_copy(update=changes)
+
+
+CALIBRATION = Calibration(
+    device_name="NVIDIA H200",
+    torch="2.11.0",
+    created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    cache_bytes=62_914_560,
+    copy_bytes_per_s=4_287_894_112_515,
+    read_bytes_per_s=4_336_885_832_762,
+    flops_per_s={"float32": 51_053_374_963_790},
+    memory_spread=0.001,
+    arithmetic_spread=0.1,
+)
+
+
+def run_of(author: str, score_ns: int, run: str, **changes: Any) -> Verdict:
+    """An accepted run whose id is one digit sixteen times over."""
+    return accepted(author=author, score_ns=score_ns, run=run * 16, **changes)

@@ -1,0 +1,470 @@
+"""The site: what its pages say, that they agree with the ranking, and that a build writes only what changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+
+from harness.errors import HarnessError, LedgerError, UsageError
+from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, Roofline, Telemetry
+from leaderboard.ledger import JsonlLedger
+from leaderboard.ranking import rank
+from leaderboard.site import processes
+from leaderboard.site.source import Rule
+from tests.sites import NOW, SiteProject, run_of, statement
+from tests.verdicts import EPOCH, accepted, failed
+
+MEMORY = Roofline(share=0.5, limit="memory")
+ATOM = "{http://www.w3.org/2005/Atom}"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SiteProject:
+    """Four authors on two problems; `ada` held the record before `bob`, and `eve` failed."""
+    made = SiteProject(tmp_path)
+    made.add(run_of("ada", 60_000, "a", created_at=EPOCH, speedups={"eager": 1.2}, roofline=MEMORY))
+    made.add(run_of("bob", 50_000, "b", created_at=EPOCH + timedelta(days=1), speedups={"eager": 1.5}, roofline=MEMORY))
+    made.add(run_of("cyd", 50_100, "c", created_at=EPOCH + timedelta(days=2), speedups={"eager": 1.4}, roofline=MEMORY))
+    made.add(run_of("ada", 55_000, "d", created_at=EPOCH + timedelta(days=3), roofline=MEMORY))
+    made.add(run_of("ada", 70_000, "e", created_at=EPOCH, problem="gelu", device_name="NVIDIA L4"))
+    made.add(wrong(author="eve", run="f" * 16))
+    made.build()
+    return made
+
+
+def wrong(**changes: object):
+    """A wrong answer with its report."""
+    verdict = failed(message="2 of 9 wrong", **changes)  # type: ignore[arg-type]
+    first = (BadElement(index=(0, 2), got="nan", expected="0.25", error="nan"),)
+    mismatch = Mismatch(
+        output="y", shape=(3, 3), dtype="float32", wrong=2, total=9, nan_got=2, first=first, hints=("never written",)
+    )
+    output = OutputCheck(output="y", dtype="float32", correct=False, mismatch=mismatch)
+    tests = (verdict.tests[0], verdict.tests[1].model_copy(update={"outputs": (output,)}))
+    return verdict.model_copy(update={"tests": tests, "traceback": "SECRET LINE", "log": "SECRET LOG"})
+
+
+class Links(HTMLParser):
+    """Every address that a page names, and every attribute that could run code."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.ids: set[str] = set()
+        self.handlers: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        for name, value in attrs:
+            if name in {"href", "src", "action", "data", "srcset"}:
+                self.found.append(value or "")
+            if name == "id":
+                self.ids.add(value or "")
+            if name.startswith("on") or name == "style":
+                self.handlers.append(name)
+
+
+def pages(project: SiteProject) -> list[Path]:
+    return sorted(project.out.rglob("*.html"))
+
+
+def text(html: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", html))
+
+
+def test_every_link_is_relative_and_leads_somewhere(project: SiteProject) -> None:
+    assert len(pages(project)) > 15
+    for page in pages(project):
+        links = Links(page.read_text())
+        assert links.handlers == [], page
+        for link in links.found:
+            file, _, anchor = unquote(link).partition("#")
+            assert not re.match(r"[a-z]+:|/", link), f"{page}: {link}"
+            target = (page.parent / file).resolve() if file else page
+            assert target.is_file(), f"{page}: {link}"
+            assert project.out in target.parents
+            assert not anchor or anchor in Links(target.read_text()).ids, f"{page}: {link}"
+
+
+def test_every_page_can_be_reached_from_the_front(project: SiteProject) -> None:
+    seen, todo = set[Path](), [project.out / "index.html"]
+    while todo:
+        page = todo.pop()
+        if page not in seen:
+            seen.add(page)
+            links = (unquote(link).partition("#")[0] for link in Links(page.read_text()).found)
+            todo += [(page.parent / link).resolve() for link in links if link.endswith(".html")]
+    assert sorted(seen) == pages(project)
+
+
+def test_the_ranks_of_the_pages_are_those_of_the_ranking(project: SiteProject) -> None:
+    (table,) = rank(JsonlLedger(project.root / "results" / "softmax.jsonl").read())
+    expected = [(row.rank, row.author, row.run) for row in table.rows]
+    assert expected == [(1, "bob", "b" * 16), (1, "cyd", "c" * 16), (3, "ada", "d" * 16)]
+    document = project.json("problems/softmax.json")
+    assert [(r["rank"], r["author"], r["run"]) for r in document["boards"][0]["rows"]] == expected
+    cells = re.findall(
+        r'<tr><td class="r">(\d+)</td><th scope="row"><a [^>]*><bdi>(\w+)</bdi>', project.html("problems/softmax.html")
+    )
+    assert [(int(rank_), author) for rank_, author in cells] == [(rank_, author) for rank_, author, _ in expected]
+    ada = project.json("authors/ada.json")
+    assert [(p["problem"], p["row"]["rank"], p["of"]) for p in ada["places"]] == [("gelu", 1, 1), ("softmax", 3, 3)]
+
+
+def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject) -> None:
+    html = project.html("problems/softmax.html")
+    said = text(html)
+    assert "× eager" in said
+    assert "50.0 µs" in said
+    assert "[49.8, 50.2]" in said
+    assert "50 %" in said
+    assert "2026-01-02" in said
+    board = project.json("problems/softmax.json")["boards"][0]
+    (baseline,) = board["baselines"]
+    assert (baseline["submission"], baseline["score"]["median_ns"], baseline["run"]) == ("eager", 75_000, "b" * 16)
+    assert "rank" not in baseline
+    assert [(step["author"], step["score_ns"]) for step in board["records"]] == [("ada", 60_000), ("bob", 50_000)]
+    titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
+    assert titles[0].startswith("Record over time: from 60.0 µs to 50.0 µs in 2 steps")
+    assert titles[1].startswith("Roofline: 12 cases")
+    assert sum("2048 square" in title for title in titles) == 1
+
+
+def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    evil = (
+        "# T\n\n<script>x</script> **bold** ![i](https://e.com/i.png) [a](javascript:x) [b](../x.py) [c](https://e.com)"
+    )
+    project.statements = [statement("softmax", text=evil)]
+    project.build()
+    html = project.html("problems/softmax.html")
+    assert "<strong>bold</strong>" in html
+    assert "&lt;script&gt;x&lt;/script&gt;" in html
+    assert "<img" not in html
+    links = Links(html).found
+    assert "https://e.com" in links
+    assert not [link for link in links if "javascript" in link or link.endswith(".py")]
+
+
+def test_a_run_that_held_a_record_has_a_page_and_one_that_never_did_has_none(project: SiteProject) -> None:
+    project.add(run_of("bob", 58_000, "9", created_at=EPOCH + timedelta(days=9)))
+    project.build()
+    runs = {path.stem[0] for path in (project.out / "runs").glob("*.html")}
+    assert runs == set("abcde"), "a was the record, e stands on another board, 9 was never the best"
+
+
+def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    verdict = run_of("ada", 50_000, "a", speedups={"eager": 1.5}, roofline=MEMORY)
+    benchmark = verdict.benchmarks[0].model_copy(update={"doubts": (Doubt(code="drift", text="it moved by +3 %"),)})
+    warm = tuple(
+        r.model_copy(update={"telemetry": Telemetry(sm_mhz=1980 - i, temperature_c=40 + i)})
+        for i, r in enumerate(benchmark.rounds)
+    )
+    benchmark = benchmark.model_copy(update={"rounds": warm})
+    project.add(verdict.model_copy(update={"benchmarks": (benchmark, *verdict.benchmarks[1:])}))
+    project.build()
+    html = project.html(f"runs/{'a' * 16}.html")
+    said = text(html)
+    for expected in (
+        "2048 square : it moved by +3 %",
+        "The device warmed up",
+        "claimed",
+        "tolerance",
+        "torch 2.11.0",
+        "700 W",
+        "submit softmax submissions/softmax/ada/",
+        "--baseline eager --no-record",
+        "import triton",
+    ):
+        assert expected in said, expected
+    titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
+    assert any(title.startswith("32 sealed rounds of 4 cases") for title in titles)
+    assert any(title.startswith("Distribution of 40 cold calls") for title in titles)
+    assert any(title.startswith("temperature: 40 to 47 °C over 32 rounds") for title in titles)
+
+
+def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
+    for path in pages(project):
+        for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
+            for axis in re.findall(r'<g class="axis [xy]">(.*?)</g></g>', svg):
+                labels = re.findall(r"<text[^>]*>([^<]+)", axis)
+                assert len(set(labels)) == len(labels), (path, labels)
+
+
+def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SiteProject) -> None:
+    document = project.json(f"compare/{'b' * 16}-{'d' * 16}.json")
+    assert "-    y.copy_(x.softmax(1))  # 'bob'" in document["diff"]
+    assert "+    y.copy_(x.softmax(1))  # 'ada'" in document["diff"]
+    assert document["cases"][0]["faster"]["median"] == pytest.approx(1.1)
+    close = project.json(f"compare/{'b' * 16}-{'c' * 16}.json")["cases"][0]
+    assert close["faster"]["low"] < 1 < close["faster"]["high"]
+    assert close["paired"]["median"] == pytest.approx(1.5 / 1.4)
+    assert close["baseline"] == "eager"
+    assert "not told apart" not in text(project.html(f"compare/{'b' * 16}-{'c' * 16}.html")), (
+        "the pairs tell them apart"
+    )
+    made = {path.stem for path in (project.out / "compare").glob("*.html")}
+    assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
+
+
+def test_failed_runs_stand_with_their_report_on_their_authors_page(project: SiteProject) -> None:
+    said = text(project.html("authors/eve.html"))
+    for expected in ("wrong answer", "2 of 9 wrong", "2 of 9 elements wrong (22.2 %)", "Hint: never written", "0.25"):
+        assert expected in said
+    assert not (project.out / "runs" / f"{'f' * 16}.html").exists()
+    assert "SECRET" not in "".join(path.read_text() for path in project.out.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    ("rule", "shown"),
+    [
+        (Rule(visibility="public"), True),
+        (Rule(visibility="public", deadline=NOW + timedelta(days=1)), True),
+        (Rule(visibility="after_deadline", deadline=NOW - timedelta(seconds=1)), True),
+        (Rule(visibility="after_deadline", deadline=NOW), False),
+        (Rule(visibility="after_deadline", deadline=NOW + timedelta(days=1)), False),
+        (Rule(visibility="after_deadline"), False),
+        (Rule(visibility="never"), False),
+        (None, False),
+    ],
+)
+def test_what_is_embargoed_is_in_no_file(tmp_path: Path, rule: Rule | None, shown: bool) -> None:
+    project = SiteProject(tmp_path)
+    project.statements = [statement("softmax", rule=rule)] if rule else []
+    for author, run in (("ada", "a"), ("bob", "b")):
+        verdict = run_of(author, 50_000 if run == "a" else 60_000, run, log="quotes TRADESECRET too")
+        project.add(verdict.model_copy(update={"traceback": "TRADESECRET"}), f"# TRADESECRET {author}\n")
+    error = failed(Outcome.COMPILE_ERROR, author="eve", message="line 3: TRADESECRET is no name")
+    project.add(error, "# TRADESECRET\n")
+    project.build()
+    told = [
+        str(path)
+        for path in tmp_path.joinpath("site").rglob("*")
+        if path.is_file() and b"TRADESECRET" in path.read_bytes()
+    ]
+    assert bool(told) == shown, told
+    assert ("publish" in text(project.html(f"runs/{'a' * 16}.html"))) != shown
+
+
+def test_the_deadline_alone_brings_the_sources(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.statements = [statement("softmax", rule=Rule(visibility="after_deadline", deadline=NOW))]
+    project.add(run_of("ada", 50_000, "a"))
+    project.build()
+    assert "import triton" not in text(project.html(f"runs/{'a' * 16}.html"))
+    project.now = NOW + timedelta(seconds=1)
+    project.build()
+    assert "import triton" in text(project.html(f"runs/{'a' * 16}.html"))
+
+
+def test_a_source_that_is_not_what_was_submitted_is_not_shown(project: SiteProject) -> None:
+    (path,) = (project.root / "archive" / "softmax" / "bob").iterdir()
+    path.write_text("# planted\n")
+    (project.root / "site.cache" / "written.json").unlink()
+    for file in project.out.rglob("index.html"):
+        file.unlink()
+    project.build()
+    assert "planted" not in project.html(f"runs/{'b' * 16}.html")
+    assert "The archive has not this source." in project.html(f"runs/{'b' * 16}.html")
+
+
+def test_every_json_fits_its_published_schema(project: SiteProject) -> None:
+    found = {path for path in project.out.rglob("*.json") if path.parent.name != "schema"}
+    assert {path.relative_to(project.out).with_suffix(".html") for path in found} == {
+        path.relative_to(project.out) for path in pages(project)
+    }
+    kinds = set()
+    for path in found:
+        document = json.loads(path.read_bytes())
+        schema = json.loads((path.parent / document["$schema"]).read_bytes())
+        jsonschema.Draft202012Validator.check_schema(schema)
+        jsonschema.validate(document, schema, jsonschema.Draft202012Validator)
+        kinds.add(document["kind"])
+    assert kinds == {"front", "problem", "run", "comparison", "author", "authors", "devices", "method"}
+
+
+def test_the_feed_is_atom_with_the_records(project: SiteProject) -> None:
+    feed = ElementTree.fromstring(project.html("feed.xml"))
+    assert feed.tag == f"{ATOM}feed"
+    for name in ("id", "title", "updated"):
+        assert feed.findtext(ATOM + name)
+    (entry,) = feed.findall(f"{ATOM}entry")
+    assert entry.findtext(f"{ATOM}title") == "Softmax on NVIDIA H200: 50.0 µs by bob"
+    assert entry.findtext(f"{ATOM}updated") == "2026-01-02T00:00:00+00:00"
+    assert entry.find(f"{ATOM}link").attrib["href"] == f"runs/{'b' * 16}.html"  # type: ignore[union-attr]
+
+
+def test_older_problems_and_protocols_stand_apart(project: SiteProject) -> None:
+    project.add(run_of("old", 1_000, "1", problem_version="0", created_at=EPOCH))
+    project.add(run_of("old", 1_000, "2", protocol=0, created_at=EPOCH))
+    project.build()
+    boards = project.json("problems/softmax.json")["boards"]
+    assert [(b["current"], b["rows"][0]["author"]) for b in boards] == [(True, "bob"), (False, "old"), (False, "old")]
+    (leader,) = project.json("index.json")["problems"][1]["leaders"]
+    assert leader[1]["author"] == "bob"
+
+
+def test_an_empty_project_has_a_site(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.statements = []
+    project.build()
+    assert "No problem and no result yet." in project.html("index.html")
+    assert ElementTree.fromstring(project.html("feed.xml")).findall(f"{ATOM}entry") == []
+
+
+# Incremental builds.
+
+
+def test_a_build_with_nothing_new_writes_nothing(project: SiteProject) -> None:
+    before = project.files()
+    assert project.build() == (0, len(before), 0)
+    assert project.files() == before
+
+
+def test_one_append_touches_only_what_tells_of_it(project: SiteProject) -> None:
+    before = project.files()
+    project.add(run_of("fay", 90_000, "8", created_at=EPOCH + timedelta(days=4)))
+    written = project.build()
+    after = project.files()
+    touched = {path for path, file in after.items() if file != before.get(path)}
+    told = {"index", "devices", "authors", "problems/softmax", "authors/fay", f"runs/{'8' * 16}"}
+    told |= {f"compare/{'d' * 16}-{'8' * 16}", f"compare/{'b' * 16}-{'8' * 16}"}
+    told |= {f"authors/{name}" for name in ("ada", "bob", "cyd")}  # they now stand among four
+    assert touched == {f"{name}.{suffix}" for name in told for suffix in ("html", "json")}
+    assert written.written == len(touched)
+
+
+def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProject) -> None:
+    before = project.files()
+    project.add(wrong(author="eve", run="7" * 16))
+    project.build()
+    touched = {path for path, file in project.files().items() if file != before.get(path)}
+    assert touched == {
+        f"{name}.{suffix}" for name in ("index", "authors", "authors/eve") for suffix in ("html", "json")
+    }
+
+
+def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
+    assert (project.out / "runs" / f"{'c' * 16}.html").exists()
+    project.add(run_of("cyd", 40_000, "8", created_at=EPOCH + timedelta(days=4)))
+    assert project.build().removed > 0
+    assert not (project.out / "runs" / f"{'c' * 16}.html").exists()
+    assert not [path for path in project.out.rglob("*") if path.name.endswith(".partial")]
+
+
+def test_building_bit_by_bit_gives_the_same_bytes_as_building_at_once(project: SiteProject, tmp_path: Path) -> None:
+    for step, author in enumerate(("fay", "ada", "eve"), start=1):
+        project.add(run_of(author, 61_000 - 4000 * step, str(step), created_at=EPOCH + timedelta(days=5 + step)))
+        project.build()
+    by_bits = {path: content for path, (_, content) in project.files().items()}
+    project.out = tmp_path / "other"
+    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
+    project.build()
+    assert {path: content for path, (_, content) in project.files().items()} == by_bits
+
+
+def test_a_file_that_was_changed_or_removed_is_made_again(project: SiteProject) -> None:
+    good = project.html("index.html")
+    (project.out / "index.html").write_bytes(b"torn")
+    (project.out / "devices.html").unlink()
+    project.build()
+    assert project.html("index.html") == good
+    assert (project.out / "devices.html").exists()
+
+
+def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leaderboard.site import reading
+
+    parsed = []
+    monkeypatch.setattr(reading, "line", lambda entry, real=reading.line: parsed.append(entry.seq) or real(entry))
+    project.add(run_of("fay", 90_000, "8"))
+    project.build()
+    assert parsed == [6]
+
+
+def test_a_new_version_of_the_code_builds_everything_anew(
+    project: SiteProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leaderboard.site import build
+
+    before = project.files()
+    monkeypatch.setattr(build, "_version", lambda: "another")
+    assert project.build().written == 0, "the same bytes are not written again"
+    assert project.files() == before
+
+
+def test_a_rewritten_ledger_is_read_anew(project: SiteProject) -> None:
+    (project.root / "results" / "softmax.jsonl").unlink()
+    project.add(run_of("zoe", 45_000, "6"))
+    project.build()
+    assert [r["author"] for r in project.json("problems/softmax.json")["boards"][0]["rows"]] == ["zoe"]
+
+
+def test_a_broken_ledger_is_an_error_and_the_site_stays(project: SiteProject) -> None:
+    before = project.files()
+    path = project.root / "results" / "softmax.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"ada", b"adx", 1) + b"\n")
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 1"):
+        project.build()
+    assert project.files() == before
+
+
+def test_pages_of_somebody_else_are_left_alone(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.out.mkdir()
+    (project.out / "index.html").write_text("mine")
+    with pytest.raises(UsageError, match=r"has an index\.html that no build wrote"):
+        project.build()
+    assert project.html("index.html") == "mine"
+
+
+def test_two_builds_in_other_processes_and_orders_give_the_same_bytes(
+    project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = {path: content for path, (_, content) in project.files().items()}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr("leaderboard.site.folder._SHARE", 1)
+    project.out = tmp_path / "other"
+    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
+    project.build()
+    assert {path: content for path, (_, content) in project.files().items()} == one
+
+
+def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    here = os.getpid()
+
+    def work(tasks: object) -> object:
+        assert os.getpid() == here, "a fault in the child"
+        return tasks
+
+    with pytest.raises(HarnessError, match="failed"):
+        processes.share([1, 2], work, worth=1)
+    assert "a fault in the child" in capfd.readouterr().err
+    assert sorted(processes.share([1, 2], lambda tasks: list(tasks), worth=1)) == [[1], [2]]
+
+
+def test_outcomes_are_counted_by_problem(project: SiteProject) -> None:
+    project.add(failed(Outcome.TIMEOUT, author="eve", message="no answer"))
+    project.build()
+    (attempts,) = project.json("authors/eve.json")["attempts"]
+    assert attempts["outcomes"] == {"timeout": 1, "wrong_answer": 1}
+    assert project.json("index.json")["problems"][1]["verdicts"] == 6
+
+
+def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.add(accepted(run="a" * 16, created_at=datetime.max.replace(tzinfo=UTC)))
+    project.add(accepted(run="b" * 16, author="bob", created_at=datetime.min.replace(tzinfo=UTC)))
+    project.build()
+    assert "bob" in project.html("problems/softmax.html")

@@ -1,0 +1,136 @@
+"""`kernelmark site`: what it reads of a project and says; serving follows the ledgers and ends cleanly."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kernelmark.cli import main
+from leaderboard.ledger import JsonlLedger
+from tests.sites import run_of
+
+REPOSITORY = Path(__file__).parents[2]
+PROBLEM = """
+title = "Twice <b>"
+entry = "twice"
+parameters = ["n"]
+tensors = [
+    { name = "x", role = "input", shape = ["n"], dtype = "float32" },
+    { name = "y", role = "output", shape = ["n"], dtype = "float32" },
+]
+cost = { bytes = "8 * n", flops = "n" }
+tests = [{ name = "small", params = { n = 4 } }]
+benchmarks = [{ name = "large", params = { n = 4096 } }]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in [name for name in os.environ if name.startswith("KERNELMARK_")]:
+        monkeypatch.delenv(name)
+    directory = tmp_path / "problems" / "double"
+    directory.mkdir(parents=True)
+    (directory / "problem.toml").write_text(PROBLEM)
+    (directory / "reference.py").write_text("def reference(x):\n    return 2 * x\n")
+    (directory / "README.md").write_text("# Twice\n\nWrite *twice* of it.\n")
+    (tmp_path / "kernelmark.toml").write_text("")
+    JsonlLedger(tmp_path / "leaderboard" / "results" / "double.jsonl").append(
+        run_of("ada", 50_000, "a", problem="double")
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def built(*args: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["site", "build", *args], prog_name="kernelmark")
+    return int(ended.value.code or 0)
+
+
+def test_build_writes_the_site_of_the_project(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert built() == 0
+    said = capsys.readouterr().err
+    assert said.startswith("site: ")
+    assert " files written, 0 unchanged, 0 removed in " in said
+    html = (project / "site" / "problems" / "double.html").read_text()
+    for expected in ("Twice &lt;b&gt;", "<em>twice</em>", "32,768", "n=4096", "def", "[4096]"):
+        assert expected in html
+    method = (project / "site" / "method.html").read_text()
+    assert "spin/1 us" in method, "the table of this checkout"
+    assert built("--out", "site") == 0
+    assert "site: 0 files written" in capsys.readouterr().err
+
+
+def test_a_changed_problem_is_read_anew(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    built()
+    (project / "problems" / "double" / "README.md").write_text("# Twice\n\nOtherwise.\n")
+    built()
+    assert "Otherwise." in (project / "site" / "problems" / "double.html").read_text()
+    assert len(list((project / "site.cache" / "problems").iterdir())) == 1
+    (project / "problems" / "double" / "problem.toml").write_text("title = 1")
+    assert built() == 2
+    assert "problem.toml" in capsys.readouterr().err
+
+
+def test_another_folder_can_be_named(project: Path) -> None:
+    assert built("--out", "public/board") == 0
+    assert (project / "public" / "board" / "index.html").is_file()
+    assert (project / "public" / "board.cache").is_dir()
+
+
+@pytest.fixture
+def server(project: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from kernelmark.scripts import main; main()", "site", "serve", "--port", "0"],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: subprocess.Popen[str]) -> None:
+    assert server.stderr is not None
+    assert "files written" in server.stderr.readline()
+    address = server.stderr.readline().split(" ")[0]
+    assert address.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert b"Leaderboard" in answer.read()
+    verdict = run_of("bob", 40_000, "b", problem="double")
+    JsonlLedger(project / "leaderboard" / "results" / "double.jsonl").append(verdict)
+    assert "files written" in server.stderr.readline(), "one line a rebuild"
+    with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
+        assert b"bob" in answer.read()
+    server.send_signal(signal.SIGINT)
+    assert server.wait(timeout=10) == 0
+    assert server.stderr.read() == "ended\n"
+
+
+def test_a_port_that_is_taken_is_a_usage_error(project: Path, server: subprocess.Popen[str]) -> None:
+    assert server.stderr is not None
+    server.stderr.readline()
+    port = server.stderr.readline().split(":")[2].split("/")[0]
+    started = time.monotonic()
+    ended = subprocess.run(
+        [sys.executable, "-c", "from kernelmark.scripts import main; main()", "site", "serve", "--port", port],
+        cwd=project,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert ended.returncode == 2
+    assert f"port {port}: cannot be used" in ended.stderr
+    assert time.monotonic() - started < 30
