@@ -144,8 +144,8 @@ def _kept_statement(directory: Path, memory: Path) -> Statement:
 
 
 def _statement(problem: Problem) -> Statement:
-    from leaderboard.site.source import Rule
     from leaderboard.site.statement import Argument, Statement
+    from leaderboard.visibility import Rule
 
     readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
     return Statement(
@@ -161,7 +161,7 @@ def _statement(problem: Problem) -> Statement:
         shapes=tuple(_shapes(problem)),
         tests=len(problem.tests),
         reference=reference.read_text(encoding="utf-8", errors="replace") if reference.is_file() else "",
-        rule=Rule(visibility=problem.visibility, deadline=problem.deadline),
+        rule=Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline),
     )
 
 

@@ -17,8 +17,8 @@ from leaderboard.ledger import JsonlLedger
 from leaderboard.site.build import build
 from leaderboard.site.folder import Written
 from leaderboard.site.material import Material
-from leaderboard.site.source import Rule
 from leaderboard.site.statement import Argument, Shapes, Statement
+from leaderboard.visibility import Rule
 from tests.verdicts import accepted, sha256
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -96,7 +96,7 @@ def statement(slug: str, **changes: Any) -> Statement:
         shapes=(shapes,),
         tests=4,
         reference="def reference(x):\n    return x.softmax(1)\n",
-        rule=Rule(visibility="public"),
+        rule=Rule(problem=slug, visibility="public"),
     )
     return told.model_copy(update=changes)
 

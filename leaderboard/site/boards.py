@@ -25,6 +25,7 @@ def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
             rows=tuple(standing(row, book.runs.get(row.run)) for row in board.table.rows),
             baselines=tuple(baselines(board, book.runs)),
             records=board.records,
+            set_aside=board.table.set_aside,
         )
         for board in book.boards
     )
@@ -53,6 +54,7 @@ def standing(row: Row, run: Run | None) -> Standing:
         modes=row.modes,
         sandbox=row.sandbox,
         created_at=row.created_at,
+        moderation=row.moderation,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
@@ -132,7 +132,7 @@ def make(
 ) -> Book:
     """Digest a ledger; `fetch` reads whole verdicts by the hashes of their lines, and is asked once, for what `old` has
     not."""
-    lines = list(lines)
+    lines, tables = list(lines), list(tables)
     boards = _boards(problem, lines, tables)
     shown = {row.run for board in boards for row in board.table.rows}
     shown |= {step.run for board in boards for step in board.records}
@@ -167,11 +167,12 @@ def moment(seconds: float) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if seconds > 0 else datetime.min.replace(tzinfo=UTC)
 
 
-def _boards(problem: str, lines: list[Line], tables: Iterable[Table]) -> tuple[Board, ...]:
+def _boards(problem: str, lines: list[Line], tables: Sequence[Table]) -> tuple[Board, ...]:
+    unranked = {run.run for table in tables for run in table.set_aside}  # these hold no record either
     by_key: dict[TableKey, list[Line]] = {}
     keys: dict[object, TableKey] = {}
     for each in lines:
-        if each.accepted:
+        if each.accepted and each.run not in unranked:
             key = keys.get(each.question) or keys.setdefault(each.question, each.key(problem))
             by_key.setdefault(key, []).append(each)
     return tuple(_board(table, by_key.get(table.key, [])) for table in tables)

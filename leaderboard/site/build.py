@@ -26,6 +26,7 @@ from leaderboard.site.markup import HERE
 from leaderboard.site.material import Material, Site
 from leaderboard.site.reading import Reader
 from leaderboard.site.statement import Statement
+from leaderboard.visibility import Rule
 
 _STATIC = ("site.css", "site.js")
 _LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
@@ -99,7 +100,8 @@ def _statements(material: Material, books: Sequence[Book]) -> tuple[Statement, .
     for book in books:
         keys = [board.table.key for board in book.boards]
         sha256 = keys[0].problem_sha256 if keys else "0" * 64
-        there.setdefault(book.problem, Statement(slug=book.problem, title=book.problem, sha256=sha256))
+        gone = Statement(slug=book.problem, title=book.problem, sha256=sha256, rule=Rule(problem=book.problem))
+        there.setdefault(book.problem, gone)
     return tuple(each for _, each in sorted(there.items()))
 
 

@@ -11,7 +11,8 @@ from typing import Literal
 
 from harness.roofline import Calibration
 from harness.verdict import Interval, Ratio, Record, SandboxName, Sha256, Speedup, Verdict
-from leaderboard.ranking import TableKey
+from leaderboard.moderation import Moderation
+from leaderboard.ranking import SetAside, TableKey
 from leaderboard.site.book import Failure, Step
 from leaderboard.site.statement import Statement
 
@@ -31,6 +32,7 @@ class Standing(Record):
     modes: tuple[str, ...] = ()
     sandbox: SandboxName | None = None
     created_at: datetime | None = None
+    moderation: tuple[Moderation, ...] = ()
 
 
 class BoardDocument(Record):
@@ -41,6 +43,7 @@ class BoardDocument(Record):
     rows: tuple[Standing, ...]
     baselines: tuple[Standing, ...] = ()
     records: tuple[Step, ...] = ()
+    set_aside: tuple[SetAside, ...] = ()
 
 
 class Summary(Record):

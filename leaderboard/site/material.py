@@ -18,8 +18,9 @@ from leaderboard.site import place
 from leaderboard.site.book import Book, Run
 from leaderboard.site.folder import Files, Page, key
 from leaderboard.site.markup import page as render
-from leaderboard.site.source import Rule, archived
+from leaderboard.site.source import archived
 from leaderboard.site.statement import Statement
+from leaderboard.visibility import Rule
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Site:
     def hidden(self, problem: str) -> str:
         """Why the sources of a problem may not be shown now; empty where they may."""
         known = self.statements.get(problem)
-        return (known.rule if known else Rule()).hidden(self.material.now)
+        return (known.rule if known else Rule(problem=problem)).hidden(self.material.now)
 
     def source(self, problem: str, run: Run) -> str | None:
         """A run's source, where it may be shown and the archive has it."""

@@ -1,40 +1,16 @@
-"""Which sources may be shown, and the archive that they are read from.
+"""The archive that sources are read from, where `leaderboard.visibility` lets them be shown; hostile text.
 
-Trusted code over hostile text. Whatever may not be shown is never read, so that it cannot come into a built file; and
-what cannot be decided is not shown.
+Whatever may not be shown is never read, so that it cannot come into a built file.
 """
 
 from __future__ import annotations
 
 import os
-from datetime import datetime
 from pathlib import Path
-from typing import Literal, cast
+from typing import cast
 
 from harness.submission import Language, Submission
-from harness.verdict import Record
 from leaderboard.archive import safe_name
-
-Visibility = Literal["public", "after_deadline", "never"]
-
-
-class Rule(Record):
-    """When a problem's submitted sources may be shown. The default is for a problem that is not there any more."""
-
-    visibility: Visibility = "never"
-    deadline: datetime | None = None
-
-    def hidden(self, now: datetime) -> str:
-        """Why sources may not be shown at `now`; empty where they may."""
-        if self.visibility == "public":
-            return ""
-        if self.visibility == "never":
-            return "This problem does not publish sources."
-        if self.deadline is None:
-            return "Sources are published after the deadline, and none is set."
-        if now <= self.deadline:
-            return f"Sources are published after the deadline, {self.deadline.isoformat(' ', 'minutes')}."
-        return ""
 
 
 def stored(root: Path, problem: str, author: str, name: str, sha256: str) -> Path | None:

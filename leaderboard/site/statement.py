@@ -6,7 +6,7 @@ Trusted; the board itself knows no problems.
 from __future__ import annotations
 
 from harness.verdict import Record, Sha256
-from leaderboard.site.source import Rule
+from leaderboard.visibility import Rule
 
 
 class Argument(Record):
@@ -41,4 +41,4 @@ class Statement(Record):
     shapes: tuple[Shapes, ...] = ()
     tests: int = 0
     reference: str = ""
-    rule: Rule = Rule()
+    rule: Rule

@@ -17,9 +17,10 @@ import pytest
 from harness.errors import HarnessError, LedgerError, UsageError
 from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, Roofline, Telemetry
 from leaderboard.ledger import JsonlLedger
+from leaderboard.moderation import Moderation
 from leaderboard.ranking import rank
 from leaderboard.site import processes
-from leaderboard.site.source import Rule
+from leaderboard.visibility import Rule
 from tests.sites import NOW, SiteProject, run_of, statement
 from tests.verdicts import EPOCH, accepted, failed
 
@@ -225,16 +226,43 @@ def test_failed_runs_stand_with_their_report_on_their_authors_page(project: Site
     assert "SECRET" not in "".join(path.read_text() for path in project.out.rglob("*") if path.is_file())
 
 
+def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(project: SiteProject) -> None:
+    project.build()
+    before = project.json("problems/softmax.json")["boards"][0]
+    first = before["rows"][0]
+    ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
+    reason = '<b>read the "answer"</b>'
+    ledger.moderate(
+        Moderation(run=first["run"], action="disqualify", actor="org", reason=reason, created_at=datetime.now(UTC))
+    )
+    project.build()
+    after = project.json("problems/softmax.json")["boards"][0]
+    assert first["run"] not in {row["run"] for row in after["rows"]} | {step["run"] for step in after["records"]}
+    assert [(run["run"], run["state"]) for run in after["set_aside"]] == [(first["run"], "disqualified")]
+    page = project.html("problems/softmax.html")
+    assert "disqualify by <bdi>org</bdi>" in page
+    assert "&lt;b&gt;read the" in page
+    assert "<b>read" not in page
+    ledger.moderate(
+        Moderation(run=first["run"], action="reinstate", actor="org", reason="it did not", created_at=datetime.now(UTC))
+    )
+    project.build()
+    again = project.json("problems/softmax.json")["boards"][0]
+    assert again["rows"][0]["run"] == first["run"]
+    assert again["records"] == before["records"]
+    assert again["set_aside"] == []
+
+
 @pytest.mark.parametrize(
     ("rule", "shown"),
     [
-        (Rule(visibility="public"), True),
-        (Rule(visibility="public", deadline=NOW + timedelta(days=1)), True),
-        (Rule(visibility="after_deadline", deadline=NOW - timedelta(seconds=1)), True),
-        (Rule(visibility="after_deadline", deadline=NOW), False),
-        (Rule(visibility="after_deadline", deadline=NOW + timedelta(days=1)), False),
-        (Rule(visibility="after_deadline"), False),
-        (Rule(visibility="never"), False),
+        (Rule(problem="softmax", visibility="public"), True),
+        (Rule(problem="softmax", visibility="public", deadline=NOW + timedelta(days=1)), True),
+        (Rule(problem="softmax", visibility="after_deadline", deadline=NOW - timedelta(seconds=1)), True),
+        (Rule(problem="softmax", visibility="after_deadline", deadline=NOW), False),
+        (Rule(problem="softmax", visibility="after_deadline", deadline=NOW + timedelta(days=1)), False),
+        (Rule(problem="softmax", visibility="after_deadline"), False),
+        (Rule(problem="softmax", visibility="never"), False),
         (None, False),
     ],
 )
@@ -258,7 +286,7 @@ def test_what_is_embargoed_is_in_no_file(tmp_path: Path, rule: Rule | None, show
 
 def test_the_deadline_alone_brings_the_sources(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
-    project.statements = [statement("softmax", rule=Rule(visibility="after_deadline", deadline=NOW))]
+    project.statements = [statement("softmax", rule=Rule(problem="softmax", visibility="after_deadline", deadline=NOW))]
     project.add(run_of("ada", 50_000, "a"))
     project.build()
     assert "import triton" not in text(project.html(f"runs/{'a' * 16}.html"))
