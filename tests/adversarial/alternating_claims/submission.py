@@ -16,7 +16,7 @@ def encode(token, message):
     return honest(token, message)
 
 
-wire.encode = encode
+wire.frame.encode = encode
 print("attack: claims 0, 0, 0, thrice", flush=True)
 
 

@@ -17,7 +17,7 @@ def encode(token, message):
     return honest(token, message)
 
 
-wire.encode = encode
+wire.frame.encode = encode
 print("attack: single calls claim 50 ms, rounds a twentieth", flush=True)
 
 

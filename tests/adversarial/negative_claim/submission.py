@@ -13,7 +13,7 @@ def encode(token, message):
     return b'{"token":%d,"kind":"Timed","claimed_ns":-1,"span_ns":-1}' % token
 
 
-wire.encode = encode
+wire.frame.encode = encode
 
 
 def twice(x, y):

@@ -17,7 +17,7 @@ def encode(token, message):
     return honest(token, message)
 
 
-wire.encode = encode
+wire.frame.encode = encode
 print("attack: claims 0 ns for everything", flush=True)
 
 
