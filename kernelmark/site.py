@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.errors import HarnessError
+from kernelmark.printing import load_settings
 
 if TYPE_CHECKING:
     from harness.problem import Problem
@@ -45,7 +46,7 @@ def build(out: Path) -> None:
 
     What earlier builds found out is kept beside the folder, in OUT.cache, which can be removed at any time.
     """
-    _build(_settings(), out)
+    _build(load_settings(), out)
 
 
 @site.command()
@@ -55,7 +56,7 @@ def serve(out: Path, port: int) -> None:
     """Show the site on this machine only, and build it again whenever a ledger or a problem changes."""
     from kernelmark.serving import begin
 
-    settings = _settings()
+    settings = load_settings()
     seen = _state(settings)
     _build(settings, out)
     server = begin(out, port)
@@ -72,12 +73,6 @@ def serve(out: Path, port: int) -> None:
     finally:
         server.shutdown()
         server.server_close()
-
-
-def _settings() -> Settings:
-    from kernelmark.settings import Settings
-
-    return Settings.load()
 
 
 def _build(settings: Settings, out: Path) -> Written:

@@ -33,27 +33,8 @@ def make_directory(directory: Path) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def writing(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
     """Write a file piece by piece under a temporary name; it gets its name, durable, when the block ends well.
-
-    Raises:
-        OSError: it could not be written; `path` is as it was.
-    """
-    make_directory(path.parent)
-    temporary = path.parent / f".{secrets.token_hex(8)}.partial"
-    try:
-        with temporary.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    sync_directory(path.parent)
-
-
-def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file under a temporary name beside `path`, make it durable, then give it its name in one step.
 
     Raises:
         FileExistsError: `path` exists and `replace` is false; nothing was changed.
@@ -63,7 +44,7 @@ def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
     temporary = path.parent / f".{secrets.token_hex(8)}.partial"
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if replace:
@@ -73,3 +54,9 @@ def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
+
+
+def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
+    """Write a file whose content is at hand; as `writing`."""
+    with writing(path, replace=replace) as file:
+        file.write(content)

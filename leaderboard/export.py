@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pydantic import Field
 
 from harness.verdict import Interval, Record, Verdict
-from leaderboard.durable import replacing, write_whole
+from leaderboard.durable import write_whole, writing
 from leaderboard.entry import VERDICT, Entry
 from leaderboard.moderation import State
 from leaderboard.ranking import Row, SetAside, Table
@@ -204,8 +204,8 @@ class _Sink:
         self.count = 0
         self._rows: list[Record] = []
         self._schema = pa.schema([_column(name, field.annotation) for name, field in model.model_fields.items()])
-        self._lines = stack.enter_context(replacing(stem.with_suffix(".jsonl")))
-        table = stack.enter_context(replacing(stem.with_suffix(".parquet")))
+        self._lines = stack.enter_context(writing(stem.with_suffix(".jsonl")))
+        table = stack.enter_context(writing(stem.with_suffix(".parquet")))
         self._parquet = stack.enter_context(pq.ParquetWriter(table, self._schema, compression="zstd"))
 
     def add(self, row: Record) -> None:
