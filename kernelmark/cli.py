@@ -7,7 +7,6 @@ exception's: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime err
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from kernelmark import __version__, organizers, site
+from kernelmark import __version__, audit, organizers, site
 from kernelmark.printing import form_option, load_settings, print_json, print_lines
 from kernelmark.text import visible
 
@@ -268,28 +267,7 @@ def calibrate(form: str, device: str | None) -> None:
     print_lines([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
 
 
-@main.command()
-@form_option
-@click.option("--self-test", is_flag=True, required=True, help="Try every known attack here, and every honest kernel.")
-@click.option("--only", multiple=True, metavar="TEXT", help="Just this case or surface, or `honest`; repeatable.")
-@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap"]), help="Where the attacks run.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device.")
-def audit(form: str, self_test: bool, only: Sequence[str], sandbox: str | None, device: str | None) -> int:
-    """Hold this machine to its word: nothing may be accepted undeservedly, and nothing honest refused.
-
-    Exit status: 0 if everything held, 7 if anything did not. It takes some minutes.
-    """
-    from kernelmark import selftest
-
-    chosen = selftest.choose(load_settings(sandbox=sandbox, device=device), only)
-    trials = []
-    for case, where, isolation in chosen:
-        click.echo(f"{case.surface or 'honest'} {case.label}", err=True)
-        trials.append(selftest.attempt(case, where, isolation))
-    print_lines([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
-    return HarnessError.exit_code if selftest.failed(trials) else 0
-
-
+main.add_command(audit.audit)
 main.add_command(site.site)
 
 

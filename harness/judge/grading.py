@@ -187,9 +187,7 @@ class Grading:
             return None  # the diagnosis is a kindness; the outcome stands without it
 
     def _build_command(self, submission: Submission) -> wire.Build:
-        compiled = {case.symbol for case in self._tests + self._benchmarks}
-        symbols = (self._problem.entry,) if submission.language == "py" else tuple(sorted(compiled))
-        return wire.Build(language=submission.language, symbols=symbols, architecture=architecture(self._device))
+        return build_command(self._problem, submission, self._tests + self._benchmarks, self._device)
 
     def _time(self, session: Session) -> None:
         for baseline in self._baselines:
@@ -268,3 +266,12 @@ class Grading:
             high_ns=math.ceil(combined.high),
             confidence=combined.confidence or CONFIDENCE,
         )
+
+
+def build_command(
+    problem: Problem, submission: Submission, cases: Sequence[ResolvedCase], device: DeviceKind
+) -> wire.Build:
+    """What tells a runner to build a submission for these cases."""
+    compiled = {case.symbol for case in cases}
+    symbols = (problem.entry,) if submission.language == "py" else tuple(sorted(compiled))
+    return wire.Build(language=submission.language, symbols=symbols, architecture=architecture(device))

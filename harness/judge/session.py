@@ -27,7 +27,7 @@ from harness import wire
 from harness.errors import SandboxError
 from harness.judge.output import Output
 from harness.problem import Limits
-from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
+from harness.sandbox import Exit, Launch, Provider, Sandbox, Watcher, gpu
 from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
@@ -37,6 +37,8 @@ _POLL_S = 0.05
 _BATCH_S = 0.1  # most batches last a fifth of this
 _PREFIX = "kernelmark-session-"
 _FRESH_S = 10.0  # a folder is locked a moment after it was made
+# One allocation a tensor, so that a watcher sees where each of them ends.
+_WATCHED = {"KERNELMARK_WATCHED": "1", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _DEATH_S = 3.0  # from the end of the connection to the end of the process
 
 
@@ -57,7 +59,9 @@ class SubmissionFault(Exception):
 class Session:
     """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work."""
 
-    def __init__(self, provider: Provider, device: DeviceKind, limits: Limits) -> None:
+    def __init__(
+        self, provider: Provider, device: DeviceKind, limits: Limits, *, watcher: Watcher | None = None
+    ) -> None:
         self._limits, self._device = limits, device
         self._handed_over = False
         self._folder, self._lock = _folder()
@@ -76,7 +80,12 @@ class Session:
                     memory_bytes=limits.memory_bytes,
                     processes=limits.processes,
                     disk_bytes=limits.disk_bytes,
-                    environment={"KERNELMARK_DEVICE": device, **({"TRITON_INTERPRET": "1"} if device == "cpu" else {})},
+                    environment={
+                        "KERNELMARK_DEVICE": device,
+                        **({"TRITON_INTERPRET": "1"} if device == "cpu" else {}),
+                        **(_WATCHED if watcher else {}),
+                    },
+                    watcher=watcher,
                 )
             )
         except BaseException:
@@ -109,6 +118,18 @@ class Session:
                 stack.callback(self._socket.close)
             if hasattr(self, "_listener"):
                 stack.callback(self._listener.close)
+
+    def finish(self, seconds: float) -> str:
+        """Hang up, so that the runner ends by itself, at most `seconds`; returns what a watcher printed by then."""
+        assert self._socket is not None
+        assert self._sandbox is not None
+        self._socket.close()
+        deadline = time.monotonic() + seconds
+        while self._sandbox.ended() is None and time.monotonic() < deadline:
+            self.output.drain()
+            self._sandbox.startup_log()  # read on, so that the watcher need not wait for room
+            time.sleep(_POLL_S)
+        return self._sandbox.startup_log()
 
     def _unlock(self) -> None:
         if self._lock >= 0:

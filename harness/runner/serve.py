@@ -15,6 +15,7 @@ from harness.arena import make_window
 from harness.runner import build, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
+from harness.runner.watched import WatchedCalls
 
 _ROUND_FOLLOWS_S = 0.01  # a round follows its assembly at once
 
@@ -87,10 +88,12 @@ class Server:
 
     def _bind(self, command: wire.Bind, descriptors: list[int]) -> None:
         self._release()
-        kind = self._device.kind
+        watched = "KERNELMARK_WATCHED" in os.environ
+        kind = "cpu" if watched else self._device.kind
         inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable)
         outputs = make_window(kind, command.output_bytes, writable=True)
-        self._calls = Calls(command, self._declared, self._kernel, self._device, inputs, outputs)
+        make = WatchedCalls if watched else Calls
+        self._calls = make(command, self._declared, self._kernel, self._device, inputs, outputs)
         self._declared = []
         self._calls.map(*descriptors)
         self._calls.make_arguments()

@@ -17,6 +17,16 @@ from harness.verdict import DeviceKind, SandboxName
 Choice = Literal["auto", "docker", "bwrap", "process"]
 
 
+@dataclass(frozen=True)
+class Watcher:
+    """A program that starts the runner and watches it, as a debugger does; what it prints is in the startup log."""
+
+    command: tuple[str, ...]
+    """Its absolute path and its arguments; the runner's command line comes behind them."""
+    directory: Path
+    """What it needs of the host besides the CUDA toolkit: a directory that holds it, bound read-only."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """What one sandbox is to run, and within which limits."""
@@ -32,6 +42,7 @@ class Launch:
     disk_bytes: int
     """Size of each private file system: one for HOME, one for TMPDIR."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    watcher: Watcher | None = None
     program: Path | None = None
     """Seam of the conformance suite: a script that is run instead of the runner, with the same arguments."""
 

@@ -247,7 +247,8 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     toolkit = gpu.toolkit()
     libraries = gpu.driver_libraries() if launch.device == "cuda" else []
     driver = [*libraries, *map(Path, _FOR_A_DRIVER)] if libraries else []
-    places = {path: str(path) for path in _system([*([toolkit] if toolkit else []), *driver])}
+    tools = [path for path in (toolkit, launch.watcher and launch.watcher.directory) if path]
+    places = {path: str(path) for path in _system([*tools, *driver])}
     # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
     places |= inside.runner_files(launch.program) | {launch.socket: inside.SOCKET}
     options += ["--proc", "/proc", "--dev", "/dev"]
@@ -267,7 +268,7 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     searched = gpu.library_path(libraries, host_system=True)
     extra = {"LD_LIBRARY_PATH": searched} if searched else {}
     variables = inside.environment(launch, path=search_path, extra=extra)
-    runner = inside.command(sys.executable, inside.runner(launch), inside.SOCKET, variables)
+    runner = inside.command(sys.executable, inside.runner(launch), inside.SOCKET, variables, launch.watcher)
     return options, [*_lowered(launch, uid), *runner]
 
 

@@ -87,8 +87,8 @@ class Docker:
     def _command(self, launch: Launch) -> list[str]:
         variables, program = self._environment(launch), inside.runner(launch)
         if (refused := seccomp.program()) is None:
-            return inside.command(self.python, program, inside.SOCKET, variables)
-        *begin, entered, socket = inside.command(self.python, inside.ENTER, inside.SOCKET, variables)
+            return inside.command(self.python, program, inside.SOCKET, variables, launch.watcher)
+        *begin, entered, socket = inside.command(self.python, inside.ENTER, inside.SOCKET, variables, launch.watcher)
         return [*begin, entered, refused.hex(), program, socket]
 
     @cached_property
@@ -129,7 +129,8 @@ class Docker:
         from docker.types import Mount
 
         places = {path: str(path) for path in self.binds}
-        wanted = [*self._libraries(launch), *(each for each in (gpu.toolkit(),) if each)]
+        tools = [each for each in (gpu.toolkit(), launch.watcher and launch.watcher.directory) if each]
+        wanted = [*self._libraries(launch), *tools]
         places |= {path: str(path) for path in wanted if not self._bound(path)}
         places |= inside.runner_files(launch.program)
         places[Path(__file__).with_name("enter.py")] = inside.ENTER

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import SandboxError
-from harness.sandbox import Exit, Launch
+from harness.sandbox import Exit, Launch, Watcher
 
 HARNESS = Path(__file__).resolve().parent.parent
 ROOT = "/kernelmark"
@@ -46,12 +46,15 @@ def runner(launch: Launch) -> str:
     return PROGRAM if launch.program else f"{ROOT}/harness/runner/__main__.py"
 
 
-def command(python: str, program: str, socket: str, variables: Mapping[str, str]) -> list[str]:
+def command(
+    python: str, program: str, socket: str, variables: Mapping[str, str], watcher: Watcher | None = None
+) -> list[str]:
     """The runner's command line; `env -i` drops what an image or a tool on the way has added to the environment."""
     return [
         "env",
         "-i",
         *(f"{key}={value}" for key, value in variables.items()),
+        *(watcher.command if watcher else ()),
         python,
         "-I",
         "-B",

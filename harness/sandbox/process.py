@@ -75,7 +75,7 @@ class ProcessSandbox:
             extra={MARK: mark, **(one_gpu if launch.device == "cuda" else {})},
         )
         runner = launch.program or inside.HARNESS / "runner" / "__main__.py"
-        command = inside.command(sys.executable, str(runner), str(launch.socket), variables)
+        command = inside.command(sys.executable, str(runner), str(launch.socket), variables, launch.watcher)
         self._log = StartupLog()
         with self._log.writer() as output:
             self._process = subprocess.Popen(

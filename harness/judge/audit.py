@@ -1,0 +1,85 @@
+"""A submission under a tool that watches it, in the sandbox that it is graded in. Trusted.
+
+The runner is started by the tool, over copies of the inputs in allocations of their own (`runner.watched`), calls the
+kernel on each case and ends by itself, upon which the tool sums up. Outputs are not compared: a grading has done that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from harness import wire
+from harness.judge.batch import Batch
+from harness.judge.grading import build_command
+from harness.judge.layout import Layout
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.tools import Finding, Tool
+from harness.problem import Problem, ResolvedCase
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.verdict import DeviceKind
+
+_SLOWER = 10  # what a tool may make of a limit: kernels with every access checked take many times as long
+_ENOUGH_S = 120.0  # no case is begun after this
+_SUM_UP_S = 60.0
+
+
+def audit(
+    problem: Problem,
+    submission: Submission,
+    tool: Tool,
+    *,
+    provider: Provider,
+    device: DeviceKind,
+    on_case: Callable[[str], None] = lambda _: None,
+) -> Finding:
+    """Let a tool watch the submission; a tool that cannot work here, or a submission that fails, is a finding too.
+
+    Raises:
+        HarnessError: the sandbox or the device failed.
+    """
+    cases = _cases(problem, tool, device)
+    limits = problem.limits
+    slower = {"build_s": limits.build_s * _SLOWER, "call_s": limits.call_s * _SLOWER}
+    done, fault = 0, ""
+    with Session(provider, device, limits.model_copy(update=slower), watcher=tool.watcher) as session:
+        session.handshake()
+        begun = time.monotonic()
+        try:
+            command = build_command(problem, submission, cases, device)
+            session.hand_over(command, submission.source, slower["build_s"])
+            for case in cases:
+                if time.monotonic() - begun > _ENOUGH_S:
+                    break
+                on_case(case.name)
+                _call(session, problem, case, slower["build_s"])
+                done += 1
+        except SubmissionFault as failure:
+            fault = failure.message
+        found = tool.read(session.finish(_SUM_UP_S))
+    if fault and found.state == "clean":
+        return Finding("failed", f"{fault}; until then {found.text}")
+    what = f"{done} of {len(cases)} tests" if tool.cases == "tests" else cases[0].name
+    return Finding(found.state, f"{what}: {found.text}")
+
+
+def _cases(problem: Problem, tool: Tool, device: DeviceKind) -> Sequence[ResolvedCase]:
+    given = problem.tests if tool.cases == "tests" else problem.benchmarks
+    cases = [problem.resolve(case) for case in given if device in case.devices]
+    if tool.cases == "tests":
+        return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
+    return [max(cases, key=lambda case: Layout(case).bytes_per_set)]
+
+
+def _call(session: Session, problem: Problem, case: ResolvedCase, seconds: float) -> None:
+    """Call the kernel on one case's inputs; they are drawn in host memory, and the runner copies them."""
+    layout, doing = Layout(case), "being watched"
+    batch = Batch(layout, "cpu", sets=1)
+    try:
+        commands = layout.commands(case, problem.parameters, 1)
+        session.bind(commands, batch.descriptors, seconds=seconds, doing=doing)
+        session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing=doing)
+        session.ask(wire.Release(), wire.Done, seconds=seconds, doing=doing)
+    finally:
+        batch.close_arenas()

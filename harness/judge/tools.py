@@ -1,0 +1,143 @@
+"""NVIDIA's tools that watch a kernel: where they are, how they are called, and what their output says. Trusted.
+
+`audit` runs them. What they print comes from the sandbox, where a submission could imitate it: a finding is for an
+organizer to look into, and decides nothing.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import UsageError
+from harness.sandbox import Watcher, gpu
+from harness.wire import printable
+
+State = Literal["clean", "found", "failed"]
+_PRINTED_ERRORS = 10
+_PROFILED_LAUNCHES = 40
+_SHOWN_KERNELS = 3
+_NAME = 60  # characters of a kernel's name
+
+_TIME, _READ, _WRITTEN, _DRAM, _SM, _REGISTERS = METRICS = (
+    "gpu__time_duration.sum",
+    "dram__bytes_read.sum",
+    "dram__bytes_write.sum",
+    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+    "launch__registers_per_thread",
+)
+_SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: ((\d+) (?:errors?|hazards?))", re.MULTILINE)
+_REPORT = re.compile(
+    r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)(?:\n=+ {2,}(\S.*))?", re.MULTILINE
+)
+_NO_COUNTERS = "ERR_NVGPUCTRPERM"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a tool says in one line: of errors how many and the first, of a profile the longest kernels."""
+
+    state: State
+    text: str
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool, the cases that it watches, and how its output is read."""
+
+    name: str
+    watcher: Watcher
+    cases: Literal["tests", "largest benchmark"]
+    read: Callable[[str], Finding]
+
+
+def find() -> tuple[Tool, ...]:
+    """Memcheck, racecheck and initcheck of compute-sanitizer, and Nsight Compute.
+
+    Raises:
+        UsageError: one of the two programs is not installed.
+    """
+    sanitizer, profiler = _program("compute-sanitizer", "compute-sanitizer"), _program("ncu", "nsight-compute")
+    options = (
+        "--target-processes", "application-only",
+        "--show-backtrace", "no",
+        "--report-api-errors", "no",
+        "--print-limit", str(_PRINTED_ERRORS),
+    )  # fmt: skip
+    profile = (
+        "--csv", "--page", "raw", "--print-units", "base",
+        "--metrics", ",".join(METRICS),
+        "--profile-from-start", "off",
+        "--launch-count", str(_PROFILED_LAUNCHES),
+        "--clock-control", "none",
+        "--target-processes", "application-only",
+    )  # fmt: skip
+    checks = [
+        Tool(name, Watcher((str(sanitizer), "--tool", name, *options), sanitizer.parent), "tests", sanitized)
+        for name in ("memcheck", "racecheck", "initcheck")
+    ]
+    return (*checks, Tool("ncu", Watcher((str(profiler), *profile), profiler.parent), "largest benchmark", profiled))
+
+
+def _program(name: str, package: str) -> Path:
+    """Where a program lies: in the CUDA toolkit, in NVIDIA's folder for its own packages, or on the PATH."""
+    toolkit = gpu.toolkit()
+    places = [toolkit / "bin" / name] if toolkit else []
+    places += sorted(Path("/opt/nvidia").glob(f"{package}/*/{name}"), reverse=True)
+    places += [Path(found)] if (found := shutil.which(name)) else []
+    for place in places:
+        if place.is_file():
+            return place.resolve()
+    raise UsageError(
+        "kernelmark audit", f"the program {name!r} is not installed", f"install {package} of the CUDA toolkit"
+    )
+
+
+def sanitized(printed: str) -> Finding:
+    """What compute-sanitizer found."""
+    summary = _SUMMARY.search(printed)
+    if summary is None:
+        return Finding("failed", _last_words(printed))
+    if int(summary[2]) == 0:
+        return Finding("clean", "no errors")
+    first = _REPORT.search(printed)
+    told = printable(" ".join(part for part in first.groups() if part)[:200]) if first else "none printed"
+    return Finding("found", f"{summary[1]}, the first: {told}")
+
+
+def profiled(printed: str) -> Finding:
+    """What Nsight Compute measured: the launches of one call, the longest first."""
+    lines = [line for line in printed.splitlines() if line.startswith('"')]
+    try:
+        rows = [row for row in csv.DictReader(lines) if row.get("ID")]
+        found = sorted(((float(row[_TIME].replace(",", "")), row) for row in rows), key=lambda each: -each[0])
+        shown = [_kernel(nanoseconds, row) for nanoseconds, row in found[:_SHOWN_KERNELS]]
+    except (KeyError, ValueError, AttributeError, csv.Error) as error:
+        return Finding("failed", f"its table cannot be read ({type(error).__name__}: {error})")
+    if not shown:
+        remedy = "; an administrator can let others than root read them (NVreg_RestrictProfilingToAdminUsers=0)"
+        return Finding("failed", _last_words(printed) + (remedy if _NO_COUNTERS in printed else ""))
+    total = sum(nanoseconds for nanoseconds, _ in found)
+    count = f"{len(found)} kernel{'s' if len(found) > 1 else ''}"
+    return Finding("clean", f"{count}, {total / 1000:,.1f} µs in all: {'; '.join(shown)}")
+
+
+def _kernel(nanoseconds: float, row: dict[str, str]) -> str:
+    def number(metric: str) -> float:
+        return float(row[metric].replace(",", ""))
+
+    name = printable(row["Kernel Name"])[:_NAME]
+    moved = (number(_READ) + number(_WRITTEN)) / 1e6
+    shares = f"{moved:,.1f} MB, DRAM {number(_DRAM):.0f} % and SM {number(_SM):.0f} % of their peaks"
+    return f"{name} {nanoseconds / 1000:,.1f} µs, {shares}, {number(_REGISTERS):.0f} registers"
+
+
+def _last_words(printed: str) -> str:
+    lines = [line.strip("= ") for line in printed.splitlines() if line.strip("= ")]
+    return printable(" / ".join(lines[-3:])[:300]) or "it printed nothing"

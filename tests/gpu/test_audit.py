@@ -1,0 +1,118 @@
+"""The real tools around the real runner in the sandbox: each catches the fault it is for, and nothing honest."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from harness.judge.audit import audit
+from harness.judge.tools import Finding, find
+from harness.problem import load
+from harness.sandbox import choose
+from harness.submission import Submission
+from kernelmark.api import providers
+from kernelmark.settings import Settings
+
+pytestmark = pytest.mark.gpu
+
+DOUBLE = Path(__file__).parent.parent / "problems" / "double"
+LAUNCH = """
+#include <cstdint>
+{kernel}
+extern "C" void twice(const float *x, float *y, int64_t n, cudaStream_t stream) {{
+  {before}
+  kernel<<<(n + 255) / 256, 256, 0, stream>>>(x, y, {scratch} n);
+}}
+"""
+HONEST = """
+__global__ void kernel(const float *x, float *y, int64_t n) {
+  int64_t i = blockIdx.x * 256l + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i];
+}
+"""
+# The answers of all three are right; what is read besides stays, being volatile, and does not count.
+PAST_THE_END = HONEST.replace("y[i] = 2 * x[i];", "y[i] = 2 * x[i] + 0 * (((volatile const float *)x)[i + 1] > 1e30f);")
+RACE = """
+__global__ void kernel(const float *x, float *y, int64_t n) {
+  __shared__ float row[256];
+  int64_t i = blockIdx.x * 256l + threadIdx.x;
+  row[threadIdx.x] = i < n ? x[i] : 0;
+  float other = ((volatile float *)row)[255 - threadIdx.x];
+  if (i < n) y[i] = 2 * x[i] + 0 * (other > 1e30f);
+}
+"""
+NEVER_WRITTEN = """
+__global__ void kernel(const float *x, float *y, const float *scratch, int64_t n) {
+  int64_t i = blockIdx.x * 256l + threadIdx.x;
+  if (i < n) y[i] = 2 * x[i] + 0 * (((volatile const float *)scratch)[i % 64] > 1e30f);
+}
+"""
+TRITON = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, 2 * tl.load(x + i, mask=i < n), mask=i < n)
+
+def twice(x, y):
+    kernel[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+"""
+
+
+def cuda(kernel: str) -> Submission:
+    scratch = "scratch," if "scratch" in kernel else ""
+    before = "static float *scratch = nullptr; if (!scratch) cudaMalloc(&scratch, 256);" if scratch else ""
+    source = LAUNCH.format(kernel=kernel, before=before, scratch=scratch)
+    return Submission.of(source.encode(), "cu", author="ada", name="twice.cu")
+
+
+SUBMISSIONS = {
+    "honest": cuda(HONEST),
+    "past the end": cuda(PAST_THE_END),
+    "race": cuda(RACE),
+    "never written": cuda(NEVER_WRITTEN),
+    "triton": Submission.of(TRITON.encode(), "py", author="ada", name="twice.py"),
+}
+
+
+@cache
+def said(which: str, name: str) -> Finding:
+    tool = next(tool for tool in find() if tool.name == name)
+    settings = Settings.load()
+    provider = choose(settings.sandbox, providers(settings))
+    return audit(load(DOUBLE), SUBMISSIONS[which], tool, provider=provider, device="cuda")
+
+
+@pytest.mark.parametrize("name", ["memcheck", "racecheck", "initcheck"])
+@pytest.mark.parametrize("which", ["honest", "triton"])
+def test_honest_kernels_are_clean(which: str, name: str) -> None:
+    assert said(which, name) == Finding("clean", "3 of 3 tests: no errors")
+
+
+@pytest.mark.parametrize(
+    ("which", "name", "word"),
+    [
+        ("past the end", "memcheck", "Invalid __global__ read"),
+        ("race", "racecheck", "Race reported"),
+        ("never written", "initcheck", "Uninitialized"),
+    ],
+)
+def test_each_fault_is_caught_by_the_tool_for_it(which: str, name: str, word: str) -> None:
+    found = said(which, name)
+    assert found.state == "found", found
+    assert word in found.text
+
+
+@pytest.mark.parametrize("which", ["honest", "triton"])
+def test_a_profile_tells_the_kernel_its_time_and_its_bytes(which: str) -> None:
+    found = said(which, "ncu")
+    assert found.state == "clean", found
+    told = re.fullmatch(r"a million: 1 kernel, ([\d.]+) µs in all: kernel.* ([\d.]+) MB, DRAM .*", found.text)
+    assert told is not None, found
+    assert 1 < float(told[1]) < 100
+    assert 0 < float(told[2]) < 20  # 8 MB of tensors, less what stays in the L2, and what belongs to the page tables

@@ -1,0 +1,93 @@
+"""An audit with stand-ins for the tools, around the real runner in real sandboxes, on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import sandbox
+from harness.judge.audit import audit
+from harness.judge.tools import Finding, Tool, sanitized
+from harness.problem import load
+from harness.sandbox import Watcher
+from harness.submission import Submission
+from harness.verdict import SandboxName
+from tests.leftovers import leftovers
+
+DOUBLE = Path(__file__).parent.parent / "problems" / "double"
+# Says how the runner ended, and then sums up as a tool does.
+STAND_IN = """#!/bin/sh
+echo "========= COMPUTE-SANITIZER"
+"$@"
+echo "========= Stand-in: the runner ended with $?"
+echo "========= ERROR SUMMARY: 0 errors"
+"""
+RIGHT = """
+import torch
+def twice(x, y):
+    torch.mul(x, 2, out=y)
+"""
+EVERYWHERE = pytest.mark.parametrize(
+    "name",
+    [
+        "process",
+        pytest.param("bwrap", marks=pytest.mark.bwrap),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full]),
+    ],
+)
+
+
+def watched(tmp_path: Path, source: str, name: SandboxName) -> tuple[Finding, str, list[str]]:
+    """What the stand-in says of a source, what it printed, and the cases that were called."""
+    program = tmp_path / "tool" / "stand-in"
+    program.parent.mkdir(mode=0o755)
+    program.write_text(STAND_IN)
+    program.chmod(0o755)
+    printed: list[str] = []
+
+    def read(text: str) -> Finding:
+        printed.append(text)
+        return sanitized(text)
+
+    tool = Tool("stand-in", Watcher((str(program),), program.parent), "tests", read)
+    submission = Submission.of(source.encode(), "py", author="ada", name="twice.py")
+    cases: list[str] = []
+    provider = sandbox.provider(name)
+    before = leftovers()
+    found = audit(load(DOUBLE), submission, tool, provider=provider, device="cpu", on_case=cases.append)
+    assert leftovers() == before
+    return found, printed[0], cases
+
+
+@EVERYWHERE
+def test_a_tool_starts_the_runner_sees_every_test_and_sums_up_after_its_end(tmp_path: Path, name: SandboxName) -> None:
+    found, printed, cases = watched(tmp_path, RIGHT, name)
+    assert found == Finding("clean", "3 of 3 tests: no errors")
+    assert "the runner ended with 0" in printed
+    assert cases == ["one", "prime", "pages"]
+
+
+def test_the_kernel_is_called_on_copies_of_its_own(tmp_path: Path) -> None:
+    """An input may be written there: a watcher's allocations are nobody else's, and nothing is read back."""
+    found, *_ = watched(tmp_path, "def twice(x, y):\n    x.zero_()\n    y.zero_()\n", "process")
+    assert found.state == "clean"
+
+
+def test_a_kernel_that_fails_is_not_called_clean(tmp_path: Path) -> None:
+    found, _, cases = watched(tmp_path, "def twice(x, y):\n    assert len(x) < 100, 'too long'\n", "process")
+    assert found.state == "failed"
+    assert "too long" in found.text
+    assert cases == ["one", "prime"]
+
+
+def test_a_kernel_that_ends_the_runner_is_not_called_clean(tmp_path: Path) -> None:
+    found, printed, _ = watched(tmp_path, "import os\ndef twice(x, y):\n    os._exit(3)\n", "process")
+    assert found.state == "failed"
+    assert "the runner ended with 3" in printed
+
+
+def test_a_source_that_does_not_build_is_not_called_clean(tmp_path: Path) -> None:
+    found, _, cases = watched(tmp_path, "def twice(\n", "process")
+    assert found.state == "failed"
+    assert not cases
