@@ -22,6 +22,7 @@ from harness.verdict import Outcome, Verdict
 from leaderboard.entry import Entry, encode
 from leaderboard.ledger import JsonlLedger
 from leaderboard.ranking import rank
+from leaderboard.staleness import Current
 from tests.verdicts import EPOCH, accepted, failed, interval
 
 LINES = 100_000
@@ -71,6 +72,8 @@ def measure(directory: Path) -> dict[str, object]:
     write(ledger.path, LINES)
     size_bytes = ledger.path.stat().st_size
     tables = rank(ledger.read())
+    model = accepted()
+    current = Current(problems={model.problem.slug: model.problem.sha256}, protocol=model.protocol)
     late = accepted(run="f" * 16)
     return {
         "what": "ranking, verifying and appending to a large ledger",
@@ -84,6 +87,7 @@ def measure(directory: Path) -> dict[str, object]:
         "rows": sum(len(table.rows) for table in tables),
         "rank_s": min(seconds(lambda: rank(ledger.read())) for _ in range(REPETITIONS)),
         "rank_cpu_s": min(seconds(lambda: rank(ledger.read()), process_time) for _ in range(REPETITIONS)),
+        "rank_with_stale_marks_s": min(seconds(lambda: rank(ledger.read(), current)) for _ in range(REPETITIONS)),
         "rank_bar_s": BAR_S,
         "verify_s": seconds(ledger.verify),
         "get_s": seconds(lambda: ledger.get(f"{LINES // 2:016x}")),
@@ -101,7 +105,7 @@ def main() -> int:
     print(text)
     RESULT.parent.mkdir(exist_ok=True)
     RESULT.write_text(text + "\n")
-    return 0 if isinstance(result["rank_s"], float) and result["rank_s"] < BAR_S else 1
+    return 0 if max(float(str(result[key])) for key in ("rank_s", "rank_with_stale_marks_s")) < BAR_S else 1
 
 
 if __name__ == "__main__":

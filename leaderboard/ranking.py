@@ -261,13 +261,13 @@ def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current |
 def _remember(found: _Found, verdict: _Ranked, current: Current) -> None:
     """Keep what tells later whether a row is stale, and whether its file was graded again since."""
     ran, slug = verdict.environment, verdict.problem.slug
-    where = (slug, *place(ran))
-    if where not in found.newest or found.newest[where][0] < verdict.created_at:
-        found.newest[where] = (verdict.created_at, ran)
+    where, at = (slug, *place(ran)), verdict.created_at
+    if (newest := found.newest.get(where)) is None or newest[0] < at:
+        found.newest[where] = (at, ran)
     if stale(verdict.problem, verdict.protocol, ran, current) is None:
         file = _file(verdict)
-        if file not in found.again or found.again[file][0] < verdict.created_at:
-            found.again[file] = (verdict.created_at, verdict.run, ran)
+        if (again := found.again.get(file)) is None or again[0] < at:
+            found.again[file] = (at, verdict.run, ran)
 
 
 def _file(verdict: _Ranked) -> tuple[str, ...]:
