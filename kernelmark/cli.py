@@ -14,7 +14,6 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -22,7 +21,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark import __version__, organizers, site
-from kernelmark.printing import form_option, load_settings, print_json, print_lines
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
@@ -53,6 +52,13 @@ class Boundary(click.Command):
         except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
             status = _unexpected(error)
         sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, context: click.Context) -> Any:
+        """As click does it; but click ends with 1 where any pipe broke, and 1 is a wrong answer."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            return _unexpected(error)
 
 
 class BoundaryGroup(Boundary, click.Group):
@@ -96,7 +102,7 @@ def _timed(command: F) -> F:
 def main(context: click.Context) -> None:
     """Grade GPU kernels: a verdict that nobody can forge, and a time that repeats."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        print_lines([context.get_help()])
 
 
 @main.command(cls=Boundary)
@@ -219,7 +225,7 @@ def problems_new(slug: str) -> None:
     from kernelmark import skeleton
 
     print_lines([str(path) for path in skeleton.write(load_settings(), slug)])
-    click.echo(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`", err=True)
+    say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
 
 
 @problems.command("lint")
@@ -238,7 +244,6 @@ def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: 
 
     settings = load_settings(sandbox=sandbox, device=device)
     found = [find_directory(settings, each) for each in problem] or problem_directories(settings)
-    say = partial(click.echo, err=True)
     reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in found]
     print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
@@ -249,7 +254,7 @@ def problems_schema() -> None:
     """The JSON Schema of problem.toml, for editors."""
     from harness.problem.schema import document
 
-    click.echo(document(), nl=False)
+    print_lines([document().rstrip("\n")])
 
 
 @main.command()
@@ -263,7 +268,7 @@ def calibrate(form: str, device: str | None) -> None:
     from kernelmark.calibrations import store
 
     settings = load_settings(device=device)
-    found = measure(choose_device(settings.device, "py"), lambda what: click.echo(f"measuring {what}", err=True))
+    found = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, found)
     print_lines([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
 
@@ -284,7 +289,7 @@ def audit(form: str, self_test: bool, only: Sequence[str], sandbox: str | None, 
     chosen = selftest.choose(load_settings(sandbox=sandbox, device=device), only)
     trials = []
     for case, where, isolation in chosen:
-        click.echo(f"{case.surface or 'honest'} {case.label}", err=True)
+        say(f"{case.surface or 'honest'} {case.label}")
         trials.append(selftest.attempt(case, where, isolation))
     print_lines([json.dumps(selftest.document(trials), indent=1)] if form == "json" else selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0
@@ -336,7 +341,7 @@ def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None
 
 
 def _fail(message: str, status: int) -> int:
-    click.echo(f"kernelmark: error: {visible(' '.join(message.split()))}", err=True)
+    say(f"kernelmark: error: {visible(' '.join(message.split()))}")
     return status
 
 
@@ -344,7 +349,7 @@ def _unexpected(error: Exception) -> int:
     """Our fault: one line, and the traceback where a report can quote it."""
     text = "".join(traceback.format_exception(error))
     if os.environ.get("KERNELMARK_DEBUG"):
-        click.echo(text, err=True, nl=False)
+        say(text.rstrip("\n"))
         where = "the traceback is above"
     else:
         descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.printing import form_option, load_settings, print_json, print_lines
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
 from kernelmark.text import columns, visible
 
 
@@ -154,7 +154,7 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
     from leaderboard.merge import merge_files
 
     count = merge_files(ours, theirs, base)
-    click.echo(f"{ours}: {count} entries; `kernelmark board --write` writes the Markdown anew", err=True)
+    say(f"{ours}: {count} entries; `kernelmark board --write` writes the Markdown anew")
 
 
 @click.command()
@@ -204,7 +204,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
 
     found, missing = sources(load_settings(), problem)
     for each in missing:
-        click.echo(f"kernelmark: warning: {visible(each)}", err=True)
+        say(f"kernelmark: warning: {visible(each)}")
     pairs = alike(found, threshold)
     if form == "json":
         print_json([pair.model_dump() for pair in pairs])

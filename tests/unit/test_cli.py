@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -409,3 +410,25 @@ def test_a_console_script_ends_at_once_with_everything_printed(argument: str, st
     assert ended.returncode == status
     assert ("Exit status" in ended.stdout) == (status == 0)
     assert ("No such option" in ended.stderr) == (status == 2)
+
+
+@pytest.mark.parametrize("gone", ["stdout", "stderr"])
+def test_a_reader_that_has_gone_changes_no_exit_status(run: Run, judge: Callable[..., Judge], gone: str) -> None:
+    """`submit ... | head -1` and `2>&1 | grep -q`: click would end with 1, which blames the submission."""
+    judge(failed(Outcome.TIMEOUT))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(writing, "w", buffering=1) as pipe:
+        patch.setattr(sys, gone, pipe)
+        assert run("submit", "double", "kernel.py").code == Outcome.TIMEOUT.exit_code
+        assert run("submit", "double", "absent.py").code == 2
+        assert run("board", "double").code == 0
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
+
+
+def test_a_pipe_of_ours_that_breaks_is_our_fault(run: Run, judge: Callable[..., Judge]) -> None:
+    judge(BrokenPipeError(32, "Broken pipe"))
+    ended = run("submit", "double", "kernel.py")
+    assert ended.code == HarnessError.exit_code
+    assert "unexpected BrokenPipeError" in ended.err
