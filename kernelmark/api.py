@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.errors import DeviceError, HarnessError, UsageError
+from harness.errors import DeviceError, HarnessError, SubmissionError, UsageError
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.calibrations import stored
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
 
 T = TypeVar("T")
+_MAX_PATH = 4096  # characters: Linux opens nothing longer
 
 
 def grade(
@@ -222,12 +223,15 @@ def read_submission(given: str | Path | Submission, author: str, language: Langu
     """A submission from a path, from source (a `str` that holds a newline), or as it is.
 
     Raises:
-        SubmissionError: as for `Submission.read` and `Submission.of`.
+        SubmissionError: as for `Submission.read` and `Submission.of`; or a `str` is neither a path nor source.
     """
     if isinstance(given, Submission):
         return given
     if isinstance(given, str) and "\n" in given:
         return Submission.of(given, language, author=author)
+    if isinstance(given, str) and (len(given) > _MAX_PATH or not Path(given).name or not given.isprintable()):
+        remedy = 'end source with a newline, or give `Submission.of(source, "py", author=...)`'
+        raise SubmissionError(f"submission {given[:40]!r}", "is neither a path nor source with a newline", remedy)
     return Submission.read(Path(given), author)
 
 

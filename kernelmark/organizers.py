@@ -63,6 +63,8 @@ def verify(form: str) -> int:
             verdicts = f"{each.known} verdicts on the problem as it is, {each.stale} on earlier versions of it"
             unknown = f", {each.unknown} on a problem that is not here" if each.unknown else ""
             print_lines([f"{each.path.name}: {each.entries} entries, {verdicts}{unknown}"])
+        if not found:
+            print_lines([f"nothing is recorded in {settings.locate('results')}"])
     return HarnessError.exit_code if faults else 0
 
 

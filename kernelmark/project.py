@@ -6,6 +6,7 @@ The Python API and the command line call it. Trusted. Where each file lies is a 
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -173,11 +174,15 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
     """The one recorded verdict, of any problem, whose run begins with these hexadecimal digits, and its ledger.
 
     Raises:
-        UsageError: none does, or several do.
+        UsageError: these are no digits, or none does, or several do.
         LedgerError: a ledger is broken.
     """
     from leaderboard.entry import VERDICT
 
+    if not re.fullmatch("[0-9a-f]+", prefix):  # an empty one, as of an unset variable, would fit every run
+        raise UsageError(
+            f"run {prefix!r}", "is no run", "give its first hexadecimal digits, as `kernelmark board` shows"
+        )
     needle = f'"run":"{prefix}'.encode()  # looked for before a document is parsed
     candidates = (
         (ledger, entry)

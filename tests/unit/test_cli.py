@@ -188,7 +188,8 @@ def test_no_record_leaves_nothing_behind(run: Run, judge: Callable[..., Judge], 
         ((".", "kernel.py"), ".: holds no problem.toml"),
         (("double", "absent.py"), "absent.py: cannot be read (No such file or directory)"),
         (("double", "kernelmark.toml"), "unknown language '.toml'"),
-        (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"'a/b\x1b[0m' cannot be an author"),
+        (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"author: 'a/b\x1b[0m' cannot be one"),
+        (("double", "kernel.py", "--author", ""), "author: '' cannot be one"),
         (("double", "kernel.py", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
         (("double", "kernel.cpp", "--device", "cuda"), "--device cuda: a .cpp file runs on a CPU"),
         (("double", "kernel.py", "--devcie", "cpu"), "No such option"),
@@ -384,6 +385,24 @@ def test_python_grades_source_paths_and_submissions(judge: Callable[..., Judge],
         kernelmark.grade("trible", "x\n")
     with pytest.raises(AttributeError, match="no attribute 'grad'"):
         kernelmark.grad  # noqa: B018
+
+
+@pytest.mark.parametrize("given", ["", "/", "def twice(x, y): pass\0", "\ud800.py", "#" * 10**7])
+def test_a_string_that_is_neither_path_nor_source_is_refused_in_one_short_line(project: Path, given: str) -> None:
+    """What a model wrote is often cut off: a loop that trains it must tell that from a fault of ours."""
+    with pytest.raises(kernelmark.SubmissionError, match="is neither a path nor source with a newline") as refused:
+        kernelmark.grade("double", given)
+    assert len(str(refused.value)) < 300
+    with pytest.raises(kernelmark.SubmissionError, match="is not UTF-8 text"):
+        kernelmark.grade("double", "x = '\ud800'\n")
+
+
+def test_a_file_whose_name_is_no_text_is_recorded(run: Run, judge: Callable[..., Judge], project: Path) -> None:
+    fake = judge(accepted())
+    file = os.fsencode(project) + b"/k\xff.py"
+    Path(os.fsdecode(file)).write_text("def twice(x, y): y.copy_(2 * x)\n")
+    assert run("submit", "double", os.fsdecode(file)).code == 0
+    assert fake.asked[0][1].name == "k\\xff.py"
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Co
         ("handins/double/ada/deep/kernel.py", RIGHT, "is not where hand-ins lie"),
         ("handins/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
         ("handins/double/ada/kernel.txt", RIGHT, "unknown language 'txt'"),
-        ("handins/double/.ada/kernel.py", RIGHT, "cannot be an author"),
+        ("handins/double/.ada/kernel.py", RIGHT, "cannot be one"),
         ("handins/double/ada/kernel.py", "x" * ((1 << 20) + 1), "is larger than"),
         ("handins/double/ada/kernel.py", "a\0b", "NUL"),
     ],

@@ -46,6 +46,11 @@ def test_an_honest_ledger_has_no_fault(ledger: JsonlLedger, command: Command) ->
     assert said.out == "double.jsonl: 4 entries, 3 verdicts on the problem as it is, 1 on earlier versions of it\n"
 
 
+def test_a_place_without_a_ledger_is_named(command: Command, competition: Path) -> None:
+    said = command("verify")
+    assert (said.code, said.out) == (0, f"nothing is recorded in {competition / 'leaderboard/results'}\n")
+
+
 def flip(path: Path, number: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     lines[number - 1] = lines[number - 1].replace(b'"outcome":"', b'"outcome":"A', 1)
