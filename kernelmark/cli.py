@@ -224,7 +224,7 @@ def problems_new(slug: str) -> None:
     """Write a new problem's files, with everything but its definition."""
     from kernelmark import skeleton
 
-    print_lines([str(path) for path in skeleton.write(load_settings(), slug)])
+    print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug)])
     say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
 
 
@@ -336,7 +336,7 @@ def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None
         if record:
             table = job.record(result, lateness)
     finally:  # a result that cannot be recorded has cost its time, and is shown all the same
-        print_lines([result.to_json()] if form == "json" else show.verdict(result, table))
+        print_lines([result.to_json()] if form == "json" else show.verdict(result, table, record=record))
     return result.outcome.exit_code
 
 

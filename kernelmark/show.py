@@ -48,8 +48,11 @@ def check(result: Check) -> Iterator[str]:
     yield from _notes(result.environment)
 
 
-def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
-    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is."""
+def verdict(result: Verdict, table: Table | None = None, *, record: bool = True) -> Iterator[str]:
+    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is.
+
+    Only a run that was to be recorded is named: of any other `show` knows nothing.
+    """
     yield from _outcome(result)
     if result.score is not None:
         yield ""
@@ -62,7 +65,8 @@ def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
     yield from _notes(result.environment)
     if table is not None:
         yield f"{INDENT}standing    {standing(result, table)}"
-    yield f"{INDENT}run         {result.run}"
+    if record:
+        yield f"{INDENT}run         {result.run}"
 
 
 def standing(result: Verdict, table: Table) -> str:
@@ -175,13 +179,13 @@ def problem(found: Problem) -> Iterator[str]:
     )
     if found.deadline is not None:
         yield f"{INDENT}deadline    {found.deadline.isoformat()}"
+    yield f"{INDENT}sources     {found.visibility.replace('_', ' ')}"
     for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
         for case in cases:
             if not case.hidden:
                 yield f"{INDENT}{kind:<10}  {case.name}: {times.parameters(case.params)} ({', '.join(case.devices)})"
-    hidden = sum(case.hidden for case in found.tests)
-    if hidden:
-        yield f"{INDENT}test        and {hidden} hidden one{'s' if hidden > 1 else ''}"
+        if hidden := sum(case.hidden for case in cases):
+            yield f"{INDENT}{kind:<10}  and {hidden} hidden one{'s' if hidden > 1 else ''}"
 
 
 def problem_document(found: Problem) -> dict[str, Any]:

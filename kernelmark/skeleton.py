@@ -118,7 +118,7 @@ EXPECTED = """\
 [nothing]
 file = "nothing.py"
 outcome = "wrong_answer"
-message = "output never written"
+message = "test one element: y: "
 """
 
 NOTHING = '''\

@@ -152,6 +152,7 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
     ended = run(command, "double", "kernel.py")
     assert ended.code == code
     assert ended.out.startswith(outcome.replace("_", " "))
+    assert (verdict.run in ended.out) == (command == "submit"), "`show` would know nothing of another"
     assert [v.run for v in recorded(project)] == ([verdict.run] if command == "submit" else [])
     assert (project / "leaderboard/BOARD.md").exists() == (command == "submit")
 

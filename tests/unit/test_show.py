@@ -195,7 +195,8 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     assert "input       x [rows, cols] float32" in shown
     for case in found.tests:
         assert (f"test        {case.name}: " in shown) != case.hidden
-    assert "test        and 3 hidden ones" in shown
+    assert shown.index("test        and 3 hidden ones") < shown.index("benchmark   "), "the tests stand together"
+    assert "sources     public" in shown
     [line] = show.problems([found])
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
                             f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip

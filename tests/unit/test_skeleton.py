@@ -16,7 +16,7 @@ from kernelmark.settings import Settings
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.chdir(tmp_path)
-    return Settings.load()
+    return Settings.load(sandbox="process", device="cpu")
 
 
 def errors(directory: Path) -> list[str]:
@@ -31,12 +31,16 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
         "raised NotImplementedError: compute y from x, and return it"
     ]
     reference = directory / "reference.py"
+    bare = lint.lint(settings, directory, with_samples=True, say=lambda _: None)
+    assert [f.level for f in bare.findings if f.level != "note"] == ["error", "warning"], "the definition, once"
+    assert bare.samples == 0
     todo = 'raise NotImplementedError("compute y from x, and return it")'
     assert todo in reference.read_text()
     reference.write_text(reference.read_text().replace(todo, "return x * torch.sigmoid(x)"))
     assert errors(directory) == []
-    assert {"nothing"} == set(lint.read_samples(directory))
-    compile((directory / "samples" / "nothing.py").read_text(), "nothing.py", "exec")
+    report = lint.lint(settings, directory, with_samples=True, say=lambda _: None)
+    assert [f.what for f in report.findings if f.level == "error"] == []
+    assert "swish: passed (1 warning, 1 sample graded)" in list(lint.lines([report]))
 
 
 @pytest.mark.parametrize("slug", ["", "Swish", "a b", "../swish", "1st", "é", "a" * 65, "class", "template", "float32"])
