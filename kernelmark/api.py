@@ -72,7 +72,7 @@ def grade(
     settings = _settings(device, sandbox, effort=effort, baselines=baselines)
     job = Job.prepare(settings, problem, submission, author=author, language=language)
     if record:
-        job.refuse_if_closed()
+        job.admit()
     verdict = job.grade(on_progress)
     if record:
         job.record(verdict)
@@ -172,14 +172,19 @@ class Job:
         )
         return self._twice(judge, on_progress)
 
-    def refuse_if_closed(self, late: str | None = None) -> Lateness | None:
-        """No result is recorded after the problem's deadline, unless `late` names the organizer who lets it in.
+    def admit(self, late: str | None = None) -> Lateness | None:
+        """Refuse what could not be recorded after its grading: past the deadline, or in a ledger that is broken.
 
-        Returns what then keeps it from ranking; None before the deadline.
+        `late` names the organizer who lets it in after the deadline. Returns what then keeps it from ranking; None
+        before the deadline.
 
         Raises:
-            UsageError: it has passed.
+            UsageError: the deadline has passed.
+            LedgerError: the ledger cannot be appended to.
         """
+        from leaderboard.ledger import JsonlLedger
+
+        JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
             return None
         what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"

@@ -328,7 +328,7 @@ def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None
     from kernelmark import show
     from kernelmark.progress import Reporter
 
-    lateness = job.refuse_if_closed(late) if record else None
+    lateness = job.admit(late) if record else None
     with Reporter() as reporter:
         result = job.grade(reporter.report)
     table = None

@@ -57,11 +57,12 @@ class HandIn:
         size = int(_git(settings.root, "cat-file", "-s", self.blob))
         if size > MAX_SOURCE_BYTES:
             raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
-        suffix = PurePosixPath(name).suffix.removeprefix(".")
-        if suffix not in ("py", "cu", "cpp"):
+        suffix = PurePosixPath(name).suffix
+        if suffix not in (".py", ".cu", ".cpp"):
             raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
         source = _git(settings.root, "cat-file", "blob", self.blob)
-        return Submission.of(source, suffix, author=author, name=name)  # type: ignore[arg-type]  # one of the three
+        language = suffix.removeprefix(".")
+        return Submission.of(source, language, author=author, name=name)  # type: ignore[arg-type]  # one of the three
 
 
 def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
@@ -101,7 +102,7 @@ def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str 
         if only is not None and author != only:
             raise UsageError(handed_in.path, f"lies in the folder of {author}, and {only} hands in", "use your own")
         job = Job.prepare(settings, directory, handed_in.read(settings, author, name), author=author)
-        lateness = job.refuse_if_closed(late) if record else None
+        lateness = job.admit(late) if record else None
         with Reporter() as reporter:
             verdict = job.grade(reporter.report)
         if record:

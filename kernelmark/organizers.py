@@ -127,15 +127,15 @@ def grade(
             if form == "table":
                 print_lines([*results[-1].lines(), ""])
     finally:  # what was graded before something unforeseen is recorded, and is told
+        if form == "json":
+            print_json([each.document() for each in results])
         for path, content in ((summary, report.summary(results).encode()), (junit, report.junit(results))):
             if path is not None:
                 try:
                     write_whole(path.absolute(), content, replace=True)
                 except OSError as error:
                     raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
-    if form == "json":
-        print_json([each.document() for each in results])
-    elif not results:
+    if form == "table" and not results:
         print_lines(["nothing was handed in"])
     return report.worst(results)
 
@@ -156,7 +156,7 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
     from leaderboard.merge import merge_files
 
     count = merge_files(ours, theirs, base)
-    say(f"{ours}: {count} entries; `kernelmark board --write` writes the Markdown anew")
+    say(f"merged, {count} entries; `kernelmark board --write` writes the Markdown anew")
 
 
 @click.command()

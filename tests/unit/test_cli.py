@@ -324,18 +324,63 @@ def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Run, judge: C
 
 
 def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
-    run: Run, judge: Callable[..., Judge], project: Path
+    run: Run, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = project / "leaderboard/results/double.jsonl"
     ledger.parent.mkdir(parents=True)
-    ledger.write_text("not a ledger line\n")
     verdict = accepted()
-    judge(verdict)
+    fake = judge(verdict)
+    grade = fake.grade
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Verdict:
+        ledger.write_text("not a ledger line\n")
+        return grade(*args, **kwargs)
+
+    monkeypatch.setattr(harness.judge, "grade", meanwhile)
     ended = run("submit", "double", "kernel.py")
     assert ended.code == 7
     assert verdict.run in ended.out
     assert "double.jsonl line 1: is not a ledger line" in ended.err
     assert ledger.read_text() == "not a ledger line\n"
+
+
+def a_broken_ledger(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("not a ledger line\n")
+
+
+def a_conflict(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("<<<<<<< HEAD\n=======\n>>>>>>> theirs\n")
+
+
+def a_file_for_a_folder(results: Path) -> None:
+    results.parent.mkdir()
+    results.write_text("")
+
+
+def a_folder_for_a_file(results: Path) -> None:
+    (results / "double.jsonl").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (a_broken_ledger, "double.jsonl line 1: is not a ledger line; restore the file"),
+        (a_conflict, "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
+        (a_file_for_a_folder, "double.jsonl: cannot be made in "),
+        (a_folder_for_a_file, "double.jsonl: cannot be appended to (Is a directory)"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
+    run: Run, judge: Callable[..., Judge], project: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    spoil(project / "leaderboard/results")
+    fake = judge(accepted())
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, ended.out, fake.asked) == (7, "", [])
+    assert message in ended.err
+    assert run("submit", "double", "kernel.py", "--no-record").code == 0
 
 
 def test_boards_and_problems_are_listed(run: Run, judge: Callable[..., Judge]) -> None:
