@@ -173,17 +173,22 @@ class Job:
         return self._twice(judge, on_progress)
 
     def admit(self, late: str | None = None) -> Lateness | None:
-        """Refuse what could not be recorded after its grading: past the deadline, or in a ledger that is broken.
+        """Refuse what should not be recorded after its grading: past the deadline, in a ledger that is broken, or on
+        another problem of the same name than the project's, with a deadline and cases of its own.
 
         `late` names the organizer who lets it in after the deadline. Returns what then keeps it from ranking; None
         before the deadline.
 
         Raises:
-            UsageError: the deadline has passed.
+            UsageError: the deadline has passed, or the project's problem lies elsewhere.
             LedgerError: the ledger cannot be appended to.
         """
         from leaderboard.ledger import JsonlLedger
 
+        own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
+        if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
+            remedy = "name the problem by its slug, or grade without recording (--no-record)"
+            raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
         JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
             return None

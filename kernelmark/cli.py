@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__, organizers, site
 from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
 from kernelmark.text import visible
@@ -190,17 +190,26 @@ def problems() -> None:
 
 @problems.command("list")
 @form_option
-def problems_list(form: str) -> None:
-    """One line a problem."""
+def problems_list(form: str) -> int:
+    """One line a problem.
+
+    Exit status: 0, or 2 if one cannot be read; the others are listed all the same.
+    """
     from harness.problem import load
     from kernelmark import show
     from kernelmark.project import problem_directories
 
-    found = [load(directory) for directory in problem_directories(load_settings())]
+    found, status = [], 0
+    for directory in problem_directories(load_settings()):
+        try:
+            found.append(load(directory))
+        except ProblemError as error:
+            status = _fail(str(error), error.exit_code)
     if form == "json":
         print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
     else:
         print_lines(show.problems(found))
+    return status
 
 
 @problems.command("show")

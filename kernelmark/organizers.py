@@ -175,7 +175,9 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
     settings = load_settings(**flags)
     found = again.stale(settings, problem)
     if dry_run or not found:
-        listed = [{"run": each.row.run, "author": each.row.author, "reason": each.reason} for each in found]
+        listed = [
+            {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in found
+        ]
         lines = [visible(str(each)) for each in found] or ["nothing is out of date here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0

@@ -99,7 +99,6 @@ def record(
     Raises:
         HarnessError: a file could not be written; where it is the board alone, the verdict is recorded.
     """
-    from kernelmark.publishing import publish
     from leaderboard.archive import archive
     from leaderboard.ledger import JsonlLedger
     from leaderboard.ranking import rank
@@ -109,7 +108,7 @@ def record(
     entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late)
     for warning in entry.warnings:
         warn(warning)
-    standings = publish(settings, verdict.problem.slug)
+    standings = _published(settings, verdict.problem.slug)
     keys = [alone.key for alone in rank([entry])]
     return next((table for table in standings if table.key in keys), None)
 
@@ -208,7 +207,6 @@ def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason
     """
     from pydantic import ValidationError
 
-    from kernelmark.publishing import publish
     from leaderboard.moderation import Moderation
 
     ledger, entry = find_run(settings, prefix)
@@ -220,8 +218,19 @@ def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason
         raise UsageError(f"--{first['loc'][0]}", f"does not fit: {first['msg']}") from error
     for warning in ledger.moderate(event).warnings:
         warn(warning)
-    publish(settings, ledger.path.stem)
+    _published(settings, ledger.path.stem)
     return event
+
+
+def _published(settings: Settings, slug: str) -> list[Table]:
+    """The board written after an append; where that fails the append stands, and nobody should do it again."""
+    from kernelmark.publishing import publish
+
+    try:
+        return publish(settings, slug)
+    except HarnessError as error:
+        remedy = error.remedy or "`kernelmark board --write` writes the board anew"
+        raise HarnessError(f"it is recorded, but {error.what}", remedy) from error
 
 
 def warn(text: str) -> None:

@@ -299,9 +299,11 @@ def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
 
 
 def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
+    m = output.mismatch
+    finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
     for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
         if budget is not None:
-            yield f"{INDENT * 2}{visible(output.output)}, {label}: {budget_text(budget, in_dtype)}"
+            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}"
 
 
 def budget_text(budget: Budget, in_dtype: str = "") -> str:

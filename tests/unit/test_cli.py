@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -381,6 +382,36 @@ def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
     assert (ended.code, ended.out, fake.asked) == (7, "", [])
     assert message in ended.err
     assert run("submit", "double", "kernel.py", "--no-record").code == 0
+
+
+def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_recorded(
+    run: Run, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))
+    verdict = accepted()
+    judge(verdict)
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, [v.run for v in recorded(project)]) == (7, [verdict.run])
+    assert "error: it is recorded, but " in ended.err
+    assert "; `kernelmark board --write` writes the board anew" in ended.err
+
+
+def test_two_problems_of_one_name_never_share_a_ledger(run: Run, judge: Callable[..., Judge], project: Path) -> None:
+    """A copy of a closed problem has no deadline, or easier tests, and its results would stand on the same page."""
+    other = project / "elsewhere" / "closed"
+    shutil.copytree(project / "problems" / "double", other)
+    fake = judge(accepted())
+    ended = run("submit", "elsewhere/closed", "kernel.py")
+    assert (ended.code, fake.asked) == (2, [])
+    assert "is not the project's problem of this name, " in ended.err
+    assert run("bench", "elsewhere/closed", "kernel.py").code == 0
+
+
+def test_one_broken_problem_hides_no_other(run: Run, project: Path) -> None:
+    (project / "problems" / "closed" / "problem.toml").write_text("x =")
+    ended = run("problems", "list")
+    assert (ended.code, ended.out.split()[0], ended.out.count("\n")) == (2, "double", 1)
+    assert "closed/problem.toml: is not TOML" in ended.err
 
 
 def test_boards_and_problems_are_listed(run: Run, judge: Callable[..., Judge]) -> None:
