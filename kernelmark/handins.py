@@ -76,6 +76,10 @@ def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
     folder = settings.handins
     if folder.is_absolute():
         raise UsageError("handins", f"{str(folder)!r} is absolute", "give a folder of the project")
+    for flag, commit in (("--changed", base), ("--head", head)):
+        if not commit:  # an unset variable; git would read it as HEAD, and nothing ever changes since then
+            raise UsageError(flag, "is empty", "name a commit or a branch")
+    _git(settings.root, "rev-parse", "--git-dir", remedy="run it in a clone of the project")
     raw = _git(
         settings.root,
         *("diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--relative", "--no-ext-diff", "--end-of-options"),
@@ -112,13 +116,15 @@ def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str 
     return Graded(handed_in.path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 
-def _git(directory: Path, *arguments: str) -> bytes:
+_FETCH = "fetch both, with their history (git fetch --unshallow)"
+
+
+def _git(directory: Path, *arguments: str, remedy: str = _FETCH) -> bytes:
     try:
         done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, check=False)
     except OSError as error:
         raise UsageError("git", f"cannot be run ({error.strerror})", "install git") from error
     if done.returncode != 0:
         what = done.stderr.decode("utf-8", "backslashreplace").strip().removeprefix("fatal: ").splitlines()
-        remedy = "fetch both, with their history (git fetch --unshallow)"
         raise UsageError(f"git {arguments[0]}", what[0] if what else f"ended with {done.returncode}", remedy)
     return done.stdout

@@ -227,3 +227,26 @@ def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(
     said = command("grade", "--changed", base, "--format", "json", "--summary", "kernelmark.toml/summary.md")
     assert (said.code, "kernelmark.toml/summary.md: cannot be written (" in said.err) == (2, True)
     assert [each["path"] for each in json.loads(said.out)] == ["handins/double/zoe/kernel.py"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--changed", ""), "--changed: is empty; name a commit or a branch"),
+        (("--changed", "HEAD", "--head", ""), "--head: is empty; name a commit or a branch"),
+        (("--changed", "absent"), "bad revision 'absent...HEAD'; fetch both"),
+    ],
+)
+def test_a_commit_that_git_does_not_know_is_refused(
+    competition: Path, base: str, command: Command, args: tuple[str, ...], message: str
+) -> None:
+    """git reads an empty name, as of an unset variable, as HEAD: nothing would ever be handed in."""
+    said = command("grade", *args)
+    assert (said.code, message in said.err) == (2, True)
+
+
+def test_outside_of_a_repository_that_is_what_is_said(competition: Path, command: Command) -> None:
+    said = command("grade", "--changed", "HEAD")
+    assert said.code == 2
+    assert "not a git repository" in said.err
+    assert said.err.endswith("; run it in a clone of the project\n")
