@@ -54,8 +54,11 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
     """
     places = [Path(reference), settings.locate("problems") / reference]
     for directory in places:
-        if (directory / "problem.toml").is_file():
-            return directory.resolve()
+        try:
+            if (directory / "problem.toml").is_file():
+                return directory.resolve()
+        except OSError as error:  # a name longer than any, a folder that may not be looked into
+            raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
     if places[0].is_dir():
         raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
     slugs = [directory.name for directory in problem_directories(settings)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +50,17 @@ def test_what_is_no_slug_is_refused_and_nothing_is_written(settings: Settings, s
     with pytest.raises(UsageError, match="cannot be a slug"):
         skeleton.write(settings, slug)
     assert not list(settings.locate("problems").glob("*"))
+
+
+def test_a_folder_that_cannot_be_looked_into_is_a_usage_error(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    with pytest.raises(UsageError, match="cannot be written \\(Permission denied\\)"):
+        skeleton.write(settings, "swish")
 
 
 def test_a_problem_that_exists_is_left_alone(settings: Settings) -> None:
