@@ -12,7 +12,7 @@ import click
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
-from kernelmark.text import columns, visible
+from kernelmark.text import columns, counted, visible
 
 
 @click.group()
@@ -60,9 +60,14 @@ def verify(form: str) -> int:
         for fault in faults:
             print_lines([visible(str(fault))])
         for each in found:
-            verdicts = f"{each.known} verdicts on the problem as it is, {each.stale} on earlier versions of it"
+            entries, verdicts = counted(each.entries, "entry", "entries"), counted(each.known, "verdict")
+            told = f"{entries}, {verdicts} on the problem as it is, {each.stale} on earlier versions of it"
             unknown = f", {each.unknown} on a problem that is not here" if each.unknown else ""
-            print_lines([f"{each.path.name}: {each.entries} entries, {verdicts}{unknown}"])
+            others = each.entries - each.known - each.stale - each.unknown
+            rest = (
+                f", {counted(others, 'other')}" if others else ""
+            )  # events of moderation, and kinds of later versions
+            print_lines([f"{each.path.name}: {told}{unknown}{rest}"])
         if not found:
             print_lines([f"nothing is recorded in {settings.locate('results')}"])
     return HarnessError.exit_code if faults else 0

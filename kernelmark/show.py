@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from kernelmark import times
-from kernelmark.text import INDENT, block, columns, visible
+from kernelmark.text import INDENT, block, columns, counted, visible
 from leaderboard.moderation import state
 from leaderboard.units import duration, interval, ratio
 
@@ -157,7 +157,9 @@ def run(result: Verdict, events: Sequence[Moderation] = ()) -> Iterator[str]:
 
 def problems(found: Iterable[Problem]) -> Iterator[str]:
     """One line a problem."""
-    rows = [(p.slug, p.title, f"{len(p.tests)} tests, {len(p.benchmarks)} benchmarks") for p in found]
+    rows = [
+        (p.slug, p.title, f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}") for p in found
+    ]
     yield from columns(rows, indent="") if rows else ["no problems here"]
 
 
