@@ -69,6 +69,8 @@ class Submission(BaseModel):
             SubmissionError: as for `read`.
         """
         name = name or f"submission.{language}"
+        if language not in _LANGUAGES:
+            raise SubmissionError(name, f"unknown language {language!r}", "use 'py', 'cu' or 'cpp'")
         # A lone surrogate, as in a model's broken output, becomes the bytes that are refused below.
         raw = source.encode(errors="surrogatepass") if isinstance(source, str) else source
         if len(raw) > MAX_SOURCE_BYTES:

@@ -461,6 +461,8 @@ def test_python_grades_source_paths_and_submissions(judge: Callable[..., Judge],
     assert [v.run for v in recorded(project)] == [verdict.run]
     with pytest.raises(kernelmark.UsageError, match="no such problem"):
         kernelmark.grade("trible", "x\n")
+    with pytest.raises(kernelmark.SubmissionError, match="unknown language 'rust'; use 'py', 'cu' or 'cpp'"):
+        kernelmark.check("double", "fn main() {}\n", language="rust")  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no attribute 'grad'"):
         kernelmark.grad  # noqa: B018
 
