@@ -6,6 +6,7 @@ interprets the source.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Literal, cast
@@ -55,7 +56,10 @@ class Submission(BaseModel):
             raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
         if len(source) > MAX_SOURCE_BYTES:
             raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
-        return cls.of(source, cast(Language, language), author=author, name=path.name)
+        name = os.fsencode(path.name).decode(
+            "utf-8", "backslashreplace"
+        )  # no name on a disk must be text; a verdict is
+        return cls.of(source, cast(Language, language), author=author, name=name)
 
     @classmethod
     def of(cls, source: bytes | str, language: Language, *, author: str, name: str = "") -> Submission:
@@ -65,7 +69,10 @@ class Submission(BaseModel):
             SubmissionError: as for `read`.
         """
         name = name or f"submission.{language}"
-        raw = source.encode() if isinstance(source, str) else source
+        if language not in _LANGUAGES:
+            raise SubmissionError(name, f"unknown language {language!r}", "use 'py', 'cu' or 'cpp'")
+        # A lone surrogate, as in a model's broken output, becomes the bytes that are refused below.
+        raw = source.encode(errors="surrogatepass") if isinstance(source, str) else source
         if len(raw) > MAX_SOURCE_BYTES:
             raise SubmissionError(name, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
         try:
@@ -80,8 +87,8 @@ class Submission(BaseModel):
             )
         if not _AUTHOR.fullmatch(author):
             raise SubmissionError(
-                "--author",
-                f"{author!r} cannot be an author",
-                "use up to 64 letters, digits, '.', '_' and '-', no '.' first",
+                "author",
+                f"{author!r} cannot be one",
+                "use up to 64 letters, digits, '.', '_' and '-', a letter or a digit first",
             )
         return cls(name=name, author=author, language=language, source=raw)

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.errors import DeviceError, HarnessError, UsageError
+from harness.errors import DeviceError, HarnessError, SubmissionError, UsageError
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.calibrations import stored
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
 
 T = TypeVar("T")
+_MAX_PATH = 4096  # characters: Linux opens nothing longer
 
 
 def grade(
@@ -71,7 +72,7 @@ def grade(
     settings = _settings(device, sandbox, effort=effort, baselines=baselines)
     job = Job.prepare(settings, problem, submission, author=author, language=language)
     if record:
-        job.refuse_if_closed()
+        job.admit()
     verdict = job.grade(on_progress)
     if record:
         job.record(verdict)
@@ -171,14 +172,24 @@ class Job:
         )
         return self._twice(judge, on_progress)
 
-    def refuse_if_closed(self, late: str | None = None) -> Lateness | None:
-        """No result is recorded after the problem's deadline, unless `late` names the organizer who lets it in.
+    def admit(self, late: str | None = None) -> Lateness | None:
+        """Refuse what should not be recorded after its grading: past the deadline, in a ledger that is broken, or on
+        another problem of the same name than the project's, with a deadline and cases of its own.
 
-        Returns what then keeps it from ranking; None before the deadline.
+        `late` names the organizer who lets it in after the deadline. Returns what then keeps it from ranking; None
+        before the deadline.
 
         Raises:
-            UsageError: it has passed.
+            UsageError: the deadline has passed, or the project's problem lies elsewhere.
+            LedgerError: the ledger cannot be appended to.
         """
+        from leaderboard.ledger import JsonlLedger
+
+        own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
+        if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
+            remedy = "name the problem by its slug, or grade without recording (--no-record)"
+            raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
+        JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
             return None
         what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
@@ -222,12 +233,15 @@ def read_submission(given: str | Path | Submission, author: str, language: Langu
     """A submission from a path, from source (a `str` that holds a newline), or as it is.
 
     Raises:
-        SubmissionError: as for `Submission.read` and `Submission.of`.
+        SubmissionError: as for `Submission.read` and `Submission.of`; or a `str` is neither a path nor source.
     """
     if isinstance(given, Submission):
         return given
     if isinstance(given, str) and "\n" in given:
         return Submission.of(given, language, author=author)
+    if isinstance(given, str) and (len(given) > _MAX_PATH or not Path(given).name or not given.isprintable()):
+        remedy = 'end source with a newline, or give `Submission.of(source, "py", author=...)`'
+        raise SubmissionError(f"submission {given[:40]!r}", "is neither a path nor source with a newline", remedy)
     return Submission.read(Path(given), author)
 
 

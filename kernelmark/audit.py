@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.printing import form_option, load_settings, print_json, print_lines
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class _Audit:
         from harness.judge.turn import take_turn
 
         def tell(what: str) -> None:
-            click.echo(f"{self.run} {tool.name}: {what}", err=True)
+            say(f"{self.run} {tool.name}: {what}")
 
         with take_turn("cuda", lambda: tell("waits: another grading is on this GPU")):
             return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
@@ -150,7 +150,7 @@ def _self_test(settings: Settings, only: Sequence[str], form: str) -> int:
 
     trials = []
     for case, where, isolation in selftest.choose(settings, only):
-        click.echo(f"{case.surface or 'honest'} {case.label}", err=True)
+        say(f"{case.surface or 'honest'} {case.label}")
         trials.append(selftest.attempt(case, where, isolation))
     print_json(selftest.document(trials)) if form == "json" else print_lines(selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0

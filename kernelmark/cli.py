@@ -13,15 +13,14 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__, audit, organizers, site
-from kernelmark.printing import form_option, load_settings, print_json, print_lines
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
@@ -52,6 +51,13 @@ class Boundary(click.Command):
         except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
             status = _unexpected(error)
         sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, context: click.Context) -> Any:
+        """As click does it; but click ends with 1 where any pipe broke, and 1 is a wrong answer."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            return _unexpected(error)
 
 
 class BoundaryGroup(Boundary, click.Group):
@@ -95,7 +101,7 @@ def _timed(command: F) -> F:
 def main(context: click.Context) -> None:
     """Grade GPU kernels: a verdict that nobody can forge, and a time that repeats."""
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        print_lines([context.get_help()])
 
 
 @main.command(cls=Boundary)
@@ -183,17 +189,26 @@ def problems() -> None:
 
 @problems.command("list")
 @form_option
-def problems_list(form: str) -> None:
-    """One line a problem."""
+def problems_list(form: str) -> int:
+    """One line a problem.
+
+    Exit status: 0, or 2 if one cannot be read; the others are listed all the same.
+    """
     from harness.problem import load
     from kernelmark import show
     from kernelmark.project import problem_directories
 
-    found = [load(directory) for directory in problem_directories(load_settings())]
+    found, status = [], 0
+    for directory in problem_directories(load_settings()):
+        try:
+            found.append(load(directory))
+        except ProblemError as error:
+            status = _fail(str(error), error.exit_code)
     if form == "json":
         print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
     else:
         print_lines(show.problems(found))
+    return status
 
 
 @problems.command("show")
@@ -217,8 +232,8 @@ def problems_new(slug: str) -> None:
     """Write a new problem's files, with everything but its definition."""
     from kernelmark import skeleton
 
-    print_lines([str(path) for path in skeleton.write(load_settings(), slug)])
-    click.echo(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`", err=True)
+    print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug)])
+    say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
 
 
 @problems.command("lint")
@@ -237,7 +252,6 @@ def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: 
 
     settings = load_settings(sandbox=sandbox, device=device)
     found = [find_directory(settings, each) for each in problem] or problem_directories(settings)
-    say = partial(click.echo, err=True)
     reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in found]
     print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
@@ -248,7 +262,7 @@ def problems_schema() -> None:
     """The JSON Schema of problem.toml, for editors."""
     from harness.problem.schema import document
 
-    click.echo(document(), nl=False)
+    print_lines([document().rstrip("\n")])
 
 
 @main.command()
@@ -262,7 +276,7 @@ def calibrate(form: str, device: str | None) -> None:
     from kernelmark.calibrations import store
 
     settings = load_settings(device=device)
-    found = measure(choose_device(settings.device, "py"), lambda what: click.echo(f"measuring {what}", err=True))
+    found = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
     path = store(settings, found)
     print_lines([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
 
@@ -301,7 +315,7 @@ def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None
     from kernelmark import show
     from kernelmark.progress import Reporter
 
-    lateness = job.refuse_if_closed(late) if record else None
+    lateness = job.admit(late) if record else None
     with Reporter() as reporter:
         result = job.grade(reporter.report)
     table = None
@@ -309,12 +323,12 @@ def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None
         if record:
             table = job.record(result, lateness)
     finally:  # a result that cannot be recorded has cost its time, and is shown all the same
-        print_lines([result.to_json()] if form == "json" else show.verdict(result, table))
+        print_lines([result.to_json()] if form == "json" else show.verdict(result, table, record=record))
     return result.outcome.exit_code
 
 
 def _fail(message: str, status: int) -> int:
-    click.echo(f"kernelmark: error: {visible(' '.join(message.split()))}", err=True)
+    say(f"kernelmark: error: {visible(' '.join(message.split()))}")
     return status
 
 
@@ -322,7 +336,7 @@ def _unexpected(error: Exception) -> int:
     """Our fault: one line, and the traceback where a report can quote it."""
     text = "".join(traceback.format_exception(error))
     if os.environ.get("KERNELMARK_DEBUG"):
-        click.echo(text, err=True, nl=False)
+        say(text.rstrip("\n"))
         where = "the traceback is above"
     else:
         descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")

@@ -57,11 +57,12 @@ class HandIn:
         size = int(_git(settings.root, "cat-file", "-s", self.blob))
         if size > MAX_SOURCE_BYTES:
             raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
-        suffix = PurePosixPath(name).suffix.removeprefix(".")
-        if suffix not in ("py", "cu", "cpp"):
+        suffix = PurePosixPath(name).suffix
+        if suffix not in (".py", ".cu", ".cpp"):
             raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
         source = _git(settings.root, "cat-file", "blob", self.blob)
-        return Submission.of(source, suffix, author=author, name=name)  # type: ignore[arg-type]  # one of the three
+        language = suffix.removeprefix(".")
+        return Submission.of(source, language, author=author, name=name)  # type: ignore[arg-type]  # one of the three
 
 
 def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
@@ -75,6 +76,10 @@ def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
     folder = settings.handins
     if folder.is_absolute():
         raise UsageError("handins", f"{str(folder)!r} is absolute", "give a folder of the project")
+    for flag, commit in (("--changed", base), ("--head", head)):
+        if not commit:  # an unset variable; git would read it as HEAD, and nothing ever changes since then
+            raise UsageError(flag, "is empty", "name a commit or a branch")
+    _git(settings.root, "rev-parse", "--git-dir", remedy="run it in a clone of the project")
     raw = _git(
         settings.root,
         *("diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--relative", "--no-ext-diff", "--end-of-options"),
@@ -101,7 +106,7 @@ def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str 
         if only is not None and author != only:
             raise UsageError(handed_in.path, f"lies in the folder of {author}, and {only} hands in", "use your own")
         job = Job.prepare(settings, directory, handed_in.read(settings, author, name), author=author)
-        lateness = job.refuse_if_closed(late) if record else None
+        lateness = job.admit(late) if record else None
         with Reporter() as reporter:
             verdict = job.grade(reporter.report)
         if record:
@@ -111,13 +116,15 @@ def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str 
     return Graded(handed_in.path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 
-def _git(directory: Path, *arguments: str) -> bytes:
+_FETCH = "fetch both, with their history (git fetch --unshallow)"
+
+
+def _git(directory: Path, *arguments: str, remedy: str = _FETCH) -> bytes:
     try:
         done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, check=False)
     except OSError as error:
         raise UsageError("git", f"cannot be run ({error.strerror})", "install git") from error
     if done.returncode != 0:
         what = done.stderr.decode("utf-8", "backslashreplace").strip().removeprefix("fatal: ").splitlines()
-        remedy = "fetch both, with their history (git fetch --unshallow)"
         raise UsageError(f"git {arguments[0]}", what[0] if what else f"ended with {done.returncode}", remedy)
     return done.stdout

@@ -23,7 +23,7 @@ from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.api import Job, choose_device, providers
 from kernelmark.settings import Settings
-from kernelmark.text import INDENT, visible
+from kernelmark.text import INDENT, counted, visible
 
 EXPECTED = Path("samples") / "expected.toml"
 _NAMED = 3  # cases on one line of the terminal; the JSON has all
@@ -73,13 +73,14 @@ def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callab
             for name, sample in samples.items():
                 if device in sample.devices and any(device in case.devices for case in problem.tests):
                     here.append((name, sample))
-            graded = len(here)
             isolated = _isolated(settings) if here else settings
             for name, sample in here:
                 say(f"{directory.name}: sample {name}")
                 findings += _unexpected(isolated, problem, name, sample)
+                graded += 1
     except ProblemError as error:
-        findings.append(Finding("error", (), "", str(error)))
+        if str(error) not in [finding.what for finding in findings]:  # the null kernels may have met it before
+            findings.append(Finding("error", (), "", str(error)))
     return Report(directory.name, tuple(findings), graded)
 
 
@@ -113,8 +114,8 @@ def lines(reports: Sequence[Report]) -> Iterator[str]:
     for report in reports:
         count = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
         said = "passed" if not report.wrong else "FAILED"
-        told = [f"{n} {word}{'s' if n > 1 else ''}" for n, word in zip(count, ("error", "warning"), strict=True) if n]
-        told.append(f"{report.samples} samples graded" if report.samples else "no samples graded")
+        told = [counted(n, word) for n, word in zip(count, ("error", "warning"), strict=True) if n]
+        told.append(f"{counted(report.samples, 'sample') if report.samples else 'no samples'} graded")
         yield f"{visible(report.problem)}: {said} ({', '.join(told)})"
         for finding in report.findings:
             yield INDENT + visible(_line(finding))

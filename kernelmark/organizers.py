@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.printing import form_option, load_settings, print_json, print_lines
-from kernelmark.text import columns, visible
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
+from kernelmark.text import columns, counted, visible
 
 
 @click.group()
@@ -60,9 +60,16 @@ def verify(form: str) -> int:
         for fault in faults:
             print_lines([visible(str(fault))])
         for each in found:
-            verdicts = f"{each.known} verdicts on the problem as it is, {each.stale} on earlier versions of it"
+            entries, verdicts = counted(each.entries, "entry", "entries"), counted(each.known, "verdict")
+            told = f"{entries}, {verdicts} on the problem as it is, {each.stale} on earlier versions of it"
             unknown = f", {each.unknown} on a problem that is not here" if each.unknown else ""
-            print_lines([f"{each.path.name}: {each.entries} entries, {verdicts}{unknown}"])
+            others = each.entries - each.known - each.stale - each.unknown
+            rest = (
+                f", {counted(others, 'other')}" if others else ""
+            )  # events of moderation, and kinds of later versions
+            print_lines([f"{each.path.name}: {told}{unknown}{rest}"])
+        if not found:
+            print_lines([f"nothing is recorded in {settings.locate('results')}"])
     return HarnessError.exit_code if faults else 0
 
 
@@ -125,15 +132,15 @@ def grade(
             if form == "table":
                 print_lines([*results[-1].lines(), ""])
     finally:  # what was graded before something unforeseen is recorded, and is told
+        if form == "json":
+            print_json([each.document() for each in results])
         for path, content in ((summary, report.summary(results).encode()), (junit, report.junit(results))):
             if path is not None:
                 try:
                     write_whole(path.absolute(), content, replace=True)
                 except OSError as error:
                     raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
-    if form == "json":
-        print_json([each.document() for each in results])
-    elif not results:
+    if form == "table" and not results:
         print_lines(["nothing was handed in"])
     return report.worst(results)
 
@@ -154,7 +161,7 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
     from leaderboard.merge import merge_files
 
     count = merge_files(ours, theirs, base)
-    click.echo(f"{ours}: {count} entries; `kernelmark board --write` writes the Markdown anew", err=True)
+    say(f"merged, {count} entries; `kernelmark board --write` writes the Markdown anew")
 
 
 @click.command()
@@ -173,7 +180,9 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
     settings = load_settings(**flags)
     found = again.stale(settings, problem)
     if dry_run or not found:
-        listed = [{"run": each.row.run, "author": each.row.author, "reason": each.reason} for each in found]
+        listed = [
+            {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in found
+        ]
         lines = [visible(str(each)) for each in found] or ["nothing is out of date here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0
@@ -204,7 +213,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
 
     found, missing = sources(load_settings(), problem)
     for each in missing:
-        click.echo(f"kernelmark: warning: {visible(each)}", err=True)
+        say(f"kernelmark: warning: {visible(each)}")
     pairs = alike(found, threshold)
     if form == "json":
         print_json([pair.model_dump() for pair in pairs])

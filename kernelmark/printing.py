@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,9 +29,19 @@ def load_settings(**flags: Any) -> Settings:
 
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines to stdout."""
-    click.echo("\n".join(lines))
+    _echo("\n".join(lines))
 
 
 def print_json(document: object) -> None:
     """Print a document to stdout."""
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+    _echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+
+
+def say(line: str) -> None:
+    """Print a line to stderr, for the person who waits."""
+    _echo(line, err=True)
+
+
+def _echo(text: str, *, err: bool = False) -> None:
+    with suppress(BrokenPipeError):  # whoever read it has gone; the work goes on, and its exit status stays
+        click.echo(text, err=err)

@@ -7,6 +7,7 @@ organizer's problem, and are printed with control characters made visible all th
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
@@ -52,7 +53,8 @@ class Reporter:
 
             self._status.update(Text(line))  # Text, not str: a str would be read as markup
         else:
-            print(line, file=self._stream, flush=True)
+            with suppress(BrokenPipeError):  # nobody reads it any more, and a grading is not stopped by that
+                print(line, file=self._stream, flush=True)
 
 
 def describe(step: Progress) -> str:

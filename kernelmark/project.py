@@ -6,6 +6,7 @@ The Python API and the command line call it. Trusted. Where each file lies is a 
 from __future__ import annotations
 
 import logging
+import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,8 +54,11 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
     """
     places = [Path(reference), settings.locate("problems") / reference]
     for directory in places:
-        if (directory / "problem.toml").is_file():
-            return directory.resolve()
+        try:
+            if (directory / "problem.toml").is_file():
+                return directory.resolve()
+        except OSError as error:  # a name longer than any, a folder that may not be looked into
+            raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
     if places[0].is_dir():
         raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
     slugs = [directory.name for directory in problem_directories(settings)]
@@ -98,7 +102,6 @@ def record(
     Raises:
         HarnessError: a file could not be written; where it is the board alone, the verdict is recorded.
     """
-    from kernelmark.publishing import publish
     from leaderboard.archive import archive
     from leaderboard.ledger import JsonlLedger
     from leaderboard.ranking import rank
@@ -108,7 +111,7 @@ def record(
     entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late)
     for warning in entry.warnings:
         warn(warning)
-    standings = publish(settings, verdict.problem.slug)
+    standings = _published(settings, verdict.problem.slug)
     keys = [alone.key for alone in rank([entry])]
     return next((table for table in standings if table.key in keys), None)
 
@@ -173,11 +176,15 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
     """The one recorded verdict, of any problem, whose run begins with these hexadecimal digits, and its ledger.
 
     Raises:
-        UsageError: none does, or several do.
+        UsageError: these are no digits, or none does, or several do.
         LedgerError: a ledger is broken.
     """
     from leaderboard.entry import VERDICT
 
+    if not re.fullmatch("[0-9a-f]+", prefix):  # an empty one, as of an unset variable, would fit every run
+        raise UsageError(
+            f"run {prefix!r}", "is no run", "give its first hexadecimal digits, as `kernelmark board` shows"
+        )
     needle = f'"run":"{prefix}'.encode()  # looked for before a document is parsed
     candidates = (
         (ledger, entry)
@@ -203,7 +210,6 @@ def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason
     """
     from pydantic import ValidationError
 
-    from kernelmark.publishing import publish
     from leaderboard.moderation import Moderation
 
     ledger, entry = find_run(settings, prefix)
@@ -215,8 +221,19 @@ def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason
         raise UsageError(f"--{first['loc'][0]}", f"does not fit: {first['msg']}") from error
     for warning in ledger.moderate(event).warnings:
         warn(warning)
-    publish(settings, ledger.path.stem)
+    _published(settings, ledger.path.stem)
     return event
+
+
+def _published(settings: Settings, slug: str) -> list[Table]:
+    """The board written after an append; where that fails the append stands, and nobody should do it again."""
+    from kernelmark.publishing import publish
+
+    try:
+        return publish(settings, slug)
+    except HarnessError as error:
+        remedy = error.remedy or "`kernelmark board --write` writes the board anew"
+        raise HarnessError(f"it is recorded, but {error.what}", remedy) from error
 
 
 def warn(text: str) -> None:

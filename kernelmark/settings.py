@@ -85,7 +85,7 @@ class Settings(BaseSettings):
 
     def author_or_default(self) -> str:
         """The author that was set, else one made from git's `user.name`, else from the login name."""
-        return self.author or default_author()
+        return default_author() if self.author is None else self.author
 
     @classmethod
     def load(cls, start: Path | None = None, /, **flags: Any) -> Settings:

@@ -12,7 +12,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 from kernelmark import times
-from kernelmark.text import INDENT, block, columns, visible
+from kernelmark.text import INDENT, block, columns, counted, visible
 from leaderboard.moderation import state
 from leaderboard.units import duration, interval, ratio
 
@@ -48,8 +48,11 @@ def check(result: Check) -> Iterator[str]:
     yield from _notes(result.environment)
 
 
-def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
-    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is."""
+def verdict(result: Verdict, table: Table | None = None, *, record: bool = True) -> Iterator[str]:
+    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is.
+
+    Only a run that was to be recorded is named: of any other `show` knows nothing.
+    """
     yield from _outcome(result)
     if result.score is not None:
         yield ""
@@ -62,7 +65,8 @@ def verdict(result: Verdict, table: Table | None = None) -> Iterator[str]:
     yield from _notes(result.environment)
     if table is not None:
         yield f"{INDENT}standing    {standing(result, table)}"
-    yield f"{INDENT}run         {result.run}"
+    if record:
+        yield f"{INDENT}run         {result.run}"
 
 
 def standing(result: Verdict, table: Table) -> str:
@@ -153,7 +157,9 @@ def run(result: Verdict, events: Sequence[Moderation] = ()) -> Iterator[str]:
 
 def problems(found: Iterable[Problem]) -> Iterator[str]:
     """One line a problem."""
-    rows = [(p.slug, p.title, f"{len(p.tests)} tests, {len(p.benchmarks)} benchmarks") for p in found]
+    rows = [
+        (p.slug, p.title, f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}") for p in found
+    ]
     yield from columns(rows, indent="") if rows else ["no problems here"]
 
 
@@ -175,13 +181,13 @@ def problem(found: Problem) -> Iterator[str]:
     )
     if found.deadline is not None:
         yield f"{INDENT}deadline    {found.deadline.isoformat()}"
+    yield f"{INDENT}sources     {found.visibility.replace('_', ' ')}"
     for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
         for case in cases:
             if not case.hidden:
                 yield f"{INDENT}{kind:<10}  {case.name}: {times.parameters(case.params)} ({', '.join(case.devices)})"
-    hidden = sum(case.hidden for case in found.tests)
-    if hidden:
-        yield f"{INDENT}test        and {hidden} hidden one{'s' if hidden > 1 else ''}"
+        if hidden := sum(case.hidden for case in cases):
+            yield f"{INDENT}{kind:<10}  and {hidden} hidden one{'s' if hidden > 1 else ''}"
 
 
 def problem_document(found: Problem) -> dict[str, Any]:
@@ -295,9 +301,11 @@ def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
 
 
 def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
+    m = output.mismatch
+    finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
     for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
         if budget is not None:
-            yield f"{INDENT * 2}{visible(output.output)}, {label}: {budget_text(budget, in_dtype)}"
+            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}"
 
 
 def budget_text(budget: Budget, in_dtype: str = "") -> str:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.errors import HarnessError
-from kernelmark.printing import load_settings
+from harness.errors import HarnessError, KernelmarkError, ProblemError
+from kernelmark.printing import load_settings, say
+from kernelmark.text import visible
 
 if TYPE_CHECKING:
     from harness.problem import Problem
@@ -60,16 +61,19 @@ def serve(out: Path, port: int) -> None:
     seen = _state(settings)
     _build(settings, out)
     server = begin(out, port)
-    click.echo(f"http://127.0.0.1:{server.server_port}/ (end with Ctrl-C)", err=True)
+    say(f"http://127.0.0.1:{server.server_port}/ (end with Ctrl-C)")
     try:
         while True:
             time.sleep(_POLL_S)
             now = _state(settings)
             if now != seen:
                 seen = now
-                _build(settings, out)
+                try:
+                    _build(settings, out)
+                except KernelmarkError as error:  # somebody is editing: what stands is shown until the next change
+                    say(f"kernelmark: error: {visible(str(error))}")
     except KeyboardInterrupt:
-        click.echo("ended", err=True)
+        say("ended")
     finally:
         server.shutdown()
         server.server_close()
@@ -83,11 +87,8 @@ def _build(settings: Settings, out: Path) -> Written:
     memory = out.resolve().with_name(out.resolve().name + ".cache")
     written = build_site(material(settings, memory), out, memory)
     took = time.perf_counter() - started
-    click.echo(
-        f"{out}: {written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed "
-        f"in {took:.2f} s",
-        err=True,
-    )
+    counts = f"{written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed"
+    say(f"{out}: {counts} in {took:.2f} s")
     return written
 
 
@@ -124,7 +125,10 @@ def _kept_statement(directory: Path, memory: Path) -> Statement:
 
     code = [Path(__file__), *sorted((Path(__file__).parent.parent / "harness" / "problem").glob("*.py"))]
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
-    content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
+    try:
+        content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
+    except OSError as error:
+        raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())

@@ -118,7 +118,7 @@ EXPECTED = """\
 [nothing]
 file = "nothing.py"
 outcome = "wrong_answer"
-message = "output never written"
+message = "test one element: y: "
 """
 
 NOTHING = '''\
@@ -148,9 +148,9 @@ def write(settings: Settings, slug: str) -> list[Path]:
         remedy = "use up to 64 lower-case letters, digits and '_', a letter first"
         raise UsageError(f"`{visible(slug)}`", "cannot be a slug", remedy)
     directory = settings.locate("problems") / slug
-    if directory.exists():
-        raise UsageError(str(directory), "exists already", "choose another slug, or remove it")
     try:
+        if directory.exists():
+            raise UsageError(str(directory), "exists already", "choose another slug, or remove it")
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".new-") as folder:
             made = Path(folder) / slug

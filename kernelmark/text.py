@@ -19,6 +19,11 @@ def block(text: str) -> Iterator[str]:
         yield INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4))
 
 
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 test`, `1,200 tests`; `many` where it is no `s`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
 def columns(
     rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: str = INDENT
 ) -> Iterator[str]:

@@ -26,6 +26,8 @@ _TAIL_BYTES = 1 << 16
 _EVENT = b'"kind":"moderation"'
 _HEAD_BYTES = 256
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
+_CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # what git leaves where it could not merge
+_MERGE = "`kernelmark merge-ledger` makes one ledger of both sides; docs/organizers.md says how"
 _RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
 
 
@@ -63,6 +65,27 @@ class JsonlLedger:
             raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs into another ledger")
         events = [(MODERATION, late.to_json().encode())] if late else []
         return self._append([*events, (VERDICT, verdict.to_json().encode())])
+
+    def refuse_if_broken(self) -> None:
+        """Refuse, before a grading has cost its time, what `append` would refuse after it; nothing is changed.
+
+        Raises:
+            LedgerError: the last line is broken, or the file or its folder cannot be written.
+        """
+        try:
+            if self.path.exists():
+                with self.path.open("r+b") as file:
+                    last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
+                if last_line:
+                    self._decode_last(last_line)
+            else:
+                folder = next(folder for folder in self.path.parents if folder.exists())
+                if not (folder.is_dir() and os.access(folder, os.W_OK)):
+                    raise LedgerError(
+                        f"{self.path}: cannot be made in {folder}", "make it a folder that can be written"
+                    )
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
 
     def moderate(self, event: Moderation) -> Entry:
         """Add an event of moderation to the ledger that holds its run; the same promises as for `append`.
@@ -169,7 +192,7 @@ class JsonlLedger:
         try:
             return decode(line)
         except ValueError as error:
-            raise self._broken(number, str(error)) from error
+            raise self._broken(number, str(error), line) from error
 
     def _decode_last(self, line: bytes) -> Entry:
         """Check the last line alone; only when it is broken are the lines before it counted, to say which it is."""
@@ -178,10 +201,10 @@ class JsonlLedger:
         except ValueError as error:
             with self.path.open("rb") as file:
                 number = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-            raise self._broken(number, str(error)) from error
+            raise self._broken(number, str(error), line) from error
 
-    def _broken(self, number: int, what: str) -> LedgerError:
-        return LedgerError(f"{self.path} line {number}: {what}", _RESTORE)
+    def _broken(self, number: int, what: str, line: bytes = b"") -> LedgerError:
+        return LedgerError(f"{self.path} line {number}: {what}", _MERGE if line.startswith(_CONFLICT) else _RESTORE)
 
     @contextmanager
     def _locked(self) -> Iterator[int]:

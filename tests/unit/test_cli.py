@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -151,6 +153,7 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
     ended = run(command, "double", "kernel.py")
     assert ended.code == code
     assert ended.out.startswith(outcome.replace("_", " "))
+    assert (verdict.run in ended.out) == (command == "submit"), "`show` would know nothing of another"
     assert [v.run for v in recorded(project)] == ([verdict.run] if command == "submit" else [])
     assert (project / "leaderboard/BOARD.md").exists() == (command == "submit")
 
@@ -185,9 +188,11 @@ def test_no_record_leaves_nothing_behind(run: Run, judge: Callable[..., Judge], 
         (("double",), "Missing argument 'FILE'"),
         (("doubel", "kernel.py"), "doubel: no such problem; did you mean `double`?"),
         ((".", "kernel.py"), ".: holds no problem.toml"),
+        (("d" * 5000, "kernel.py"), f"{'d' * 80}: cannot be looked for (File name too long)"),
         (("double", "absent.py"), "absent.py: cannot be read (No such file or directory)"),
         (("double", "kernelmark.toml"), "unknown language '.toml'"),
-        (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"'a/b\x1b[0m' cannot be an author"),
+        (("double", "kernel.py", "--author", "a/b\x1b[0m"), r"author: 'a/b\x1b[0m' cannot be one"),
+        (("double", "kernel.py", "--author", ""), "author: '' cannot be one"),
         (("double", "kernel.py", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
         (("double", "kernel.cpp", "--device", "cuda"), "--device cuda: a .cpp file runs on a CPU"),
         (("double", "kernel.py", "--devcie", "cpu"), "No such option"),
@@ -321,18 +326,93 @@ def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Run, judge: C
 
 
 def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
-    run: Run, judge: Callable[..., Judge], project: Path
+    run: Run, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ledger = project / "leaderboard/results/double.jsonl"
     ledger.parent.mkdir(parents=True)
-    ledger.write_text("not a ledger line\n")
     verdict = accepted()
-    judge(verdict)
+    fake = judge(verdict)
+    grade = fake.grade
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Verdict:
+        ledger.write_text("not a ledger line\n")
+        return grade(*args, **kwargs)
+
+    monkeypatch.setattr(harness.judge, "grade", meanwhile)
     ended = run("submit", "double", "kernel.py")
     assert ended.code == 7
     assert verdict.run in ended.out
     assert "double.jsonl line 1: is not a ledger line" in ended.err
     assert ledger.read_text() == "not a ledger line\n"
+
+
+def a_broken_ledger(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("not a ledger line\n")
+
+
+def a_conflict(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("<<<<<<< HEAD\n=======\n>>>>>>> theirs\n")
+
+
+def a_file_for_a_folder(results: Path) -> None:
+    results.parent.mkdir()
+    results.write_text("")
+
+
+def a_folder_for_a_file(results: Path) -> None:
+    (results / "double.jsonl").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (a_broken_ledger, "double.jsonl line 1: is not a ledger line; restore the file"),
+        (a_conflict, "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
+        (a_file_for_a_folder, "double.jsonl: cannot be made in "),
+        (a_folder_for_a_file, "double.jsonl: cannot be appended to (Is a directory)"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
+    run: Run, judge: Callable[..., Judge], project: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    spoil(project / "leaderboard/results")
+    fake = judge(accepted())
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, ended.out, fake.asked) == (7, "", [])
+    assert message in ended.err
+    assert run("submit", "double", "kernel.py", "--no-record").code == 0
+
+
+def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_recorded(
+    run: Run, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))
+    verdict = accepted()
+    judge(verdict)
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, [v.run for v in recorded(project)]) == (7, [verdict.run])
+    assert "error: it is recorded, but " in ended.err
+    assert "; `kernelmark board --write` writes the board anew" in ended.err
+
+
+def test_two_problems_of_one_name_never_share_a_ledger(run: Run, judge: Callable[..., Judge], project: Path) -> None:
+    """A copy of a closed problem has no deadline, or easier tests, and its results would stand on the same page."""
+    other = project / "elsewhere" / "closed"
+    shutil.copytree(project / "problems" / "double", other)
+    fake = judge(accepted())
+    ended = run("submit", "elsewhere/closed", "kernel.py")
+    assert (ended.code, fake.asked) == (2, [])
+    assert "is not the project's problem of this name, " in ended.err
+    assert run("bench", "elsewhere/closed", "kernel.py").code == 0
+
+
+def test_one_broken_problem_hides_no_other(run: Run, project: Path) -> None:
+    (project / "problems" / "closed" / "problem.toml").write_text("x =")
+    ended = run("problems", "list")
+    assert (ended.code, ended.out) == (2, "double  Double  2 tests, 1 benchmark\n")
+    assert "closed/problem.toml: is not TOML" in ended.err
 
 
 def test_boards_and_problems_are_listed(run: Run, judge: Callable[..., Judge]) -> None:
@@ -381,8 +461,28 @@ def test_python_grades_source_paths_and_submissions(judge: Callable[..., Judge],
     assert [v.run for v in recorded(project)] == [verdict.run]
     with pytest.raises(kernelmark.UsageError, match="no such problem"):
         kernelmark.grade("trible", "x\n")
+    with pytest.raises(kernelmark.SubmissionError, match="unknown language 'rust'; use 'py', 'cu' or 'cpp'"):
+        kernelmark.check("double", "fn main() {}\n", language="rust")  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="no attribute 'grad'"):
         kernelmark.grad  # noqa: B018
+
+
+@pytest.mark.parametrize("given", ["", "/", "def twice(x, y): pass\0", "\ud800.py", "#" * 10**7])
+def test_a_string_that_is_neither_path_nor_source_is_refused_in_one_short_line(project: Path, given: str) -> None:
+    """What a model wrote is often cut off: a loop that trains it must tell that from a fault of ours."""
+    with pytest.raises(kernelmark.SubmissionError, match="is neither a path nor source with a newline") as refused:
+        kernelmark.grade("double", given)
+    assert len(str(refused.value)) < 300
+    with pytest.raises(kernelmark.SubmissionError, match="is not UTF-8 text"):
+        kernelmark.grade("double", "x = '\ud800'\n")
+
+
+def test_a_file_whose_name_is_no_text_is_recorded(run: Run, judge: Callable[..., Judge], project: Path) -> None:
+    fake = judge(accepted())
+    file = os.fsencode(project) + b"/k\xff.py"
+    Path(os.fsdecode(file)).write_text("def twice(x, y): y.copy_(2 * x)\n")
+    assert run("submit", "double", os.fsdecode(file)).code == 0
+    assert fake.asked[0][1].name == "k\\xff.py"
 
 
 @pytest.mark.parametrize(
@@ -409,3 +509,25 @@ def test_a_console_script_ends_at_once_with_everything_printed(argument: str, st
     assert ended.returncode == status
     assert ("Exit status" in ended.stdout) == (status == 0)
     assert ("No such option" in ended.stderr) == (status == 2)
+
+
+@pytest.mark.parametrize("gone", ["stdout", "stderr"])
+def test_a_reader_that_has_gone_changes_no_exit_status(run: Run, judge: Callable[..., Judge], gone: str) -> None:
+    """`submit ... | head -1` and `2>&1 | grep -q`: click would end with 1, which blames the submission."""
+    judge(failed(Outcome.TIMEOUT))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(writing, "w", buffering=1) as pipe:
+        patch.setattr(sys, gone, pipe)
+        assert run("submit", "double", "kernel.py").code == Outcome.TIMEOUT.exit_code
+        assert run("submit", "double", "absent.py").code == 2
+        assert run("board", "double").code == 0
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
+
+
+def test_a_pipe_of_ours_that_breaks_is_our_fault(run: Run, judge: Callable[..., Judge]) -> None:
+    judge(BrokenPipeError(32, "Broken pipe"))
+    ended = run("submit", "double", "kernel.py")
+    assert ended.code == HarnessError.exit_code
+    assert "unexpected BrokenPipeError" in ended.err

@@ -111,8 +111,8 @@ def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Co
         ("handins/double/kernel.py", RIGHT, "is not where hand-ins lie"),
         ("handins/double/ada/deep/kernel.py", RIGHT, "is not where hand-ins lie"),
         ("handins/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
-        ("handins/double/ada/kernel.txt", RIGHT, "unknown language 'txt'"),
-        ("handins/double/.ada/kernel.py", RIGHT, "cannot be an author"),
+        ("handins/double/ada/kernel.txt", RIGHT, "unknown language '.txt'"),
+        ("handins/double/.ada/kernel.py", RIGHT, "cannot be one"),
         ("handins/double/ada/kernel.py", "x" * ((1 << 20) + 1), "is larger than"),
         ("handins/double/ada/kernel.py", "a\0b", "NUL"),
     ],
@@ -218,3 +218,35 @@ def test_hostile_text_stays_text_in_both_reports() -> None:
     quoted = [line for line in text.splitlines() if "<script>" in line]
     assert quoted
     assert all(line.startswith("    ") for line in quoted), "as code, and nowhere else"
+
+
+def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    commit(competition, {"handins/double/zoe/kernel.py": RIGHT})
+    said = command("grade", "--changed", base, "--format", "json", "--summary", "kernelmark.toml/summary.md")
+    assert (said.code, "kernelmark.toml/summary.md: cannot be written (" in said.err) == (2, True)
+    assert [each["path"] for each in json.loads(said.out)] == ["handins/double/zoe/kernel.py"]
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("--changed", ""), "--changed: is empty; name a commit or a branch"),
+        (("--changed", "HEAD", "--head", ""), "--head: is empty; name a commit or a branch"),
+        (("--changed", "absent"), "bad revision 'absent...HEAD'; fetch both"),
+    ],
+)
+def test_a_commit_that_git_does_not_know_is_refused(
+    competition: Path, base: str, command: Command, args: tuple[str, ...], message: str
+) -> None:
+    """git reads an empty name, as of an unset variable, as HEAD: nothing would ever be handed in."""
+    said = command("grade", *args)
+    assert (said.code, message in said.err) == (2, True)
+
+
+def test_outside_of_a_repository_that_is_what_is_said(competition: Path, command: Command) -> None:
+    said = command("grade", "--changed", "HEAD")
+    assert said.code == 2
+    assert "not a git repository" in said.err
+    assert said.err.endswith("; run it in a clone of the project\n")

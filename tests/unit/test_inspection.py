@@ -46,6 +46,22 @@ def test_an_honest_ledger_has_no_fault(ledger: JsonlLedger, command: Command) ->
     assert said.out == "double.jsonl: 4 entries, 3 verdicts on the problem as it is, 1 on earlier versions of it\n"
 
 
+def test_every_entry_of_a_ledger_is_accounted_for(competition: Path, command: Command) -> None:
+    found = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    submission, verdict = graded("ada", sha256=load(competition / "problems/double").sha256)
+    archive(competition / "submissions", "double", submission)
+    found.append(verdict)
+    told = "1 verdict on the problem as it is, 0 on earlier versions of it"
+    assert command("verify").out == f"double.jsonl: 1 entry, {told}\n"
+    assert command("moderate", "annotate", verdict.run, "--actor", "grace", "--reason", "why").code == 0
+    assert command("verify").out == f"double.jsonl: 2 entries, {told}, 1 other\n"
+
+
+def test_a_place_without_a_ledger_is_named(command: Command, competition: Path) -> None:
+    said = command("verify")
+    assert (said.code, said.out) == (0, f"nothing is recorded in {competition / 'leaderboard/results'}\n")
+
+
 def flip(path: Path, number: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     lines[number - 1] = lines[number - 1].replace(b'"outcome":"', b'"outcome":"A', 1)

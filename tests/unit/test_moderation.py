@@ -141,6 +141,7 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
     [
         ("dddd", "grace", "why", "run dddd: was never recorded here"),
         ("a", "grace", "why", "give more digits"),
+        ("", "grace", "why", "run '': is no run"),
         ("aaaa", "", "why", "--actor: does not fit"),
         ("aaaa", "grace", "", "--reason: does not fit"),
         ("aaaa", "grace", "\udcff", "--reason: does not fit"),

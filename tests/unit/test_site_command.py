@@ -78,6 +78,10 @@ def test_a_changed_problem_is_read_anew(project: Path, capsys: pytest.CaptureFix
     (project / "problems" / "double" / "problem.toml").write_text("title = 1")
     assert built() == 2
     assert "problem.toml" in capsys.readouterr().err
+    (project / "problems" / "double" / "reference.py").unlink()
+    (project / "problems" / "double" / "reference.py").symlink_to("/proc/self/mem")  # a file that nobody can read
+    assert built() == 2
+    assert "problems/double: cannot be read (Input/output error)" in capsys.readouterr().err
 
 
 def test_another_folder_can_be_named(project: Path) -> None:
@@ -112,6 +116,13 @@ def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: su
     assert "files written" in server.stderr.readline(), "one line a rebuild"
     with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
         assert b"bob" in answer.read()
+    toml = project / "problems/double/problem.toml"
+    toml.write_text("half-saved =")
+    assert "problem.toml: is not TOML" in server.stderr.readline()
+    with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
+        assert b"bob" in answer.read(), "what stands is still shown"
+    toml.write_text(PROBLEM)
+    assert "files written" in server.stderr.readline()
     server.send_signal(signal.SIGINT)
     assert server.wait(timeout=10) == 0
     assert server.stderr.read() == "ended\n"

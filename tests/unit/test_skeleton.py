@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from kernelmark.settings import Settings
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.chdir(tmp_path)
-    return Settings.load()
+    return Settings.load(sandbox="process", device="cpu")
 
 
 def errors(directory: Path) -> list[str]:
@@ -31,12 +33,16 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
         "raised NotImplementedError: compute y from x, and return it"
     ]
     reference = directory / "reference.py"
+    bare = lint.lint(settings, directory, with_samples=True, say=lambda _: None)
+    assert [f.level for f in bare.findings if f.level != "note"] == ["error", "warning"], "the definition, once"
+    assert bare.samples == 0
     todo = 'raise NotImplementedError("compute y from x, and return it")'
     assert todo in reference.read_text()
     reference.write_text(reference.read_text().replace(todo, "return x * torch.sigmoid(x)"))
     assert errors(directory) == []
-    assert {"nothing"} == set(lint.read_samples(directory))
-    compile((directory / "samples" / "nothing.py").read_text(), "nothing.py", "exec")
+    report = lint.lint(settings, directory, with_samples=True, say=lambda _: None)
+    assert [f.what for f in report.findings if f.level == "error"] == []
+    assert "swish: passed (1 warning, 1 sample graded)" in list(lint.lines([report]))
 
 
 @pytest.mark.parametrize("slug", ["", "Swish", "a b", "../swish", "1st", "é", "a" * 65, "class", "template", "float32"])
@@ -44,6 +50,17 @@ def test_what_is_no_slug_is_refused_and_nothing_is_written(settings: Settings, s
     with pytest.raises(UsageError, match="cannot be a slug"):
         skeleton.write(settings, slug)
     assert not list(settings.locate("problems").glob("*"))
+
+
+def test_a_folder_that_cannot_be_looked_into_is_a_usage_error(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(_: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "exists", closed)
+    with pytest.raises(UsageError, match="cannot be written \\(Permission denied\\)"):
+        skeleton.write(settings, "swish")
 
 
 def test_a_problem_that_exists_is_left_alone(settings: Settings) -> None:

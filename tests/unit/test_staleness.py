@@ -150,7 +150,7 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
     entered("joe", 100, now)
     entered("eve", 100, now, device_name="another machine")
     listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
-    assert [each["author"] for each in listed] == ["bob", "ada"]
+    assert [(each["problem"], each["author"]) for each in listed] == [("double", "bob"), ("double", "ada")]
     assert judged == []
     said = command("regrade", "double")
     assert said.code == 0, "that they are wrong now is no failure of regrading"

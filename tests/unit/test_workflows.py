@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
+from kernelmark.report import Graded, junit
 from leaderboard.archive import archive
 from leaderboard.ledger import JsonlLedger
 from tests.repository import commit, git, init
@@ -64,6 +65,20 @@ def test_only_the_job_that_runs_nothing_of_theirs_may_write() -> None:
     assert "contents: write" in publishing
     assert "self-hosted" not in publishing
     assert "grade --changed" not in publishing
+
+
+@pytest.mark.parametrize(
+    ("status", "codes", "fails"),
+    [(0, [], False), (0, [0], False), (6, [6, 1], False), (2, [2, 0], True), (4, [4, 2], True), (2, [], True)],
+)
+def test_a_job_fails_where_a_hand_in_got_no_verdict_whatever_the_others_got(
+    tmp_path: Path, status: int, codes: list[int], fails: bool
+) -> None:
+    _, _, after = job("grade").partition("- name: fail where something was not graded\n        run: |\n")
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build/status").write_text(f"{status}\n")
+    (tmp_path / "build/junit.xml").write_bytes(junit([Graded("handins/a/b/c.py", code, "why") for code in codes]))
+    assert (subprocess.run(["bash", "-ec", after], cwd=tmp_path, check=False).returncode != 0) == fails
 
 
 @pytest.fixture
