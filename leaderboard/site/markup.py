@@ -11,7 +11,7 @@ import difflib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,7 @@ def _plain(text: str) -> str:
     )
 
 
+@lru_cache(maxsize=64)  # an author's source is behind several runs, and finding its tokens takes longer than all else
 def _highlighted(text: str, language: str) -> Markup:
     try:
         lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)

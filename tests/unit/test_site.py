@@ -197,7 +197,9 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
     for path in pages(project):
         for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
-            for axis in re.findall(r'<g class="axis [xy]">(.*?)</g></g>', svg):
+            axes = re.findall(r'<g class="axis [xy]">(.*?)</g>', svg)
+            assert len(axes) == 2
+            for axis in axes:
                 labels = re.findall(r"<text[^>]*>([^<]+)", axis)
                 assert len(set(labels)) == len(labels), (path, labels)
 
