@@ -85,8 +85,10 @@ def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies:
             "left_out": max(0, len(failures) - _FAILED),
         }
 
-    # A run never changes, so that its name stands for all that is told of it.
-    stands = [(book.problem, board.table.key, len(board.table.rows), row.rank, row.run) for book, board, row in rows]
+    # A run never changes, so that its name stands for all that is told of it but its marks.
+    stands = [
+        (book.problem, board.table.key, len(board.table.rows), row.rank, site.marks(row)) for book, board, row in rows
+    ]
     tried = [
         (
             problem,

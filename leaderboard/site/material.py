@@ -14,12 +14,15 @@ from typing import Any
 
 from harness.roofline import Calibration
 from harness.verdict import Record, Verdict
+from leaderboard.ranking import Row
 from leaderboard.site import place
 from leaderboard.site.book import Book, Run
+from leaderboard.site.document import Standing
 from leaderboard.site.folder import Files, Page, key
 from leaderboard.site.markup import page as render
 from leaderboard.site.source import archived
 from leaderboard.site.statement import Statement
+from leaderboard.staleness import Current
 from leaderboard.visibility import Rule
 
 
@@ -32,6 +35,8 @@ class Material:
     archive_name: str
     """The archive's path as a command would name it, from the project's root."""
     now: datetime
+    current: Current
+    """What a grading would rest on now: by it rows are marked as stale."""
     statements: tuple[Statement, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     accuracy: Mapping[str, str] | None = None
@@ -45,6 +50,8 @@ class Site:
     material: Material
     books: tuple[Book, ...]
     version: str
+    runs: frozenset[str]
+    """Those that have a page."""
     titles: Mapping[str, str]
     statements: Mapping[str, Statement]
     fetch: Callable[[str, str], Verdict]
@@ -61,6 +68,11 @@ class Site:
             return None
         return archived(self.material.archive, problem, run.author, run.name, run.language, run.sha256)
 
+    def marks(self, row: Row | Standing) -> str:
+        """What was said of a row since it was graded, for the keys of the pages that tell it."""
+        linked = row.stale is not None and row.stale.again in self.runs
+        return f"{row.run} {row.stale} {linked} {row.moderation}"
+
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]
     ) -> Page:
@@ -68,7 +80,7 @@ class Site:
 
         def files() -> Files:
             document, values = make()
-            html = render(template, path, page=document, titles=self.titles, **values)
+            html = render(template, path, page=document, titles=self.titles, runs=self.runs, **values)
             return {path: html, place.document(path): published(document, path)}
 
         return Page((path, place.document(path)), key(self.version, path, *key_parts), files)

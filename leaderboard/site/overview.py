@@ -46,7 +46,9 @@ def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device,
     def make() -> tuple[FrontDocument, dict[str, Any]]:
         return document, {"activity": _activity(document.activity)}
 
-    return site.page(place.FRONT, "front.html", (document.model_dump_json(), str(sorted(site.titles.items()))), make)
+    marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
+    parts = (document.model_dump_json(), repr(marks), str(sorted(site.titles.items())))
+    return site.page(place.FRONT, "front.html", parts, make)
 
 
 def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:

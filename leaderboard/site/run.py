@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from harness.verdict import Verdict
 from leaderboard.archive import safe_name
+from leaderboard.ranking import Row
 from leaderboard.site import figure, markup, place
 from leaderboard.site.book import Book, Run
 from leaderboard.site.document import RunDocument
@@ -52,7 +53,8 @@ class Said(NamedTuple):
     meaning: str
 
 
-def page(site: Site, book: Book, run: Run) -> Page:
+def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
+    """The page of a run, and of its row where it stands on a board."""
     path = place.run(run.run)
     hidden = site.hidden(book.problem)
 
@@ -61,7 +63,13 @@ def page(site: Site, book: Book, run: Run) -> Page:
         source = site.source(book.problem, run)
         if source is None:  # the log and the traceback quote it
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})
-        document = RunDocument(verdict=verdict, source=source, hidden=hidden, command=command(site, verdict))
+        document = RunDocument(
+            verdict=verdict,
+            source=source,
+            hidden=hidden,
+            command=command(site, verdict),
+            stale=row.stale if row is not None else None,
+        )
         highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
         return document, {
             "doubts": list(_doubts(verdict)),
@@ -75,7 +83,8 @@ def page(site: Site, book: Book, run: Run) -> Page:
         }
 
     there = "" if hidden else str(stored(site.material.archive, book.problem, run.author, run.name, run.sha256))
-    return site.page(path, "run.html", (run.hash, hidden, there, site.titles.get(book.problem, "")), make)
+    marks = site.marks(row) if row is not None else ""
+    return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
 def command(site: Site, verdict: Verdict) -> str:

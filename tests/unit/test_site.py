@@ -18,7 +18,6 @@ from harness.errors import HarnessError, LedgerError, UsageError
 from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, Roofline, Telemetry
 from leaderboard.ledger import JsonlLedger
 from leaderboard.moderation import Moderation
-from leaderboard.ranking import rank
 from leaderboard.site import processes
 from leaderboard.visibility import Rule
 from tests.sites import NOW, SiteProject, run_of, statement
@@ -105,20 +104,6 @@ def test_every_page_can_be_reached_from_the_front(project: SiteProject) -> None:
             links = (unquote(link).partition("#")[0] for link in Links(page.read_text()).found)
             todo += [(page.parent / link).resolve() for link in links if link.endswith(".html")]
     assert sorted(seen) == pages(project)
-
-
-def test_the_ranks_of_the_pages_are_those_of_the_ranking(project: SiteProject) -> None:
-    (table,) = rank(JsonlLedger(project.root / "results" / "softmax.jsonl").read())
-    expected = [(row.rank, row.author, row.run) for row in table.rows]
-    assert expected == [(1, "bob", "b" * 16), (1, "cyd", "c" * 16), (3, "ada", "d" * 16)]
-    document = project.json("problems/softmax.json")
-    assert [(r["rank"], r["author"], r["run"]) for r in document["boards"][0]["rows"]] == expected
-    cells = re.findall(
-        r'<tr><td class="r">(\d+)</td><th scope="row"><a [^>]*><bdi>(\w+)</bdi>', project.html("problems/softmax.html")
-    )
-    assert [(int(rank_), author) for rank_, author in cells] == [(rank_, author) for rank_, author, _ in expected]
-    ada = project.json("authors/ada.json")
-    assert [(p["problem"], p["row"]["rank"], p["of"]) for p in ada["places"]] == [("gelu", 1, 1), ("softmax", 3, 3)]
 
 
 def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject) -> None:
@@ -382,6 +367,54 @@ def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProje
     assert touched == {
         f"{name}.{suffix}" for name in ("index", "authors", "authors/eve") for suffix in ("html", "json")
     }
+
+
+def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
+    project: SiteProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leaderboard.site import folder
+
+    due: set[str] = set()
+    monkeypatch.setattr(
+        folder,
+        "_made",
+        lambda at, pages, old, real=folder._made: due.update(p.paths[0] for p in pages) or real(at, pages, old),
+    )
+    before = project.files()
+
+    def touched() -> set[str]:
+        nonlocal before
+        due.clear()
+        project.build()
+        after = project.files()
+        found = {path for path, file in after.items() if file != before.get(path) and path.endswith(".html")}
+        assert due == found, "nothing is made that stays as it was"
+        before = after
+        return found
+
+    rows = {
+        "problems/softmax",
+        *(f"runs/{run * 16}" for run in "bcd"),
+        *(f"authors/{name}" for name in ("ada", "bob", "cyd")),
+    }
+    project.problems["softmax"] = "f" * 64
+    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    assert "Stale: the problem changed" in project.html(f"runs/{'d' * 16}.html")
+    assert "stale" not in project.html(f"runs/{'a' * 16}.html"), "it stands on no board"
+    del project.problems["softmax"]
+    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    project.protocol = 2
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "problems/gelu", f"runs/{'e' * 16}"}}
+    project.protocol = 1
+    touched()
+    assert touched() == set()
+    again = run_of("bob", 90_000, "9", created_at=EPOCH + timedelta(days=9))
+    ran = again.environment.model_copy(update={"torch": "2.12.0"})
+    project.add(again.model_copy(update={"environment": ran}))
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "authors"}}
+    assert project.json(f"runs/{'b' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0", "again": "9" * 16}
+    assert f"graded again as <code>{'9' * 16}</code>" in project.html("problems/softmax.html")
+    assert "again" not in project.json(f"runs/{'c' * 16}.json")["stale"]
 
 
 def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
