@@ -18,6 +18,7 @@ one meaning that holds for each of its rows: "not shown to be slower than the fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -297,12 +298,10 @@ def read(entry: Entry) -> Ranked:
     Raises:
         LedgerError: a version wrote it whose verdicts this one cannot read.
     """
-    try:
+    with suppress(ValidationError):
         verdict = _RANKED.validate_json(_without_bulk(entry.document))
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is not None:
             return verdict
-    except ValidationError:
-        pass
     try:
         return _RANKED.validate_json(entry.document)
     except ValidationError as error:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.roofline import Calibration
 from harness.verdict import Record, Verdict
+from leaderboard.archive import stored
 from leaderboard.ranking import Row
 from leaderboard.site import place
 from leaderboard.site.book import Book, Run
 from leaderboard.site.document import Standing
 from leaderboard.site.folder import Files, Page, key
 from leaderboard.site.markup import page as render
-from leaderboard.site.source import archived
 from leaderboard.site.statement import Statement
 from leaderboard.staleness import Current
 from leaderboard.visibility import Rule
@@ -66,7 +68,9 @@ class Site:
         """A run's source, where it may be shown and the archive has it."""
         if self.hidden(problem):
             return None
-        return archived(self.material.archive, problem, run.author, run.name, run.language, run.sha256)
+        with suppress(HarnessError, UnicodeDecodeError):
+            return stored(self.material.archive, problem, run.submission).source.decode()
+        return None
 
     def marks(self, row: Row | Standing) -> str:
         """What was said of a row since it was graded, for the keys of the pages that tell it."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from harness.errors import HarnessError
 from harness.verdict import Verdict
-from leaderboard.archive import safe_name
+from leaderboard.archive import location, present
 from leaderboard.ranking import Row
 from leaderboard.site import figure, markup, place
 from leaderboard.site.book import Book, Run
 from leaderboard.site.document import RunDocument
 from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
-from leaderboard.site.source import stored
 
 _STOPPED = {
     "converged": "narrow interval",
@@ -82,18 +83,18 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
             "whole": whole,
         }
 
-    there = "" if hidden else str(stored(site.material.archive, book.problem, run.author, run.name, run.sha256))
+    there = str(not hidden and present(site.material.archive, book.problem, run.submission))
     marks = site.marks(row) if row is not None else ""
     return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
 def command(site: Site, verdict: Verdict) -> str:
     """What to type to grade the same source again, from the project's root."""
-    submission, ran = verdict.submission, verdict.environment
-    file = "/".join(
-        (site.material.archive_name, verdict.problem.slug, submission.author,
-         f"{submission.sha256[:16]}-{safe_name(submission.name)}")
-    )  # fmt: skip
+    told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
+    try:
+        file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
+    except HarnessError:  # no archive has it
+        file = "FILE"
     words = ["submit", verdict.problem.slug, file, "--device", ran.device_kind, "--sandbox", ran.sandbox]
     words += [f"--{verdict.effort}"] if verdict.effort != "default" else []
     for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):
