@@ -80,6 +80,7 @@ def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies:
             reverse=True,
         )
         return AuthorDocument(author=author, places=places, attempts=attempts), {
+            "shares": any(each.row.share is not None for each in places),
             "outcomes": sorted({name for each in attempts for name in each.outcomes}),
             "failures": failures[:_FAILED],
             "left_out": max(0, len(failures) - _FAILED),

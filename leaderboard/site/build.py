@@ -88,7 +88,7 @@ def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
         for board in book.boards:
             if board.table.key in current:
                 for one, other in comparison.pairs(board):
-                    yield comparison.page(site, book, book.runs[one], book.runs[other])
+                    yield comparison.page(site, book, board.table.key, book.runs[one], book.runs[other])
     for name in _STATIC:
         yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
     for kind in KINDS:

@@ -136,6 +136,7 @@ class ComparisonDocument(Record):
 
     kind: Literal["comparison"] = "comparison"
     problem: str
+    key: TableKey
     one: Side
     other: Side
     cases: tuple[Compared, ...]

@@ -76,6 +76,8 @@ def markdown(text: str, level: int = 1) -> Markup:
 
 def difference(one: str, other: str, names: tuple[str, str]) -> tuple[str, ...]:
     """The unified difference of two sources, a line each."""
+    if one.endswith("\n") and other.endswith("\n"):
+        one, other = one[:-1], other[:-1]  # else the nothing behind the last line is a line that may differ
     before, after = map(visible, names)
     return tuple(difflib.unified_diff(_split(one), _split(other), before, after, lineterm=""))
 
@@ -124,7 +126,7 @@ def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
             adapted.append(Token("html_block", "", 0, content="</div>"))
         if str(token.attrs.pop("style", "")).endswith("right"):
             token.attrSet("class", "r")
-        if token.type == "fence":
+        if token.type in {"fence", "code_block"}:  # they scroll, and a keyboard must be able to
             token.attrSet("tabindex", "0")
         for child in token.children or []:
             href = child.attrGet("href") if child.type == "link_open" else None

@@ -44,7 +44,11 @@ def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device,
     )
 
     def make() -> tuple[FrontDocument, dict[str, Any]]:
-        return document, {"activity": _activity(document.activity)}
+        rows = [row for each in document.problems for _, row in each.leaders]
+        return document, {
+            "activity": _activity(document.activity),
+            "shares": any(row.share is not None for row in rows),
+        }
 
     marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
     parts = (document.model_dump_json(), repr(marks), str(sorted(site.titles.items())))

@@ -84,7 +84,7 @@ class _Frame:
         return self.bottom - self.y.share(value) * (self.bottom - self.top)
 
     def axes(self, height: int) -> Iterator[str]:
-        """Two lines, a guide and a label for each tick, and the titles."""
+        """Two lines, a guide for each tick with its label where that meets no other, and the titles."""
         across, down = f"H{_px(self.right)}", f"V{_px(self.bottom)}"
         left, top, bottom = _px(self.left), _px(self.top), _px(self.bottom)
         yield f'<g class="axis y"><path d="M{left} {bottom}{across}"/>'
@@ -93,10 +93,14 @@ class _Frame:
             yield f'<path class="guide" d="M{left} {_px(at)}{across}"/>'
             yield f'<text x="{_px(self.left - 5)}" y="{_px(at + 3.5)}">{_text(label)}</text>'
         yield f'</g><g class="axis x"><path d="M{left} {top}{down}"/>'
-        for value, label in self.x.ticks:
-            at = self.across(value)
+        room, free = 0.7 * (self.right + _RIGHT), -math.inf  # as long names beside the y axis leave it, at the least
+        for value, label in sorted(self.x.ticks):
+            at, half, inside = self.across(value), _LETTER * len(label) / 2, room * self.x.share(value)
             yield f'<path class="guide" d="M{_px(at)} {top}{down}"/>'
-            yield f'<text x="{_px(at)}" y="{_px(self.bottom + 13)}">{_text(label)}</text>'
+            if inside - half >= free:
+                x = _px(min(at, self.right + _RIGHT - half))
+                yield f'<text x="{x}" y="{_px(self.bottom + 13)}">{_text(label)}</text>'
+                free = inside + half + _LETTER
         yield "</g>"
         if self.x.title:
             middle = _px((self.left + self.right) / 2)

@@ -76,6 +76,7 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
             "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
+            "shares": any(b.roofline is not None for b in verdict.benchmarks),
             "over_time": _over_time(verdict),
             "samples": [(figure.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),

@@ -129,11 +129,13 @@ def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     evil = (
         "# T\n\n<script>x</script> **bold** ![i](https://e.com/i.png) [a](javascript:x) [b](../x.py) [c](https://e.com)"
+        "\n\n    indented code\n"
     )
     project.statements = [statement("softmax", text=evil)]
     project.build()
     html = project.html("problems/softmax.html")
     assert "<strong>bold</strong>" in html
+    assert re.search(r'<pre tabindex="0"><code>indented', html), "what scrolls is reached by the keyboard"
     assert "&lt;script&gt;x&lt;/script&gt;" in html
     assert "<img" not in html
     links = Links(html).found
