@@ -447,6 +447,38 @@ def test_a_file_that_was_changed_or_removed_is_made_again(project: SiteProject) 
     assert (project.out / "devices.html").exists()
 
 
+def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
+    project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leaderboard.site import folder
+
+    whole = {path: content for path, (_, content) in project.files().items()}
+    project.out, put = tmp_path / "other", folder._put
+    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
+
+    def killed(path: Path, content: bytes) -> None:
+        put(path, content)
+        if path.name == f"{'d' * 16}.html":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder, "_put", killed)
+    with pytest.raises(KeyboardInterrupt):
+        project.build()
+    assert (project.out / "index.html").is_file()
+    assert not list(project.out.glob("compare/*.html")), "it did not get that far"
+    monkeypatch.setattr(folder, "_put", put)
+    begun = project.out / "runs" / f"{'d' * 16}.html"
+    assert begun.is_file()
+    project.statements = project.statements[1:]
+    (project.root / "results" / "softmax.jsonl").rename(tmp_path / "away")
+    project.build()
+    assert not begun.exists(), "no page any more"
+    project.statements = [statement("softmax"), *project.statements]
+    (tmp_path / "away").rename(project.root / "results" / "softmax.jsonl")
+    project.build()
+    assert {path: content for path, (_, content) in project.files().items()} == whole
+
+
 def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
     from leaderboard.site import reading
 
