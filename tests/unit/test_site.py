@@ -419,6 +419,16 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     assert "again" not in project.json(f"runs/{'c' * 16}.json")["stale"]
 
 
+def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(project: SiteProject) -> None:
+    ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
+    for action in ("disqualify", "reinstate"):
+        ledger.moderate(Moderation(run="b" * 16, action=action, actor="org", reason="why", created_at=EPOCH))
+    project.build()
+    (place,) = project.json("authors/bob.json")["places"]
+    assert [event["action"] for event in place["row"]["moderation"]] == ["disqualify", "reinstate"]
+    assert "reinstate by" in project.html("authors/bob.html")
+
+
 def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
     assert (project.out / "runs" / f"{'c' * 16}.html").exists()
     project.add(run_of("cyd", 40_000, "8", created_at=EPOCH + timedelta(days=4)))
