@@ -99,7 +99,7 @@ def material(settings: Settings, memory: Path) -> Material:
         UsageError: a problem or a calibration cannot be read.
     """
     from kernelmark.calibrations import stored
-    from kernelmark.project import problem_directories
+    from kernelmark.project import current, problem_directories
     from leaderboard.site.material import Material
 
     return Material(
@@ -107,6 +107,7 @@ def material(settings: Settings, memory: Path) -> Material:
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=datetime.now(UTC),
+        current=current(settings),
         statements=tuple(_kept_statement(directory, memory) for directory in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
         accuracy={

@@ -50,6 +50,14 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
     return root / slug / author / f"{sha256[:16]}-{safe_name(name)}"
 
 
+def present(root: Path, slug: str, submission: SubmissionId) -> bool:
+    """Whether a source seems to be there; `stored` reads it. A name that cannot stand in a path was never archived."""
+    try:
+        return location(root, slug, submission.author, submission.sha256, submission.name).is_file()
+    except HarnessError:
+        return False
+
+
 def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
     """What was handed in, read back from the archive, for a second grading or to compare it.
 

@@ -18,6 +18,7 @@ one meaning that holds for each of its rows: "not shown to be slower than the fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -112,7 +113,7 @@ class Table(Record):
         return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
 
 
-class _Ranked(BaseModel):
+class Ranked(BaseModel):
     """The keys of a verdict that decide where it stands; the rest is skipped without making objects of it."""
 
     schema_version: Literal[1]
@@ -138,10 +139,10 @@ class _Told(BaseModel):
     speedups: tuple[Speedup, ...] = ()
 
 
-_RANKED = TypeAdapter(_Ranked)
+_RANKED = TypeAdapter(Ranked)
 _TOLD = TypeAdapter(_Told)
 _BULK = ((b',"benchmarks":[', b'],"score":{'), (b',"seeds":[', b',"schema_version":'))  # the larger first
-_Scored = tuple[_Ranked, Interval, Entry]
+_Scored = tuple[Ranked, Interval, Entry]
 _Question = tuple[tuple[str, str], int, tuple[DeviceKind, str], bool, bool]
 
 
@@ -225,7 +226,7 @@ def _unranked(events: _Events) -> frozenset[str]:
 
 def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
     """What was found on a device and in a sandbox (`staleness.place`) when something was last graded there."""
-    verdicts = (_read(entry) for entry in entries if entry.kind == VERDICT)
+    verdicts = (read(entry) for entry in entries if entry.kind == VERDICT)
     found = [verdict for verdict in verdicts if place(verdict.environment) == where]
     return max(found, key=lambda verdict: verdict.created_at).environment if found else None
 
@@ -238,7 +239,7 @@ def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current |
             found.events.setdefault(event.run, []).append((entry.seq, event))
         if entry.kind != VERDICT:
             continue
-        verdict = _read(entry)
+        verdict = read(entry)
         if current is not None:
             _remember(found, verdict, current)
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
@@ -258,7 +259,7 @@ def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current |
     return found
 
 
-def _remember(found: _Found, verdict: _Ranked, current: Current) -> None:
+def _remember(found: _Found, verdict: Ranked, current: Current) -> None:
     """Keep what tells later whether a row is stale, and whether its file was graded again since."""
     ran, slug = verdict.environment, verdict.problem.slug
     where, at = (slug, *place(ran)), verdict.created_at
@@ -270,13 +271,13 @@ def _remember(found: _Found, verdict: _Ranked, current: Current) -> None:
             found.again[file] = (at, verdict.run, ran)
 
 
-def _file(verdict: _Ranked) -> tuple[str, ...]:
+def _file(verdict: Ranked) -> tuple[str, ...]:
     """What a grading would be repeated for: this author's file, on this device, in isolation or not."""
     ran, submission = verdict.environment, verdict.submission
     return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))
 
 
-def _stale(found: _Found, verdict: _Ranked, current: Current | None) -> Stale | None:
+def _stale(found: _Found, verdict: Ranked, current: Current | None) -> Stale | None:
     if current is None:
         return None
     newest = tuple(ran for where, (_, ran) in found.newest.items() if where[0] == verdict.problem.slug)
@@ -291,14 +292,16 @@ def _stale(found: _Found, verdict: _Ranked, current: Current | None) -> Stale | 
     return Stale(reason=reason, again=again[1])
 
 
-def _read(entry: Entry) -> _Ranked:
-    """Parse what decides a place: first without the bulk, and whole when something turns out to be missing."""
-    try:
+def read(entry: Entry) -> Ranked:
+    """Parse what decides a place: first without the bulk, and whole when something turns out to be missing.
+
+    Raises:
+        LedgerError: a version wrote it whose verdicts this one cannot read.
+    """
+    with suppress(ValidationError):
         verdict = _RANKED.validate_json(_without_bulk(entry.document))
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is not None:
             return verdict
-    except ValidationError:
-        pass
     try:
         return _RANKED.validate_json(entry.document)
     except ValidationError as error:
@@ -350,7 +353,7 @@ def _set_aside(scored: _Scored, events: tuple[Moderation, ...]) -> SetAside:
     return SetAside(**_identity(verdict, score, entry), state=state(events), moderation=events)
 
 
-def _identity(verdict: _Ranked, score: Interval, entry: Entry) -> Mapping[str, Any]:
+def _identity(verdict: Ranked, score: Interval, entry: Entry) -> Mapping[str, Any]:
     """What rows and runs set aside have in common."""
     submission = verdict.submission
     return {

@@ -18,6 +18,7 @@ from leaderboard.site.build import build
 from leaderboard.site.folder import Written
 from leaderboard.site.material import Material
 from leaderboard.site.statement import Argument, Shapes, Statement
+from leaderboard.staleness import Current
 from leaderboard.visibility import Rule
 from tests.verdicts import accepted, sha256
 
@@ -32,6 +33,8 @@ class SiteProject:
         self.root = root
         self.out = root / "site"
         self.now = NOW
+        self.protocol = 1
+        self.problems: dict[str, str] = {}  # that are not as their statements say
         self.statements = [statement("softmax"), statement("gelu")]
         self.accuracy = {"H200": "| kernel | score |\n|:---|---:|\n| copy/4 KB | -6.2 (0.5) |\n"}
 
@@ -58,6 +61,10 @@ class SiteProject:
             archive=self.root / "archive",
             archive_name="submissions",
             now=self.now,
+            current=Current(
+                problems={**{each.slug: each.sha256 for each in self.statements}, **self.problems},
+                protocol=self.protocol,
+            ),
             statements=tuple(self.statements),
             calibrations=(CALIBRATION,),
             accuracy=self.accuracy,

@@ -80,13 +80,16 @@ def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies:
             reverse=True,
         )
         return AuthorDocument(author=author, places=places, attempts=attempts), {
+            "shares": any(each.row.share is not None for each in places),
             "outcomes": sorted({name for each in attempts for name in each.outcomes}),
             "failures": failures[:_FAILED],
             "left_out": max(0, len(failures) - _FAILED),
         }
 
-    # A run never changes, so that its name stands for all that is told of it.
-    stands = [(book.problem, board.table.key, len(board.table.rows), row.rank, row.run) for book, board, row in rows]
+    # A run never changes, so that its name stands for all that is told of it but its marks.
+    stands = [
+        (book.problem, board.table.key, len(board.table.rows), row.rank, site.marks(row)) for book, board, row in rows
+    ]
     tried = [
         (
             problem,

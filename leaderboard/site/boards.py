@@ -55,6 +55,7 @@ def standing(row: Row, run: Run | None) -> Standing:
         sandbox=row.sandbox,
         created_at=row.created_at,
         moderation=row.moderation,
+        stale=row.stale,
     )
 
 

@@ -13,7 +13,19 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
-from harness.verdict import CaseResult, Interval, Mismatch, Outcome, Ratio, Record, Roofline, Sha256, Verdict
+from harness.submission import Language
+from harness.verdict import (
+    CaseResult,
+    Interval,
+    Mismatch,
+    Outcome,
+    Ratio,
+    Record,
+    Roofline,
+    Sha256,
+    SubmissionId,
+    Verdict,
+)
 from leaderboard.ranking import Table, TableKey
 from leaderboard.site.line import Line
 
@@ -48,11 +60,19 @@ class Run(Record):
     run: str
     author: str
     name: str
-    language: str
+    language: Language
     sha256: Sha256
+    size_bytes: int
     created_at: datetime
     score: Interval
     cases: tuple[Case, ...]
+
+    @property
+    def submission(self) -> SubmissionId:
+        """What was handed in, as the archive knows it."""
+        return SubmissionId(
+            sha256=self.sha256, name=self.name, author=self.author, language=self.language, size_bytes=self.size_bytes
+        )
 
     @property
     def share(self) -> float | None:
@@ -235,6 +255,7 @@ def _run(digest: str, verdict: Verdict) -> Run:
         name=submission.name,
         language=submission.language,
         sha256=submission.sha256,
+        size_bytes=submission.size_bytes,
         created_at=verdict.created_at,
         score=verdict.score,
         cases=tuple(

@@ -29,7 +29,7 @@ from leaderboard.site.statement import Statement
 from leaderboard.visibility import Rule
 
 _STATIC = ("site.css", "site.js")
-_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
+_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pydantic")
 
 
 def build(material: Material, out: Path, memory: Path) -> Written:
@@ -56,7 +56,7 @@ def build(material: Material, out: Path, memory: Path) -> Written:
 def _site(material: Material, memory: Path) -> tuple[Site, tuple[Statement, ...]]:
     """What all pages look at, and the problems that have one."""
     version = _version()
-    reader = Reader(memory, version)
+    reader = Reader(memory, version, material.current)
     try:
         books = reader.read_all(sorted(material.ledgers))
     except OSError as error:
@@ -66,6 +66,7 @@ def _site(material: Material, memory: Path) -> tuple[Site, tuple[Statement, ...]
         material=material,
         books=books,
         version=version,
+        runs=frozenset(run for book in books for run in book.runs),
         titles={each.slug: each.title for each in statements},
         statements={each.slug: each for each in material.statements},
         fetch=_Fetch(reader, {path.stem: path for path in material.ledgers}, books),
@@ -82,11 +83,12 @@ def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
     for book in site.books:
         known = site.statements.get(book.problem)
         current = boards.current(book, known.sha256 if known else None)
-        yield from (run.page(site, book, each) for each in book.runs.values())
+        rows = {row.run: row for board in book.boards for row in board.table.rows}
+        yield from (run.page(site, book, each, rows.get(each.run)) for each in book.runs.values())
         for board in book.boards:
             if board.table.key in current:
                 for one, other in comparison.pairs(board):
-                    yield comparison.page(site, book, book.runs[one], book.runs[other])
+                    yield comparison.page(site, book, board.table.key, book.runs[one], book.runs[other])
     for name in _STATIC:
         yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
     for kind in KINDS:

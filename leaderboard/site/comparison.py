@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from harness.verdict import Interval, Ratio
+from leaderboard.ranking import TableKey
 from leaderboard.site import markup, place
 from leaderboard.site.book import Board, Book, Case, Run
 from leaderboard.site.document import Compared, ComparisonDocument, Side
@@ -27,13 +28,15 @@ def pairs(board: Board) -> Iterator[tuple[str, str]]:
     yield from ((runs[0], other) for other in runs[2:])
 
 
-def page(site: Site, book: Book, one: Run, other: Run) -> Page:
+def page(site: Site, book: Book, key: TableKey, one: Run, other: Run) -> Page:
+    """The page of two runs of the board with this key."""
     path = place.comparison(one.run, other.run)
     hidden = site.hidden(book.problem)
 
     def make() -> tuple[ComparisonDocument, dict[str, Any]]:
         document = ComparisonDocument(
             problem=book.problem,
+            key=key,
             one=_side(one),
             other=_side(other),
             cases=tuple(compared(one, other)),

@@ -15,6 +15,7 @@ from leaderboard.moderation import Moderation
 from leaderboard.ranking import SetAside, TableKey
 from leaderboard.site.book import Failure, Step
 from leaderboard.site.statement import Statement
+from leaderboard.staleness import Stale
 
 
 class Standing(Record):
@@ -33,6 +34,7 @@ class Standing(Record):
     sandbox: SandboxName | None = None
     created_at: datetime | None = None
     moderation: tuple[Moderation, ...] = ()
+    stale: Stale | None = None
 
 
 class BoardDocument(Record):
@@ -97,13 +99,14 @@ class ProblemDocument(Record):
 
 
 class RunDocument(Record):
-    """A run: its verdict, less what quotes a source that may not be shown."""
+    """A run: its verdict, less what quotes a source that may not be shown. `stale` is told of those on a board."""
 
     kind: Literal["run"] = "run"
     verdict: Verdict
     source: str | None = None
     hidden: str = ""
     command: str
+    stale: Stale | None = None
 
 
 class Side(Record):
@@ -133,6 +136,7 @@ class ComparisonDocument(Record):
 
     kind: Literal["comparison"] = "comparison"
     problem: str
+    key: TableKey
     one: Side
     other: Side
     cases: tuple[Compared, ...]

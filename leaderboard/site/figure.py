@@ -100,21 +100,23 @@ def samples(benchmark: BenchmarkResult) -> Markup:
     """How the single cold calls are distributed, as the runner claims them."""
     claimed = benchmark.claimed_latency
     values = sorted(claimed.claimed_samples_ns)
-    low, high = values[0], values[min(len(values) - 1, int(0.99 * len(values)))]
+    low, most = values[0], values[int(0.9 * (len(values) - 1))]
+    high = min(values[-1], low + 2 * (most - low) or values[-1])  # one slow call would leave all others in one bar
     bins = min(_BINS, max(5, math.isqrt(len(values))))
     width = max(1.0, (high - low) / bins)
-    counts = [0] * (bins + 1)
+    counts = [0] * (bins + (values[-1] > high))
     for value in values:
-        counts[min(bins, int((value - low) / width))] += 1
+        counts[-1 if value > high else min(bins - 1, int((value - low) / width))] += 1
     points: list[Point] = [(float(low), 0.0)]
     for index, count in enumerate(counts):
         points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
-    points.append((low + (bins + 1) * width, 0.0))
+    points.append((low + len(counts) * width, 0.0))
     x = linear([p[0] for p in points], _apart, "one cold call, claimed")
-    y = linear([p[1] for p in points], _number, zero=True)
+    y = linear([p[1] for p in points], _number, "calls", zero=True)
     median = claimed.claimed_median_ns
     mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
-    beyond = f"; the slowest took {duration(values[-1])}" if values[-1] > high else ""
+    slow = sum(value > high for value in values)
+    beyond = f"; the last bar stands for the {slow} slowest, up to {duration(values[-1])}" if slow else ""
     title = f"Distribution of {len(values)} cold calls around {duration(median)}{beyond}"
     return plot(title, x, y, [Series("area", points), Series("mark", mark)], width=360, height=170)
 
@@ -195,7 +197,7 @@ def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
 
 def _short(name: str) -> str:
     shown = visible(name[:15])
-    return shown if len(name) <= 14 else f"{shown[:13]}…"
+    return shown if len(shown) <= 14 else f"{shown[:13]}…"
 
 
 def _rates(case: Case) -> tuple[Point, str, float] | None:
@@ -240,7 +242,8 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     form = "%Y-%m-%d" if high - low > 6 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
     places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
     ticks = [(at, f"{moment(at):{form}}") for at in places]
-    return Axis(low, high, ticks)
+    told = {"%m-%d %H:%M": "UTC", "%H:%M:%S": f"{moment(low):%Y-%m-%d}, UTC"}
+    return Axis(low, high, ticks, told.get(form, ""))
 
 
 def _time(ns: float) -> str:

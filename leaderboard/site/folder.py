@@ -26,6 +26,7 @@ _SHARE, _BLOCKS = 64, 16  # pages that are worth a process of their own; parts t
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
+_UNFINISHED = ("", -1, "")  # of a file that is being written: a build that is killed leaves none that is unknown
 
 
 class Page(NamedTuple):
@@ -61,7 +62,7 @@ def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:
         HarnessError: something cannot be written.
     """
     old = _kept(memory)
-    if not old and (folder / "index.html").exists():
+    if not old and (folder / "index.html").exists():  # nor began to: what is due is listed before it is made
         raise UsageError(str(folder), "has an index.html that no build wrote", "remove it, or name another --out")
     new: Kept = {}
     due = []
@@ -73,15 +74,22 @@ def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:
     try:
         for name in {path.rpartition("/")[0] for page in due for path in page.paths}:
             (folder / name).mkdir(parents=True, exist_ok=True)
+        if begun := {path: _UNFINISHED for page in due for path in page.paths}:
+            _keep(memory, {**old, **begun})
         new.update(_made(folder, due, old))
         gone = old.keys() - new.keys()
         for path in gone:
             (folder / path).unlink(missing_ok=True)
-        write_whole(memory / _LIST, json.dumps(new, separators=(",", ":")).encode(), replace=True)
+        if new != old:
+            _keep(memory, new)
     except OSError as error:
         raise HarnessError(f"{error.filename or folder}: the site cannot be written ({error.strerror})") from error
     written = sum(new[path][1:] != old.get(path, ("",))[1:] for page in due for path in page.paths)
     return Written(written, len(new) - written, len(gone))
+
+
+def _keep(memory: Path, files: Kept) -> None:
+    write_whole(memory / _LIST, json.dumps(files, separators=(",", ":")).encode(), replace=True)
 
 
 def _kept(memory: Path) -> Kept:

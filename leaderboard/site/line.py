@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
-
-from harness.verdict import DeviceKind, Interval, Outcome, ProblemId, SandboxName, SubmissionId
-from leaderboard.entry import Entry, unreadable
-from leaderboard.ranking import TableKey
+from harness.verdict import DeviceKind, Outcome
+from leaderboard.entry import Entry
+from leaderboard.ranking import TableKey, read
 
 Question = tuple[str, int, DeviceKind, str, bool, bool]
 
@@ -46,43 +44,16 @@ class Line(NamedTuple):
         )
 
 
-class _Environment(BaseModel):
-    device_kind: DeviceKind
-    device_name: str
-    sandbox: SandboxName
-    interpreted: bool
-
-
-class _Told(BaseModel):
-    """The keys that a line needs; the rest is skipped without making objects of it."""
-
-    outcome: Outcome
-    problem: ProblemId
-    submission: SubmissionId
-    environment: _Environment
-    protocol: int
-    run: str
-    created_at: AwareDatetime
-    score: Interval | None = None
-
-
-_TOLD = TypeAdapter(_Told)
-
-
 def line(entry: Entry) -> Line:
     """Read a verdict's entry.
 
     Raises:
         LedgerError: it was written by a version whose verdicts this one cannot read.
     """
-    try:
-        told = _TOLD.validate_json(entry.document)
-    except ValidationError as error:
-        raise unreadable(entry, error) from error
+    told = read(entry)
     ran = told.environment
-    isolated = ran.sandbox != "process"
     question = (
-        told.problem.sha256, told.protocol, ran.device_kind, ran.device_name, isolated, ran.interpreted,
+        told.problem.sha256, told.protocol, ran.device_kind, ran.device_name, ran.isolated, ran.interpreted,
     )  # fmt: skip
     score_ns = told.score.median_ns if told.score is not None else None
     return Line(

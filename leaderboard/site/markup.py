@@ -11,7 +11,7 @@ import difflib
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +76,8 @@ def markdown(text: str, level: int = 1) -> Markup:
 
 def difference(one: str, other: str, names: tuple[str, str]) -> tuple[str, ...]:
     """The unified difference of two sources, a line each."""
+    if one.endswith("\n") and other.endswith("\n"):
+        one, other = one[:-1], other[:-1]  # else the nothing behind the last line is a line that may differ
     before, after = map(visible, names)
     return tuple(difflib.unified_diff(_split(one), _split(other), before, after, lineterm=""))
 
@@ -94,6 +96,7 @@ def _plain(text: str) -> str:
     )
 
 
+@lru_cache(maxsize=64)  # an author's source is behind several runs, and finding its tokens takes longer than all else
 def _highlighted(text: str, language: str) -> Markup:
     try:
         lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)
@@ -123,7 +126,7 @@ def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
             adapted.append(Token("html_block", "", 0, content="</div>"))
         if str(token.attrs.pop("style", "")).endswith("right"):
             token.attrSet("class", "r")
-        if token.type == "fence":
+        if token.type in {"fence", "code_block"}:  # they scroll, and a keyboard must be able to
             token.attrSet("tabindex", "0")
         for child in token.children or []:
             href = child.attrGet("href") if child.type == "link_open" else None

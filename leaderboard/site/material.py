@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from harness.errors import HarnessError
 from harness.roofline import Calibration
 from harness.verdict import Record, Verdict
+from leaderboard.archive import stored
+from leaderboard.ranking import Row
 from leaderboard.site import place
 from leaderboard.site.book import Book, Run
+from leaderboard.site.document import Standing
 from leaderboard.site.folder import Files, Page, key
 from leaderboard.site.markup import page as render
-from leaderboard.site.source import archived
 from leaderboard.site.statement import Statement
+from leaderboard.staleness import Current
 from leaderboard.visibility import Rule
 
 
@@ -32,6 +37,8 @@ class Material:
     archive_name: str
     """The archive's path as a command would name it, from the project's root."""
     now: datetime
+    current: Current
+    """What a grading would rest on now: by it rows are marked as stale."""
     statements: tuple[Statement, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
     accuracy: Mapping[str, str] | None = None
@@ -45,6 +52,8 @@ class Site:
     material: Material
     books: tuple[Book, ...]
     version: str
+    runs: frozenset[str]
+    """Those that have a page."""
     titles: Mapping[str, str]
     statements: Mapping[str, Statement]
     fetch: Callable[[str, str], Verdict]
@@ -59,7 +68,14 @@ class Site:
         """A run's source, where it may be shown and the archive has it."""
         if self.hidden(problem):
             return None
-        return archived(self.material.archive, problem, run.author, run.name, run.language, run.sha256)
+        with suppress(HarnessError, UnicodeDecodeError):
+            return stored(self.material.archive, problem, run.submission).source.decode()
+        return None
+
+    def marks(self, row: Row | Standing) -> str:
+        """What was said of a row since it was graded, for the keys of the pages that tell it."""
+        linked = row.stale is not None and row.stale.again in self.runs
+        return f"{row.run} {row.stale} {linked} {row.moderation}"
 
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]
@@ -68,7 +84,7 @@ class Site:
 
         def files() -> Files:
             document, values = make()
-            html = render(template, path, page=document, titles=self.titles, **values)
+            html = render(template, path, page=document, titles=self.titles, runs=self.runs, **values)
             return {path: html, place.document(path): published(document, path)}
 
         return Page((path, place.document(path)), key(self.version, path, *key_parts), files)

@@ -44,9 +44,15 @@ def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device,
     )
 
     def make() -> tuple[FrontDocument, dict[str, Any]]:
-        return document, {"activity": _activity(document.activity)}
+        rows = [row for each in document.problems for _, row in each.leaders]
+        return document, {
+            "activity": _activity(document.activity),
+            "shares": any(row.share is not None for row in rows),
+        }
 
-    return site.page(place.FRONT, "front.html", (document.model_dump_json(), str(sorted(site.titles.items()))), make)
+    marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
+    parts = (document.model_dump_json(), repr(marks), str(sorted(site.titles.items())))
+    return site.page(place.FRONT, "front.html", parts, make)
 
 
 def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:

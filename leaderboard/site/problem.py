@@ -54,7 +54,9 @@ def page(site: Site, statement: Statement, book: Book | None) -> Page:
             "reference": markup.source(statement.reference, "py")[0] if statement.reference else "",
         }
 
-    return site.page(path, "problem.html", (statement.model_dump_json(), book.source if book else "", hidden), make)
+    marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
+    parts = (statement.model_dump_json(), book.source if book else "", hidden, repr(marks))
+    return site.page(path, "problem.html", parts, make)
 
 
 def _sha256(site: Site, statement: Statement) -> str | None:

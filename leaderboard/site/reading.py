@@ -24,22 +24,27 @@ from leaderboard.site import book
 from leaderboard.site.book import Book
 from leaderboard.site.line import Line, line
 from leaderboard.site.processes import share
+from leaderboard.staleness import Current
 
 _TAIL_BYTES = 1 << 16
 _FRESH_BYTES = 1 << 28  # of new lines that are held, so that a ledger is not read twice for them
 
 
 class Reader:
-    """Reads ledgers, and keeps under `memory` what it parsed; `version` is that of the code that parsed it."""
+    """Reads ledgers, and keeps under `memory` what it parsed; `version` is that of the code that parsed it.
 
-    def __init__(self, memory: Path, version: str) -> None:
+    Rows are marked as stale by `current`.
+    """
+
+    def __init__(self, memory: Path, version: str, current: Current) -> None:
         self._memory = memory
         self._version = version
+        self._current = current
         self._fresh: dict[str, Entry] = {}
 
     def read_all(self, paths: Sequence[Path]) -> tuple[Book, ...]:
         """The books of these ledgers; several that changed are digested in several processes."""
-        changed = [path for path in paths if self._mark_kept(path.stem) != _mark(path)]
+        changed = [path for path in paths if self._mark_kept(path.stem) != self._mark(path)]
         share(sorted(changed, key=lambda path: path.stat().st_size), self._digest, worth=1)
         return tuple(self.read(path) for path in paths)
 
@@ -54,13 +59,12 @@ class Reader:
             LedgerError: the chain is broken, or a verdict is of a version that cannot be read.
             OSError: what was parsed cannot be kept.
         """
-        mark = _mark(path)
-        old = self._book(path.stem)
-        if old is not None and old.source == mark:
+        mark, old = self._mark(path), self._book(path.stem)
+        if old is not None and self._mark_kept(path.stem) == mark:
             return old
         lines: list[Line] = []
-        tables = rank(self._noted(JsonlLedger(path), self._lines(path.stem), lines))
-        made = book.make(path.stem, mark, lines, tables, old, lambda wanted: self._verdicts(path, wanted))
+        tables = rank(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
+        made = book.make(path.stem, _end(path), lines, tables, old, lambda wanted: self._verdicts(path, wanted))
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
         head = json.dumps([self._version, mark])
         self._keep(f"{path.stem}.book.json", f"{head}\n{made.model_dump_json()}")
@@ -85,6 +89,11 @@ class Reader:
                     held += len(entry.document)
                 lines.append(known.get(entry.hash) or line(entry))
             yield entry
+
+    def _mark(self, path: Path) -> str:
+        """What names all that a book is made of: the ledger's content, and what makes its rows stale."""
+        now = self._current.model_copy(update={"problems": {path.stem: self._current.problems.get(path.stem, "")}})
+        return f"{_end(path)} {now.model_dump_json()}"
 
     def _book(self, slug: str) -> Book | None:
         with suppress(OSError, ValueError, ValidationError):
@@ -111,7 +120,7 @@ class Reader:
         write_whole(self._memory / name, text.encode(), replace=True)
 
 
-def _mark(path: Path) -> str:
+def _end(path: Path) -> str:
     """What names a ledger's content: its size and its last whole line's hash, read from its end alone."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from harness.errors import HarnessError
 from harness.verdict import Verdict
-from leaderboard.archive import safe_name
+from leaderboard.archive import location, present
+from leaderboard.ranking import Row
 from leaderboard.site import figure, markup, place
 from leaderboard.site.book import Book, Run
 from leaderboard.site.document import RunDocument
 from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
-from leaderboard.site.source import stored
 
 _STOPPED = {
     "converged": "narrow interval",
@@ -52,7 +54,8 @@ class Said(NamedTuple):
     meaning: str
 
 
-def page(site: Site, book: Book, run: Run) -> Page:
+def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
+    """The page of a run, and of its row where it stands on a board."""
     path = place.run(run.run)
     hidden = site.hidden(book.problem)
 
@@ -61,12 +64,19 @@ def page(site: Site, book: Book, run: Run) -> Page:
         source = site.source(book.problem, run)
         if source is None:  # the log and the traceback quote it
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})
-        document = RunDocument(verdict=verdict, source=source, hidden=hidden, command=command(site, verdict))
+        document = RunDocument(
+            verdict=verdict,
+            source=source,
+            hidden=hidden,
+            command=command(site, verdict),
+            stale=row.stale if row is not None else None,
+        )
         highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
         return document, {
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
             "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
+            "shares": any(b.roofline is not None for b in verdict.benchmarks),
             "over_time": _over_time(verdict),
             "samples": [(figure.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
@@ -74,17 +84,18 @@ def page(site: Site, book: Book, run: Run) -> Page:
             "whole": whole,
         }
 
-    there = "" if hidden else str(stored(site.material.archive, book.problem, run.author, run.name, run.sha256))
-    return site.page(path, "run.html", (run.hash, hidden, there, site.titles.get(book.problem, "")), make)
+    there = str(not hidden and present(site.material.archive, book.problem, run.submission))
+    marks = site.marks(row) if row is not None else ""
+    return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
 def command(site: Site, verdict: Verdict) -> str:
     """What to type to grade the same source again, from the project's root."""
-    submission, ran = verdict.submission, verdict.environment
-    file = "/".join(
-        (site.material.archive_name, verdict.problem.slug, submission.author,
-         f"{submission.sha256[:16]}-{safe_name(submission.name)}")
-    )  # fmt: skip
+    told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
+    try:
+        file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
+    except HarnessError:  # no archive has it
+        file = "FILE"
     words = ["submit", verdict.problem.slug, file, "--device", ran.device_kind, "--sandbox", ran.sandbox]
     words += [f"--{verdict.effort}"] if verdict.effort != "default" else []
     for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from harness.errors import HarnessError
 from harness.submission import Submission
-from leaderboard.archive import archive, safe_name
+from harness.verdict import SubmissionId
+from leaderboard.archive import archive, present, safe_name, stored
 
 SOURCE = "def softmax(x, y):\r\n    pass  # µ\n"
 
@@ -39,6 +40,35 @@ def test_storing_again_changes_nothing(tmp_path):
     after = path.stat()
     assert (after.st_ino, after.st_mtime_ns, after.st_nlink) == (before.st_ino, before.st_mtime_ns, 1)
     assert len(files(tmp_path)) == 1
+
+
+def identity(handed_in: Submission) -> SubmissionId:
+    return SubmissionId(
+        sha256=handed_in.sha256, name=handed_in.name, author=handed_in.author, language="py",
+        size_bytes=len(handed_in.source),
+    )  # fmt: skip
+
+
+def test_what_was_stored_is_found_again_and_only_that(tmp_path):
+    handed_in = submission("../<kernel>\u202e\0.py")
+    told = identity(handed_in)
+    assert not present(tmp_path, "softmax", told)
+    path = archive(tmp_path, "softmax", handed_in)
+    assert present(tmp_path, "softmax", told)
+    assert stored(tmp_path, "softmax", told) == handed_in
+    path.write_bytes(b"tampered")
+    with pytest.raises(HarnessError, match="is not what was graded"):
+        stored(tmp_path, "softmax", told)
+
+
+@pytest.mark.parametrize("author", ["", ".", "..", "../softmax/ada", "a/b", ".ada", "\0", "ada\n", "中", "x" * 5000])
+def test_a_name_that_cannot_stand_in_a_path_is_not_there(tmp_path, author):
+    path = archive(tmp_path, "softmax", submission())
+    assert path.is_file()
+    told = identity(submission()).model_copy(update={"author": author})
+    assert not present(tmp_path, "softmax", told)
+    with pytest.raises(HarnessError, match="cannot be the name of a directory"):
+        stored(tmp_path, "softmax", told)
 
 
 def test_authors_and_versions_lie_side_by_side(tmp_path):

@@ -1,4 +1,5 @@
-"""One ranking: terminal, both kinds of Markdown, JSON and the exported tables say the same rank of every run."""
+"""One ranking: terminal, Markdown, JSON, the exported tables and the site say the same rank of every run, and of the
+same rows that they are stale."""
 
 from __future__ import annotations
 
@@ -7,25 +8,31 @@ import random
 import re
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
+from harness.verdict import Verdict
+from harness.wire import PROTOCOL
 from kernelmark import project
 from kernelmark.settings import Settings
 from leaderboard.ledger import JsonlLedger
 from leaderboard.moderation import Moderation
-from leaderboard.ranking import rank
+from leaderboard.ranking import Row, rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
 Standing = tuple[int, str]
+Stale = tuple[str, str, str]  # run, reason, and the run that took its place or nothing
+SLUGS = ("double", "gelu", "softmax")
 
 
 def fill(competition: Path) -> None:
-    """Two problems on two devices, many shared ranks, failures, two runs set aside; the same every time."""
+    """Three problems on two devices, many shared ranks, failures, runs set aside, and rows that are stale by problem
+    (`double`, which is there in another version), by protocol and by torch; the same every time."""
     draw = random.Random(7)
-    for slug in ("gelu", "softmax"):
+    for slug in SLUGS:
         ledger = JsonlLedger(competition / f"leaderboard/results/{slug}.jsonl")
         runs = []
-        for number in range(60):
+        for number in range(12 if slug == "double" else 60):
             author, moment = f"author-{draw.randrange(20)}", EPOCH + timedelta(minutes=number)
             if draw.random() < 0.2:
                 ledger.append(failed(author=author, problem=slug, created_at=moment))
@@ -33,6 +40,7 @@ def fill(competition: Path) -> None:
             verdict = accepted(
                 author=author,
                 problem=slug,
+                protocol=PROTOCOL if draw.random() < 0.9 else PROTOCOL - 1,
                 device_name=draw.choice(("NVIDIA H200", "NVIDIA L4")),
                 score_ns=draw.randrange(1000, 1100),
                 created_at=moment,
@@ -40,34 +48,99 @@ def fill(competition: Path) -> None:
                 speedups={"eager": 1.5} if draw.random() < 0.5 else {},
             )
             runs.append(verdict.run)
-            ledger.append(verdict)
+            ledger.append(verdict if number > 30 else with_torch(verdict, "2.10.0"))
         for run in draw.sample(runs, 3):
             event = Moderation(run=run, action="disqualify", actor="grace", reason="why", created_at=EPOCH)
             ledger.moderate(event)
 
 
-def in_markdown(text: str) -> list[Standing]:
+def with_torch(verdict: Verdict, version: str) -> Verdict:
+    return verdict.model_copy(update={"environment": verdict.environment.model_copy(update={"torch": version})})
+
+
+def told(row: Row) -> list[Stale]:
+    return [(row.run, row.stale.reason, row.stale.again or "")] if row.stale else []
+
+
+def in_json(rows: list[dict[str, Any]]) -> list[Stale]:
+    found = ((row["run"], row.get("stale")) for row in rows)
+    return [(run, stale["reason"], stale.get("again") or "") for run, stale in found if stale]
+
+
+def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
     """Rank and run of every row whose first cell is a rank; the run is the first cell of 16 hexadecimal digits."""
-    rows = re.findall(r"^\| (\d+) \|(.*)$", text, re.MULTILINE)
-    found = ((rank, re.search(r"\| ([0-9a-f]{16}) \|", rest)) for rank, rest in rows)
-    return [(int(rank), run[1]) for rank, run in found if run]
+    standings, stale = list[Standing](), list[Stale]()
+    for place, rest in re.findall(r"^\| (\d+) \|(.*)$", text, re.MULTILINE):
+        found = re.search(r"\| ([0-9a-f]{16}) \|", rest)
+        if found is None:
+            continue  # a row of another table, of cases
+        standings.append((int(place), found[1]))
+        stale += [(found[1], *said) for said in re.findall(r"stale: (.*?)(?:, graded again as (\w+))? \|", rest)]
+    return standings, stale
+
+
+def in_html(text: str) -> tuple[list[Standing], list[Stale]]:
+    """The same of a page of the site; a row that names its baselines has no rank."""
+    standings, stale = list[Standing](), list[Stale]()
+    for place, rest in re.findall(r'<tr><td class="r">(\d+)</td><th scope="row">(.*?)</tr>', text, re.DOTALL):
+        (run,) = re.findall(r'<td><a class="run"[^>]*>(\w{16})</a></td>', rest)
+        standings.append((int(place), run))
+        said = re.findall(r"stale: (.*?)(?:, graded again as <[^>]*>(\w{16})</\w+>)?</span>", rest)
+        stale += [(run, *each) for each in said]
+    return standings, stale
 
 
 def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, command: Command) -> None:
     fill(competition)
-    ledgers = project.ledgers(Settings.load())
-    expected = [(row.rank, row.run) for each in ledgers for table in rank(each.read()) for row in table.rows]
+    settings = Settings.load()
+    now = project.current(settings)
+    tables = [table for each in project.ledgers(settings) for table in rank(each.read(), now)]
+    expected = [(row.rank, row.run) for table in tables for row in table.rows]
+    stale = [mark for table in tables for row in table.rows for mark in told(row)]
     assert len(expected) > 40
     assert len({place for place, _ in expected}) > 5
     assert len(expected) > 2 * len({place for place, _ in expected}), "many ranks are shared"
+    assert {reason.split(" ")[0] for _, reason, _ in stale} == {"the", "protocol", "torch"}
+    assert {bool(again) for _, _, again in stale} == {True, False}
 
-    document = json.loads(command("board", "--write", "--format", "json").out)
-    assert [(row["rank"], row["run"]) for table in document for row in table["rows"]] == expected
-    terminal = re.findall(r"^ +(\d+)  author-.*  ([0-9a-f]{16})$", command("board").out, re.MULTILINE)
+    rows = [row for table in json.loads(command("board", "--write", "--format", "json").out) for row in table["rows"]]
+    assert ([(row["rank"], row["run"]) for row in rows], in_json(rows)) == (expected, stale)
+    said = command("board").out
+    terminal = re.findall(r"^ +(\d+)  author-.*  ([0-9a-f]{16})$", said, re.MULTILINE)
     assert [(int(place), run) for place, run in terminal] == expected
-    assert in_markdown((competition / "leaderboard/BOARD.md").read_text()) == expected
-    pages = [competition / f"leaderboard/boards/{slug}.md" for slug in ("gelu", "softmax")]
-    assert [standing for page in pages for standing in in_markdown(page.read_text())] == expected
+    marks = re.findall(r"^ *(\w{16}) by .* is stale: (.*?)(?:; graded again as (\w+))?$", said, re.MULTILINE)
+    assert marks == stale
+    assert in_markdown((competition / "leaderboard/BOARD.md").read_text()) == (expected, stale)
+    pages = [in_markdown((competition / f"leaderboard/boards/{slug}.md").read_text()) for slug in SLUGS]
+    assert ([row for page in pages for row in page[0]], [mark for page in pages for mark in page[1]]) == (
+        expected,
+        stale,
+    )
     assert command("export", "--out", "out").code == 0
     rows = [json.loads(line) for line in (competition / "out/verdicts.jsonl").read_text().splitlines()]
     assert sorted((row["rank"], row["run"]) for row in rows if row["rank"] is not None) == sorted(expected)
+    exported = sorted((row["run"], row["stale"]) for row in rows if row["stale"] is not None)
+    assert exported == sorted((run, reason) for run, reason, _ in stale)
+
+    assert command("site", "build").code == 0
+    site = competition / "site"
+    documents = [json.loads((site / f"problems/{slug}.json").read_bytes()) for slug in SLUGS]
+    rows = [row for document in documents for board in document["boards"] for row in board["rows"]]
+    assert ([(row["rank"], row["run"]) for row in rows], in_json(rows)) == (expected, stale)
+    pages = [in_html((site / f"problems/{slug}.html").read_text()) for slug in SLUGS]
+    assert ([row for page in pages for row in page[0]], [mark for page in pages for mark in page[1]]) == (
+        expected,
+        stale,
+    )
+    authors = [json.loads(path.read_bytes()) for path in (site / "authors").glob("*.json")]
+    rows = [place["row"] for author in authors for place in author["places"]]
+    assert (sorted((row["rank"], row["run"]) for row in rows), sorted(in_json(rows))) == (
+        sorted(expected),
+        sorted(stale),
+    )
+    runs = [json.loads(path.read_bytes()) for path in (site / "runs").glob("*.json")]
+    on_runs = in_json([{"run": run["verdict"]["run"], "stale": run.get("stale")} for run in runs])
+    assert sorted(on_runs) == sorted(stale)
+    for run, reason, again in stale:
+        text = re.sub(r"<[^>]+>", "", (site / f"runs/{run}.html").read_text())
+        assert f"Stale: {reason}{f', graded again as {again}' if again else ''}. Its rank stands." in text

@@ -18,7 +18,6 @@ from harness.errors import HarnessError, LedgerError, UsageError
 from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, Roofline, Telemetry
 from leaderboard.ledger import JsonlLedger
 from leaderboard.moderation import Moderation
-from leaderboard.ranking import rank
 from leaderboard.site import processes
 from leaderboard.visibility import Rule
 from tests.sites import NOW, SiteProject, run_of, statement
@@ -107,20 +106,6 @@ def test_every_page_can_be_reached_from_the_front(project: SiteProject) -> None:
     assert sorted(seen) == pages(project)
 
 
-def test_the_ranks_of_the_pages_are_those_of_the_ranking(project: SiteProject) -> None:
-    (table,) = rank(JsonlLedger(project.root / "results" / "softmax.jsonl").read())
-    expected = [(row.rank, row.author, row.run) for row in table.rows]
-    assert expected == [(1, "bob", "b" * 16), (1, "cyd", "c" * 16), (3, "ada", "d" * 16)]
-    document = project.json("problems/softmax.json")
-    assert [(r["rank"], r["author"], r["run"]) for r in document["boards"][0]["rows"]] == expected
-    cells = re.findall(
-        r'<tr><td class="r">(\d+)</td><th scope="row"><a [^>]*><bdi>(\w+)</bdi>', project.html("problems/softmax.html")
-    )
-    assert [(int(rank_), author) for rank_, author in cells] == [(rank_, author) for rank_, author, _ in expected]
-    ada = project.json("authors/ada.json")
-    assert [(p["problem"], p["row"]["rank"], p["of"]) for p in ada["places"]] == [("gelu", 1, 1), ("softmax", 3, 3)]
-
-
 def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject) -> None:
     html = project.html("problems/softmax.html")
     said = text(html)
@@ -144,11 +129,13 @@ def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     evil = (
         "# T\n\n<script>x</script> **bold** ![i](https://e.com/i.png) [a](javascript:x) [b](../x.py) [c](https://e.com)"
+        "\n\n    indented code\n"
     )
     project.statements = [statement("softmax", text=evil)]
     project.build()
     html = project.html("problems/softmax.html")
     assert "<strong>bold</strong>" in html
+    assert re.search(r'<pre tabindex="0"><code>indented', html), "what scrolls is reached by the keyboard"
     assert "&lt;script&gt;x&lt;/script&gt;" in html
     assert "<img" not in html
     links = Links(html).found
@@ -197,7 +184,9 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
     for path in pages(project):
         for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
-            for axis in re.findall(r'<g class="axis [xy]">(.*?)</g></g>', svg):
+            axes = re.findall(r'<g class="axis [xy]">(.*?)</g>', svg)
+            assert len(axes) == 2
+            for axis in axes:
                 labels = re.findall(r"<text[^>]*>([^<]+)", axis)
                 assert len(set(labels)) == len(labels), (path, labels)
 
@@ -382,6 +371,64 @@ def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProje
     }
 
 
+def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
+    project: SiteProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leaderboard.site import folder
+
+    due: set[str] = set()
+    monkeypatch.setattr(
+        folder,
+        "_made",
+        lambda at, pages, old, real=folder._made: due.update(p.paths[0] for p in pages) or real(at, pages, old),
+    )
+    before = project.files()
+
+    def touched() -> set[str]:
+        nonlocal before
+        due.clear()
+        project.build()
+        after = project.files()
+        found = {path for path, file in after.items() if file != before.get(path) and path.endswith(".html")}
+        assert due == found, "nothing is made that stays as it was"
+        before = after
+        return found
+
+    rows = {
+        "problems/softmax",
+        *(f"runs/{run * 16}" for run in "bcd"),
+        *(f"authors/{name}" for name in ("ada", "bob", "cyd")),
+    }
+    project.problems["softmax"] = "f" * 64
+    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    assert "Stale: the problem changed" in project.html(f"runs/{'d' * 16}.html")
+    assert "stale" not in project.html(f"runs/{'a' * 16}.html"), "it stands on no board"
+    del project.problems["softmax"]
+    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    project.protocol = 2
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "problems/gelu", f"runs/{'e' * 16}"}}
+    project.protocol = 1
+    touched()
+    assert touched() == set()
+    again = run_of("bob", 90_000, "9", created_at=EPOCH + timedelta(days=9))
+    ran = again.environment.model_copy(update={"torch": "2.12.0"})
+    project.add(again.model_copy(update={"environment": ran}))
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "authors"}}
+    assert project.json(f"runs/{'b' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0", "again": "9" * 16}
+    assert f"graded again as <code>{'9' * 16}</code>" in project.html("problems/softmax.html")
+    assert "again" not in project.json(f"runs/{'c' * 16}.json")["stale"]
+
+
+def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(project: SiteProject) -> None:
+    ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
+    for action in ("disqualify", "reinstate"):
+        ledger.moderate(Moderation(run="b" * 16, action=action, actor="org", reason="why", created_at=EPOCH))
+    project.build()
+    (place,) = project.json("authors/bob.json")["places"]
+    assert [event["action"] for event in place["row"]["moderation"]] == ["disqualify", "reinstate"]
+    assert "reinstate by" in project.html("authors/bob.html")
+
+
 def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
     assert (project.out / "runs" / f"{'c' * 16}.html").exists()
     project.add(run_of("cyd", 40_000, "8", created_at=EPOCH + timedelta(days=4)))
@@ -408,6 +455,38 @@ def test_a_file_that_was_changed_or_removed_is_made_again(project: SiteProject) 
     project.build()
     assert project.html("index.html") == good
     assert (project.out / "devices.html").exists()
+
+
+def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
+    project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leaderboard.site import folder
+
+    whole = {path: content for path, (_, content) in project.files().items()}
+    project.out, put = tmp_path / "other", folder._put
+    project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
+
+    def killed(path: Path, content: bytes) -> None:
+        put(path, content)
+        if path.name == f"{'d' * 16}.html":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder, "_put", killed)
+    with pytest.raises(KeyboardInterrupt):
+        project.build()
+    assert (project.out / "index.html").is_file()
+    assert not list(project.out.glob("compare/*.html")), "it did not get that far"
+    monkeypatch.setattr(folder, "_put", put)
+    begun = project.out / "runs" / f"{'d' * 16}.html"
+    assert begun.is_file()
+    project.statements = project.statements[1:]
+    (project.root / "results" / "softmax.jsonl").rename(tmp_path / "away")
+    project.build()
+    assert not begun.exists(), "no page any more"
+    project.statements = [statement("softmax"), *project.statements]
+    (tmp_path / "away").rename(project.root / "results" / "softmax.jsonl")
+    project.build()
+    assert {path: content for path, (_, content) in project.files().items()} == whole
 
 
 def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
