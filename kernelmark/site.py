@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError, ProblemError
+from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark.printing import load_settings, say
 from kernelmark.text import visible
 
@@ -80,11 +80,19 @@ def serve(out: Path, port: int) -> None:
 
 
 def _build(settings: Settings, out: Path) -> Written:
-    """Build once, and say in one line what that did."""
+    """Build once, and say in one line what that did.
+
+    Raises:
+        UsageError: the project lies in `out`, or a part of it.
+    """
+    from kernelmark.settings import Place
     from leaderboard.site.build import build as build_site
 
-    started = time.perf_counter()
-    memory = out.resolve().with_name(out.resolve().name + ".cache")
+    started, folder = time.perf_counter(), out.resolve()
+    for own in (settings.root, *map(settings.locate, get_args(Place))):
+        if own.resolve().is_relative_to(folder):
+            raise UsageError(str(out), f"holds files of the project's own ({own})", "name another --out")
+    memory = folder.with_name(folder.name + ".cache")
     written = build_site(material(settings, memory), out, memory)
     took = time.perf_counter() - started
     counts = f"{written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed"

@@ -29,7 +29,7 @@ from leaderboard.site.statement import Statement
 from leaderboard.visibility import Rule
 
 _STATIC = ("site.css", "site.js")
-_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pydantic")
+_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
 
 
 def build(material: Material, out: Path, memory: Path) -> Written:

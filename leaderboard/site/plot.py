@@ -1,23 +1,28 @@
-"""A plot as inline SVG: axes and series in, text out.
+"""A plot as inline SVG: axes and series in, pygal draws, and what a page does not need is taken out again.
 
-`figure` says what is drawn. Trusted; names in it are hostile, and come out as text. The SVG has no script, style,
+`figures` says what is drawn. Trusted; names in it are hostile, and come out as text. The SVG has no script, style,
 identifier or date, so that equal data give equal bytes; its colours are the stylesheet's, by class.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, zip_longest
+from typing import Any
+from xml.etree.ElementTree import Element, SubElement
 
-from markupsafe import Markup, escape
+import pygal
+from markupsafe import Markup
 
 from leaderboard.visible import visible
 
 Point = tuple[float, float]
 _LETTER = 5.8  # pixels that a character of a label takes, at the most
-_LINE, _TOP, _RIGHT = 18, 6, 14
+_XLINK = "{http://www.w3.org/1999/xlink}href"
+_PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # whose numbers a screen shows to a tenth at the best
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 @dataclass(frozen=True)
@@ -45,99 +50,62 @@ class Axis:
     title: str = ""
     log: bool = False
 
-    def share(self, value: float) -> float:
-        """Where a value lies: 0 at `low`, 1 at `high`."""
-        low, high, at = (math.log10(v) if self.log else v for v in (self.low, self.high, value))
-        return (at - low) / (high - low)
+    def at(self, value: float) -> float:
+        return math.log10(value) if self.log else value
+
+
+class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
+    """pygal's chart without its own style and script, which a page has no use for."""
+
+    def _draw(self) -> None:
+        self.svg.add_styles = self.svg.add_scripts = lambda: None
+        super()._draw()
 
 
 def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int = 460, height: int = 220) -> Markup:
     """Draw; `title` is what a screen reader says of it."""
-    left = 8 + max((_LETTER * len(label) for _, label in y.ticks), default=0.0) + (_LINE if y.title else 0)
-    frame = _Frame(x, y, left, _TOP, width - _RIGHT, height - _LINE - (_LINE if x.title else 0))
-    role = "group" if any(each.links for each in series) else "img"
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" class="plot" viewBox="0 0 {width} {height}" width="{width}"'
-    parts = [f'{head} height="{height}" role="{role}"><title>{_text(title)}</title>', *frame.axes(height)]
+    chart = _Chart(
+        width=width,
+        height=height,
+        title=None,
+        show_legend=False,
+        allow_interruptions=True,
+        print_values=False,
+        disable_xml_declaration=True,
+        no_prefix=True,
+        js=[],
+        css=[],
+        margin=2,
+        margin_bottom=8,
+        margin_right=12,
+        spacing=4,
+        dots_size=3,
+        x_title=x.title or None,
+        y_title=y.title or None,
+        x_labels=[{"value": x.at(value), "label": label} for value, label in _apart(x, 0.7 * width)],
+        y_labels=[{"value": y.at(value), "label": label} for value, label in y.ticks],
+        xrange=(x.at(x.low), x.at(x.high)),
+        range=(y.at(y.low), y.at(y.high)),
+        show_x_guides=True,
+        explicit_size=True,
+    )
     for each in series:
-        parts.append(f'<g class="s-{each.style}">')
-        parts += frame.lines(each.points) if each.line else ()
-        parts += frame.dots(each) if each.dots else ()
-        parts.append("</g>")
-    return Markup("".join((*parts, "</svg>")))
+        points: list[Any] = [p if p is None else (x.at(p[0]), y.at(p[1])) for p in each.points]
+        if each.links:
+            points = [{"value": p, "xlink": {"href": link}} for p, link in zip(points, each.links, strict=True)]
+        chart.add(each.style, points, show_dots=each.dots, stroke=each.line)
+    chart.add_xml_filter(lambda root: _cleaned(root, title, series))
+    return Markup(chart.render(is_unicode=True))
 
 
-@dataclass(frozen=True)
-class _Frame:
-    """Where on the drawing the axes' lowest and highest values lie, in pixels from its upper left corner."""
-
-    x: Axis
-    y: Axis
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def across(self, value: float) -> float:
-        return self.left + self.x.share(value) * (self.right - self.left)
-
-    def down(self, value: float) -> float:
-        return self.bottom - self.y.share(value) * (self.bottom - self.top)
-
-    def axes(self, height: int) -> Iterator[str]:
-        """Two lines, a guide for each tick with its label where that meets no other, and the titles."""
-        across, down = f"H{_px(self.right)}", f"V{_px(self.bottom)}"
-        left, top, bottom = _px(self.left), _px(self.top), _px(self.bottom)
-        yield f'<g class="axis y"><path d="M{left} {bottom}{across}"/>'
-        for value, label in self.y.ticks:
-            at = self.down(value)
-            yield f'<path class="guide" d="M{left} {_px(at)}{across}"/>'
-            yield f'<text x="{_px(self.left - 5)}" y="{_px(at + 3.5)}">{_text(label)}</text>'
-        yield f'</g><g class="axis x"><path d="M{left} {top}{down}"/>'
-        room, free = 0.7 * (self.right + _RIGHT), -math.inf  # as long names beside the y axis leave it, at the least
-        for value, label in sorted(self.x.ticks):
-            at, half, inside = self.across(value), _LETTER * len(label) / 2, room * self.x.share(value)
-            yield f'<path class="guide" d="M{_px(at)} {top}{down}"/>'
-            if inside - half >= free:
-                x = _px(min(at, self.right + _RIGHT - half))
-                yield f'<text x="{x}" y="{_px(self.bottom + 13)}">{_text(label)}</text>'
-                free = inside + half + _LETTER
-        yield "</g>"
-        if self.x.title:
-            middle = _px((self.left + self.right) / 2)
-            yield f'<text class="title" x="{middle}" y="{height - 4}">{_text(self.x.title)}</text>'
-        if self.y.title:
-            turned = f"translate(10 {_px((self.top + self.bottom) / 2)}) rotate(-90)"
-            yield f'<text class="title" transform="{turned}">{_text(self.y.title)}</text>'
-
-    def lines(self, points: Sequence[Point | None]) -> Iterator[str]:
-        for whole, run in groupby(points, key=lambda point: point is not None):
-            places = [self._at(point) for point in run if point is not None]
-            if whole and len(places) > 1:
-                yield f'<path d="M{"L".join(places)}"/>'
-
-    def dots(self, series: Series) -> Iterator[str]:
-        """A label is the dot's title, which a pointer brings up. A link stands outside the order of the tab key: a
-        table beside the plot has the same one."""
-        for point, label, link in zip_longest(series.points, series.labels, series.links):
-            if point is None:
-                continue
-            said = _text(label[:80]) if label else ""
-            named = f"<title>{said}</title>" if said else ""
-            x, y = self._at(point).split(" ")
-            dot = f'<circle cx="{x}" cy="{y}" r="3">{named}</circle>'
-            yield f'<a href="{escape(link)}" tabindex="-1" aria-label="{said}">{dot}</a>' if link else dot
-
-    def _at(self, point: Point) -> str:
-        return f"{_px(self.across(point[0]))} {_px(self.down(point[1]))}"
-
-
-def _px(value: float) -> str:
-    """A place, to a tenth of a pixel: a screen shows no more."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
-def _text(text: str) -> str:
-    return str(escape(visible(text)))
+def _apart(x: Axis, room: float) -> Iterator[tuple[float, str]]:
+    """The ticks of an axis `room` pixels long, without the labels that would run into the one before."""
+    free = -math.inf
+    for value, label in sorted(x.ticks):
+        at, half = room * (x.at(value) - x.at(x.low)) / (x.at(x.high) - x.at(x.low)), _LETTER * len(label) / 2
+        fits = at - half >= free
+        yield value, label if fits else ""
+        free = at + half + _LETTER if fits else free
 
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
@@ -173,3 +141,67 @@ def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str
         )
     every = -(-len(ticks) // 6)
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
+
+
+def _cleaned(root: Element, title: str, series: Sequence[Series]) -> Element:
+    """What is left: axes, lines, dots and their labels."""
+    for child in list(root):
+        if not isinstance(child.tag, str) or child.tag in {"defs", "title"}:
+            root.remove(child)
+    root.attrib.pop("id", None)
+    root.set("class", "plot")
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in {"rect", "desc", "title"} or child.get("class") in {"tooltip", "plot tooltip-overlay"}:
+                parent.remove(child)
+    named = Element("title")
+    named.text = title
+    root.insert(0, named)
+    _restyle(root, series)
+    _drop_empty(root)
+    root.set("role", "group" if any(each.links for each in series) else "img")
+    return root
+
+
+def _restyle(root: Element, series: Sequence[Series]) -> None:
+    """The stylesheet's classes in place of pygal's, and each dot's label as its title, which a pointer brings up."""
+    for group in root.iter("g"):
+        found = re.search(r"serie-(\d+)", group.get("class", ""))
+        if found:
+            each = series[int(found[1])]
+            group.set("class", f"s-{each.style}")
+            for label, dot in zip(each.labels, group.iter("circle"), strict=False):
+                SubElement(dot, "title").text = visible(label[:80])
+            for label, link in zip(each.labels, group.iter("a"), strict=False):
+                _link(link, visible(label[:80]))
+    for element in root.iter():
+        kind = element.get("class")
+        if kind is not None:
+            kept = " ".join(
+                w for w in kind.split() if w not in {"reactive", "nofill", "always_show", "tooltip-trigger"}
+            )
+            if kept:
+                element.set("class", kept)
+            else:
+                del element.attrib["class"]
+        element.attrib.pop("style", None)
+        for name in _PLACES & element.attrib.keys():
+            element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
+
+
+def _rounded(found: re.Match[str]) -> str:
+    return f"{float(found[0]):.1f}".removesuffix(".0")
+
+
+def _link(link: Element, label: str) -> None:
+    """A plain link in place of XLink's, outside the order of the tab key: a table beside the plot has the same one."""
+    link.set("href", link.attrib.pop(_XLINK))
+    link.set("tabindex", "-1")
+    link.set("aria-label", label)
+
+
+def _drop_empty(root: Element) -> None:
+    for parent in list(root.iter())[::-1]:
+        for child in list(parent):
+            if child.tag == "g" and len(child) == 0:
+                parent.remove(child)

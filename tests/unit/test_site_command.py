@@ -84,6 +84,16 @@ def test_a_changed_problem_is_read_anew(project: Path, capsys: pytest.CaptureFix
     assert "problems/double: cannot be read (Input/output error)" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("out", ["/", ".", "problems", "leaderboard"])
+def test_a_folder_of_the_project_is_not_written_into(
+    project: Path, capsys: pytest.CaptureFixture[str], out: str
+) -> None:
+    before = sorted(project.rglob("*"))
+    assert built("--out", out) == 2
+    assert f"kernelmark: error: {out}: holds files of the project's own" in capsys.readouterr().err
+    assert sorted(project.rglob("*")) == before
+
+
 def test_another_folder_can_be_named(project: Path) -> None:
     assert built("--out", "public/board") == 0
     assert (project / "public" / "board" / "index.html").is_file()
