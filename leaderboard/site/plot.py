@@ -15,12 +15,16 @@ from xml.etree.ElementTree import Element, SubElement
 
 import pygal
 from markupsafe import Markup
+from pygal.config import SerieConfig
+from pygal.serie import Serie
+from pygal.util import ident
 
 from leaderboard.visible import visible
 
 Point = tuple[float, float]
 _LETTER = 5.8  # pixels that a character of a label takes, at the most
 _XLINK = "{http://www.w3.org/1999/xlink}href"
+_SETTINGS = frozenset(dir(SerieConfig()))
 _PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # whose numbers a screen shows to a tenth at the best
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
@@ -55,11 +59,34 @@ class Axis:
 
 
 class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
-    """pygal's chart without its own style and script, which a page has no use for."""
+    """pygal's chart without its own style and script, which a page has no use for, and in half the time.
+
+    pygal looks every attribute up twice by way of itself, and lists the settings of a series anew for each of its
+    settings. This does the same once.
+    """
 
     def _draw(self) -> None:
         self.svg.add_styles = self.svg.add_scripts = lambda: None
         super()._draw()
+
+    def prepare_values(self, raw: Any, offset: int = 0) -> list[Serie]:
+        shared = {name: value for name, value in self.state.__dict__.items() if name in _SETTINGS}
+        self._adapt = self._x_adapt = ident  # points are numbers already
+        made = []
+        for index, (points, own) in enumerate(raw or ()):
+            config = SerieConfig()
+            config(**shared)
+            config(**own)
+            told = {at: dict(point) for at, point in enumerate(points) if isinstance(point, dict)}
+            values = [told[at].pop("value") if at in told else point or (None, None) for at, point in enumerate(points)]
+            made.append(Serie(offset + index, [list(value) for value in values], config, told))
+        return made
+
+    def __getattribute__(self, name: str) -> Any:
+        state = object.__getattribute__(self, "__dict__").get("state")
+        if state is not None and name != "state" and name in state.__dict__ and not name.startswith("__"):
+            return state.__dict__[name]
+        return object.__getattribute__(self, name)
 
 
 def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int = 460, height: int = 220) -> Markup:
