@@ -18,12 +18,9 @@ one meaning that holds for each of its rows: "not shown to be slower than the fi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol, runtime_checkable
-
-from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
 from harness.verdict import (
     DeviceKind,
@@ -31,14 +28,13 @@ from harness.verdict import (
     Environment,
     Interval,
     Outcome,
-    ProblemId,
     Ratio,
     Record,
     SandboxName,
     Speedup,
-    SubmissionId,
 )
-from leaderboard.entry import MODERATION, VERDICT, Entry, unreadable
+from leaderboard.entry import MODERATION, VERDICT, Entry
+from leaderboard.excerpt import Ranked, read, tell
 from leaderboard.moderation import Moderation, State, state
 from leaderboard.staleness import Current, Stale, place, stale
 
@@ -113,35 +109,6 @@ class Table(Record):
         return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
 
 
-class Ranked(BaseModel):
-    """The keys of a verdict that decide where it stands; the rest is skipped without making objects of it."""
-
-    schema_version: Literal[1]
-    outcome: Outcome
-    problem: ProblemId
-    submission: SubmissionId
-    environment: Environment
-    protocol: int
-    run: str
-    created_at: AwareDatetime
-    score: Interval | None = None
-
-
-class _Benchmark(BaseModel):
-    mode: str
-
-
-class _Told(BaseModel):
-    """What a row tells besides, read from the whole document, and only of the verdicts that get a row."""
-
-    benchmarks: tuple[_Benchmark, ...]
-    effort: Effort = "default"
-    speedups: tuple[Speedup, ...] = ()
-
-
-_RANKED = TypeAdapter(Ranked)
-_TOLD = TypeAdapter(_Told)
-_BULK = ((b',"benchmarks":[', b'],"score":{'), (b',"seeds":[', b',"schema_version":'))  # the larger first
 _Scored = tuple[Ranked, Interval, Entry]
 _Question = tuple[tuple[str, str], int, tuple[DeviceKind, str], bool, bool]
 
@@ -277,11 +244,17 @@ def _file(verdict: Ranked) -> tuple[str, ...]:
     return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))
 
 
+def _now(found: _Found, slug: str, current: Current | None) -> Current | None:
+    """What a grading of one problem would rest on now; of environments, what was told goes before what was found."""
+    if current is None:
+        return None
+    newest = tuple(ran for where, (_, ran) in found.newest.items() if where[0] == slug)
+    return current.model_copy(update={"environments": (*current.environments, *newest)})
+
+
 def _stale(found: _Found, verdict: Ranked, current: Current | None) -> Stale | None:
     if current is None:
         return None
-    newest = tuple(ran for where, (_, ran) in found.newest.items() if where[0] == verdict.problem.slug)
-    current = current.model_copy(update={"environments": (*current.environments, *newest)})  # what was told goes first
     reason = stale(verdict.problem, verdict.protocol, verdict.environment, current)
     if reason is None:
         return None
@@ -290,42 +263,6 @@ def _stale(found: _Found, verdict: Ranked, current: Current | None) -> Stale | N
     if again is None or stale(problem, current.protocol, again[2], current) is not None:
         return Stale(reason=reason)
     return Stale(reason=reason, again=again[1])
-
-
-def read(entry: Entry) -> Ranked:
-    """Parse what decides a place: first without the bulk, and whole when something turns out to be missing.
-
-    Raises:
-        LedgerError: a version wrote it whose verdicts this one cannot read.
-    """
-    with suppress(ValidationError):
-        verdict = _RANKED.validate_json(_without_bulk(entry.document))
-        if verdict.outcome is not Outcome.ACCEPTED or verdict.score is not None:
-            return verdict
-    try:
-        return _RANKED.validate_json(entry.document)
-    except ValidationError as error:
-        raise unreadable(entry, error) from error
-
-
-def _tell(entry: Entry) -> _Told:
-    try:
-        return _TOLD.validate_json(entry.document)
-    except ValidationError as error:
-        raise unreadable(entry, error) from error
-
-
-def _without_bulk(document: bytes) -> bytes:
-    """The document less its tests, log and benchmarks: most of its bytes, none of which decides a place.
-
-    Inside a JSON string a quote has a backslash before it, so these bytes stand only where the keys do. In a document
-    with its keys in another order too much is cut: then a needed key is missing, or it is no JSON any more.
-    """
-    for first, last in _BULK:
-        start, end = document.find(first), document.rfind(last)
-        if 0 < start < end:
-            document = document[:start] + document[end + last.index(b",") :]
-    return document
 
 
 def _table(question: _Question, found: _Found, current: Current | None) -> Table:
@@ -343,7 +280,7 @@ def _table(question: _Question, found: _Found, current: Current | None) -> Table
     aside = sorted(found.aside.get(question, ()), key=_order)
     return Table(
         key=key,
-        rows=tuple(_rows(ordered, found, current)),
+        rows=tuple(_rows(ordered, found, _now(found, slug, current))),
         set_aside=tuple(_set_aside(scored, found.moderation(scored[0].run)) for scored in aside),
     )
 
@@ -381,7 +318,7 @@ def _rows(ordered: Iterable[_Scored], found: _Found, current: Current | None) ->
     for above, (verdict, score, entry) in enumerate(ordered):
         if leader is None or not overlap(leader, score):
             shared, leader = above + 1, score
-        told = _tell(entry)
+        told = tell(entry)
         yield Row(
             **_identity(verdict, score, entry),
             rank=shared,

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from harness.verdict import DeviceKind, Outcome
 from leaderboard.entry import Entry
-from leaderboard.ranking import TableKey, read
+from leaderboard.excerpt import read
+from leaderboard.ranking import TableKey
 
 Question = tuple[str, int, DeviceKind, str, bool, bool]
 
