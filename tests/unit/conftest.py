@@ -1,4 +1,4 @@
-"""A competition in a folder of its own, and its command line, for the tests of what organizers do."""
+"""Projects in folders of their own, their command line, and a judge that gives prepared answers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,35 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
+import harness.judge
+from harness.judge import Progress
+from harness.submission import Submission
+from harness.verdict import Check, Stage, Verdict
 from kernelmark.cli import main
+from leaderboard.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+PROBLEM = """
+title = "Double"
+entry = "twice"
+parameters = ["n"]
+tensors = [
+    { name = "x", role = "input", shape = ["n"], dtype = "float32" },
+    { name = "y", role = "output", shape = ["n"], dtype = "float32" },
+]
+cost = { bytes = "8 * n", flops = "n" }
+tests = [
+    { name = "small", params = { n = 4 }, devices = ["cpu"] },
+    { name = "secret", params = { n = 77 }, devices = ["cpu"], hidden = true },
+]
+benchmarks = [{ name = "large", params = { n = 4096 }, devices = ["cpu"] }]
+"""
 
 
 class Said(NamedTuple):
@@ -26,11 +48,31 @@ Command = Callable[..., Said]
 
 
 @pytest.fixture
-def competition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the problem `double`, graded on the CPU without a sandbox; it is the working directory."""
+def invoke(capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+    """A command with arguments, `kernelmark` unless another is named; it ends the process, and so sets a handler."""
+    before = signal.getsignal(signal.SIGTERM)
+
+    def invoke(*args: str, command: Any = main) -> Said:
+        with pytest.raises(SystemExit) as ended:
+            command(list(args), prog_name="kernelmark")
+        printed = capsys.readouterr()
+        return Said(int(ended.value.code or 0), printed.out, printed.err)
+
+    yield invoke
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's settings in the environment are not the tests'."""
     for name in list(os.environ):
         if name.startswith("KERNELMARK_"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def competition(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the problem `double`, graded on the CPU without a sandbox; it is the working directory."""
     project = tmp_path / "project"
     shutil.copytree(ROOT / "tests/problems/double", project / "problems/double")
     (project / "kernelmark.toml").write_text('author = "organizer"\ndevice = "cpu"\nsandbox = "process"\n')
@@ -39,15 +81,64 @@ def competition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def command(competition: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Command]:
+def command(competition: Path, invoke: Command) -> Command:
     """`kernelmark` with arguments, in that project."""
-    before = signal.getsignal(signal.SIGTERM)
+    return invoke
 
-    def invoke(*args: str) -> Said:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args), prog_name="kernelmark")
-        printed = capsys.readouterr()
-        return Said(int(ended.value.code or 0), printed.out, printed.err)
 
-    yield invoke
-    signal.signal(signal.SIGTERM, before)
+@pytest.fixture
+def project(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A participant's project: a problem that is open and one that is closed, and a kernel."""
+    for slug, extra in (("double", ""), ("closed", "deadline = 2020-01-01T00:00:00Z\n")):
+        directory = tmp_path / "problems" / slug
+        directory.mkdir(parents=True)
+        (directory / "problem.toml").write_text(extra + PROBLEM)
+        (directory / "reference.py").write_text("def reference(x):\n    return 2 * x\n")
+    (tmp_path / "kernelmark.toml").write_text('author = "ada"\ndevice = "cpu"\nsandbox = "process"\n')
+    (tmp_path / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(project: Path, invoke: Command) -> Command:
+    """`kernelmark` with arguments, in that project."""
+    return invoke
+
+
+class Judge:
+    """Gives the prepared answers in turn, and remembers what it was asked."""
+
+    def __init__(self, *answers: Verdict | BaseException) -> None:
+        self.answers = list(answers)
+        self.asked: list[tuple[Any, ...]] = []
+
+    def grade(
+        self, problem: Any, submission: Submission, *, provider: Any, device: str, on_progress: Any, **timed: Any
+    ) -> Verdict:
+        self.asked.append((problem.slug, submission, provider.name, device))
+        self.timed = timed
+        on_progress(Progress(Stage.TEST, 0, 2, "small"))
+        answer = self.answers.pop(0)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer.model_copy(update={"problem": answer.problem.model_copy(update={"slug": problem.slug})})
+
+    def check(self, *args: Any, **kwargs: Any) -> Check:
+        verdict = self.grade(*args, **kwargs)
+        return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judge]:
+    def install(*answers: Verdict | BaseException) -> Judge:
+        fake = Judge(*answers)
+        monkeypatch.setattr(harness.judge, "grade", fake.grade)
+        monkeypatch.setattr(harness.judge, "check", fake.check)
+        return fake
+
+    return install
+
+
+def recorded(project: Path) -> list[Verdict]:
+    return [entry.verdict for entry in JsonlLedger(project / "leaderboard/results/double.jsonl").read()]

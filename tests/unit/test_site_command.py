@@ -33,9 +33,7 @@ benchmarks = [{ name = "large", params = { n = 4096 } }]
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in [name for name in os.environ if name.startswith("KERNELMARK_")]:
-        monkeypatch.delenv(name)
+def project(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "problems" / "double"
     directory.mkdir(parents=True)
     (directory / "problem.toml").write_text(PROBLEM)
@@ -102,8 +100,10 @@ def test_another_folder_can_be_named(project: Path) -> None:
 
 @pytest.fixture
 def server(project: Path) -> Iterator[subprocess.Popen[str]]:
+    heeding = ["env", "--default-signal=INT"]  # what a shell starts behind itself ignores Ctrl-C
+    program = [sys.executable, "-c", "from kernelmark.scripts import main; main()"]
     process = subprocess.Popen(
-        [sys.executable, "-c", "from kernelmark.scripts import main; main()", "site", "serve", "--port", "0"],
+        [*heeding, *program, "site", "serve", "--port", "0"],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stderr=subprocess.PIPE,

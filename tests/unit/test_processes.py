@@ -1,0 +1,110 @@
+"""The commands as processes: what they import, and how they end, whoever interrupts them or stops reading."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness.judge
+from harness.errors import HarnessError
+from harness.verdict import Outcome
+from tests.unit.conftest import Command, Judge, recorded
+from tests.verdicts import failed
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_what_nobody_expected_is_our_fault_and_its_traceback_is_kept(
+    run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge(ZeroDivisionError("a\nb"), ZeroDivisionError("again"))
+    ended = run("bench", "double", "kernel.py")
+    assert ended.code == 7
+    found = re.search(r"^kernelmark: error: unexpected ZeroDivisionError: a b; traceback in (\S+)$", ended.err, re.M)
+    assert found is not None
+    file = Path(found[1])
+    assert "Traceback (most recent call last)" in file.read_text()
+    file.unlink()
+    monkeypatch.setenv("KERNELMARK_DEBUG", "1")
+    shown = run("bench", "double", "kernel.py")
+    assert shown.code == 7
+    assert "Traceback (most recent call last)" in shown.err
+
+
+def test_interruption_ends_with_130_and_termination_unwinds_the_stack(
+    run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch, project: Path
+) -> None:
+    judge(KeyboardInterrupt())
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err.endswith("\nkernelmark: error: interrupted\n")
+    unwound = []
+
+    def terminated(*_: Any, **__: Any) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            signal.pause()
+        finally:
+            unwound.append(True)
+
+    monkeypatch.setattr(harness.judge, "grade", terminated)
+    assert run("submit", "double", "kernel.py").code == 143
+    assert unwound == [True]
+    assert recorded(project) == []
+
+
+@pytest.mark.parametrize(
+    ("program", "absent"),
+    [
+        ("import kernelmark", {"pydantic", "click", "torch"}),
+        ("from kernelmark.cli import submit; submit(['--help'])", {"pydantic", "rich", "torch"}),
+        ("from kernelmark.cli import submit; submit(['softmax', 'absent.py'])", {"docker", "rich", "torch"}),
+    ],
+)
+def test_starting_up_imports_nothing_that_is_slow(program: str, absent: set[str]) -> None:
+    code = f"import sys\ntry:\n    {program}\nexcept SystemExit: pass\nprint(*sys.modules)"
+    environment = {"PYTHONPATH": str(REPOSITORY), "PATH": os.environ["PATH"]}
+    answer = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=True
+    )
+    assert not absent & set(answer.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--nonsense", 2)])
+def test_a_console_script_ends_at_once_with_everything_printed(argument: str, status: int) -> None:
+    line = [sys.executable, "-c", "from kernelmark.scripts import submit; submit()", argument]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, cwd=REPOSITORY)
+    assert ended.returncode == status
+    assert ("Exit status" in ended.stdout) == (status == 0)
+    assert ("No such option" in ended.stderr) == (status == 2)
+
+
+@pytest.mark.parametrize("gone", ["stdout", "stderr"])
+def test_a_reader_that_has_gone_changes_no_exit_status(run: Command, judge: Callable[..., Judge], gone: str) -> None:
+    """`submit ... | head -1` and `2>&1 | grep -q`: click would end with 1, which blames the submission."""
+    judge(failed(Outcome.TIMEOUT))
+    reading, writing = os.pipe()
+    os.close(reading)
+    with pytest.MonkeyPatch.context() as patch, os.fdopen(writing, "w", buffering=1) as pipe:
+        patch.setattr(sys, gone, pipe)
+        assert run("submit", "double", "kernel.py").code == Outcome.TIMEOUT.exit_code
+        assert run("submit", "double", "absent.py").code == 2
+        assert run("board", "double").code == 0
+        with contextlib.suppress(BrokenPipeError):
+            pipe.close()
+
+
+def test_a_pipe_of_ours_that_breaks_is_our_fault(run: Command, judge: Callable[..., Judge]) -> None:
+    judge(BrokenPipeError(32, "Broken pipe"))
+    ended = run("submit", "double", "kernel.py")
+    assert ended.code == HarnessError.exit_code
+    assert "unexpected BrokenPipeError" in ended.err

@@ -1,0 +1,135 @@
+"""What `submit` records, what it refuses to record before it grades, and what it says where it cannot."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness.judge
+from harness.verdict import Verdict
+from kernelmark.cli import submit
+from tests.unit.conftest import Command, Judge, recorded
+from tests.verdicts import accepted
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_submit_archives_records_ranks_and_rewrites_the_board(
+    run: Command, judge: Callable[..., Judge], project: Path
+) -> None:
+    fake = judge(accepted(author="bob", score_ns=40_000), accepted(score_ns=57_300))
+    run("--author", "bob", "problems/double", "kernel.py", command=submit)
+    ended = run("double", "kernel.py", command=submit)
+    assert "standing    rank 2 of 2 on NVIDIA H200" in ended.out
+    assert ended.err == "test 1/2 small\n"
+    assert [asked[1].author for asked in fake.asked] == ["bob", "ada"]
+    assert [(asked[0], asked[2], asked[3]) for asked in fake.asked] == [("double", "process", "cpu")] * 2
+    [archived] = (project / "submissions/double/ada").iterdir()
+    assert archived.read_bytes() == (project / "kernel.py").read_bytes()
+    board = (project / "leaderboard/BOARD.md").read_text()
+    assert board.index("| bob |") < board.index("| ada |")
+
+
+def test_no_record_leaves_nothing_behind(run: Command, judge: Callable[..., Judge], project: Path) -> None:
+    judge(accepted())
+    assert run("submit", "--no-record", "double", "kernel.py").code == 0
+    assert not (project / "leaderboard").exists()
+    assert not (project / "submissions").exists()
+
+
+def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
+    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = project / "leaderboard/results/double.jsonl"
+    ledger.parent.mkdir(parents=True)
+    verdict = accepted()
+    fake = judge(verdict)
+    grade = fake.grade
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Verdict:
+        ledger.write_text("not a ledger line\n")
+        return grade(*args, **kwargs)
+
+    monkeypatch.setattr(harness.judge, "grade", meanwhile)
+    ended = run("submit", "double", "kernel.py")
+    assert ended.code == 7
+    assert verdict.run in ended.out
+    assert "double.jsonl line 1: is not a ledger line" in ended.err
+    assert ledger.read_text() == "not a ledger line\n"
+
+
+def a_broken_ledger(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("not a ledger line\n")
+
+
+def a_conflict(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("<<<<<<< HEAD\n=======\n>>>>>>> theirs\n")
+
+
+def a_file_for_a_folder(results: Path) -> None:
+    results.parent.mkdir()
+    results.write_text("")
+
+
+def a_folder_for_a_file(results: Path) -> None:
+    (results / "double.jsonl").mkdir(parents=True)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (a_broken_ledger, "double.jsonl line 1: is not a ledger line; restore the file"),
+        (a_conflict, "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
+        (a_file_for_a_folder, "double.jsonl: cannot be made in "),
+        (a_folder_for_a_file, "double.jsonl: cannot be appended to (Is a directory)"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
+    run: Command, judge: Callable[..., Judge], project: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    spoil(project / "leaderboard/results")
+    fake = judge(accepted())
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, ended.out, fake.asked) == (7, "", [])
+    assert message in ended.err
+    assert run("submit", "double", "kernel.py", "--no-record").code == 0
+
+
+def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_recorded(
+    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))
+    verdict = accepted()
+    judge(verdict)
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, [v.run for v in recorded(project)]) == (7, [verdict.run])
+    assert "error: it is recorded, but " in ended.err
+    assert "; `kernelmark board --write` writes the board anew" in ended.err
+
+
+def test_two_problems_of_one_name_never_share_a_ledger(
+    run: Command, judge: Callable[..., Judge], project: Path
+) -> None:
+    """A copy of a closed problem has no deadline, or easier tests, and its results would stand on the same page."""
+    other = project / "elsewhere" / "closed"
+    shutil.copytree(project / "problems" / "double", other)
+    fake = judge(accepted())
+    ended = run("submit", "elsewhere/closed", "kernel.py")
+    assert (ended.code, fake.asked) == (2, [])
+    assert "is not the project's problem of this name, " in ended.err
+    assert run("bench", "elsewhere/closed", "kernel.py").code == 0
+
+
+def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Callable[..., Judge], project: Path) -> None:
+    fake = judge(accepted())
+    file = os.fsencode(project) + b"/k\xff.py"
+    Path(os.fsdecode(file)).write_text("def twice(x, y): y.copy_(2 * x)\n")
+    assert run("submit", "double", os.fsdecode(file)).code == 0
+    assert fake.asked[0][1].name == "k\\xff.py"
