@@ -15,12 +15,13 @@ from harness.judge.grading import build_command
 from harness.judge.layout import Layout
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.tools import Finding, Tool
-from harness.problem import Problem, ResolvedCase
+from harness.problem import Limits, Problem, ResolvedCase
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 
 _SLOWER = 10  # what a tool may make of a limit: kernels with every access checked take many times as long
+_LARGER = 4
 _ENOUGH_S = 120.0  # no case is begun after this
 _SUM_UP_S = 60.0
 
@@ -40,20 +41,19 @@ def audit(
         HarnessError: the sandbox or the device failed.
     """
     cases = _cases(problem, tool, device)
-    limits = problem.limits
-    slower = {"build_s": limits.build_s * _SLOWER, "call_s": limits.call_s * _SLOWER}
+    limits = _widened(problem.limits)
     done, fault = 0, ""
-    with Session(provider, device, limits.model_copy(update=slower), watcher=tool.watcher) as session:
+    with Session(provider, device, limits, watcher=tool.watcher) as session:
         session.handshake()
         begun = time.monotonic()
         try:
             command = build_command(problem, submission, cases, device)
-            session.hand_over(command, submission.source, slower["build_s"])
+            session.hand_over(command, submission.source, limits.build_s)
             for case in cases:
                 if time.monotonic() - begun > _ENOUGH_S:
                     break
                 on_case(case.name)
-                _call(session, problem, case, slower["build_s"])
+                _call(session, problem, case, limits.build_s)
                 done += 1
         except SubmissionFault as failure:
             fault = failure.message
@@ -62,6 +62,13 @@ def audit(
         return Finding("failed", f"{fault}; until then {found.text}")
     what = f"{done} of {len(cases)} tests" if tool.cases == "tests" else cases[0].name
     return Finding(found.state, f"{what}: {found.text}")
+
+
+def _widened(limits: Limits) -> Limits:
+    """Room for the tool as well: it is in the sandbox, with memory and threads of its own."""
+    slower = {"build_s": limits.build_s * _SLOWER, "call_s": limits.call_s * _SLOWER}
+    larger = {"memory_bytes": limits.memory_bytes * _LARGER, "processes": limits.processes * _LARGER}
+    return limits.model_copy(update={**slower, **larger})
 
 
 def _cases(problem: Problem, tool: Tool, device: DeviceKind) -> Sequence[ResolvedCase]:
