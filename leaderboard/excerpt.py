@@ -10,8 +10,10 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
-from harness.verdict import Effort, Environment, Interval, Outcome, ProblemId, Speedup, SubmissionId
+from harness.verdict import DeviceKind, Effort, Environment, Interval, Outcome, ProblemId, Speedup, SubmissionId
 from leaderboard.entry import Entry, unreadable
+
+Question = tuple[str, str, int, DeviceKind, str, bool, bool]
 
 
 class Ranked(BaseModel):
@@ -26,6 +28,13 @@ class Ranked(BaseModel):
     run: str
     created_at: AwareDatetime
     score: Interval | None = None
+
+    @property
+    def question(self) -> Question:
+        """Which table its time belongs to: what `ranking.TableKey` names, in its order."""
+        problem, ran = self.problem, self.environment
+        device = (ran.device_kind, ran.device_name)
+        return (problem.slug, problem.sha256, self.protocol, *device, ran.isolated, ran.interpreted)
 
 
 class _Benchmark(BaseModel):

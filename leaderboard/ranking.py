@@ -36,7 +36,7 @@ from harness.verdict import (
     Speedup,
 )
 from leaderboard.entry import MODERATION, VERDICT, Entry
-from leaderboard.excerpt import Ranked, read, tell
+from leaderboard.excerpt import Question, Ranked, read, tell
 from leaderboard.moderation import Moderation, State, state
 from leaderboard.staleness import Current, Stale, place, stale
 
@@ -51,6 +51,11 @@ class TableKey(Record):
     device_name: str
     isolated: bool
     interpreted: bool
+
+    @classmethod
+    def of(cls, question: Question) -> TableKey:
+        """The key of what `excerpt.Ranked.question` asks."""
+        return cls.model_validate(dict(zip(cls.model_fields, question, strict=True)))
 
 
 class Row(Record):
@@ -112,7 +117,6 @@ class Table(Record):
 
 
 _Scored = tuple[Ranked, Interval, Entry]
-_Question = tuple[tuple[str, str], int, tuple[DeviceKind, str], bool, bool]
 
 
 @runtime_checkable
@@ -129,8 +133,8 @@ _Events = dict[str, list[tuple[int, Moderation]]]
 class _Found:
     """What one walk over the entries comes to."""
 
-    best: dict[_Question, dict[str, _Scored]] = field(default_factory=dict)
-    aside: dict[_Question, list[_Scored]] = field(default_factory=dict)
+    best: dict[Question, dict[str, _Scored]] = field(default_factory=dict)
+    aside: dict[Question, list[_Scored]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
     events: _Events = field(default_factory=dict)
     newest: dict[tuple[str, ...], tuple[datetime, Environment]] = field(default_factory=dict)
@@ -228,8 +232,7 @@ def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current |
             continue
         version = (verdict.problem.slug, verdict.problem.sha256)
         found.appeared[version] = min(entry.seq, found.appeared.get(version, entry.seq))
-        ran = verdict.environment
-        question = (version, verdict.protocol, (ran.device_kind, ran.device_name), ran.isolated, ran.interpreted)
+        question = verdict.question
         scored = (verdict, verdict.score, entry)
         if verdict.run in unranked:
             found.aside.setdefault(question, []).append(scored)
@@ -280,22 +283,13 @@ def _stale(found: _Found, verdict: Ranked, current: Current | None) -> Stale | N
     return Stale(reason=reason, again=again[1])
 
 
-def _table(question: _Question, found: _Found, current: Current | None) -> Table:
-    (slug, sha256), protocol, (device_kind, device_name), isolated, interpreted = question
-    key = TableKey(
-        problem=slug,
-        problem_sha256=sha256,
-        protocol=protocol,
-        device_kind=device_kind,
-        device_name=device_name,
-        isolated=isolated,
-        interpreted=interpreted,
-    )
+def _table(question: Question, found: _Found, current: Current | None) -> Table:
+    key = TableKey.of(question)
     ordered = sorted(found.best.get(question, {}).values(), key=_order)
     aside = sorted(found.aside.get(question, ()), key=_order)
     return Table(
         key=key,
-        rows=tuple(_rows(ordered, found, _now(found, slug, current))),
+        rows=tuple(_rows(ordered, found, _now(found, key.problem, current))),
         set_aside=tuple(_set_aside(scored, found.moderation(scored[0].run)) for scored in aside),
     )
 

@@ -26,6 +26,7 @@ from harness.verdict import (
     SubmissionId,
     Verdict,
 )
+from leaderboard.excerpt import Question
 from leaderboard.ranking import Table, TableKey
 from leaderboard.site.line import Line
 
@@ -153,7 +154,7 @@ def make(
     """Digest a ledger; `fetch` reads whole verdicts by the hashes of their lines, and is asked once, for what `old` has
     not."""
     lines, tables = list(lines), list(tables)
-    boards = _boards(problem, lines, tables)
+    boards = _boards(lines, tables)
     shown = {row.run for board in boards for row in board.table.rows}
     shown |= {step.run for board in boards for step in board.records}
     failed = _newest_failures(lines)
@@ -187,14 +188,13 @@ def moment(seconds: float) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if seconds > 0 else datetime.min.replace(tzinfo=UTC)
 
 
-def _boards(problem: str, lines: list[Line], tables: Sequence[Table]) -> tuple[Board, ...]:
+def _boards(lines: list[Line], tables: Sequence[Table]) -> tuple[Board, ...]:
     unranked = {run.run for table in tables for run in table.set_aside}  # these hold no record either
-    by_key: dict[TableKey, list[Line]] = {}
-    keys: dict[object, TableKey] = {}
+    by_question: dict[Question, list[Line]] = {}
     for each in lines:
         if each.accepted and each.run not in unranked:
-            key = keys.get(each.question) or keys.setdefault(each.question, each.key(problem))
-            by_key.setdefault(key, []).append(each)
+            by_question.setdefault(each.question, []).append(each)
+    by_key = {TableKey.of(question): found for question, found in by_question.items()}
     return tuple(_board(table, by_key.get(table.key, [])) for table in tables)
 
 

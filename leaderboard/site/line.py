@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from harness.verdict import DeviceKind, Outcome
+from harness.verdict import Outcome
 from leaderboard.entry import Entry
-from leaderboard.excerpt import read
-from leaderboard.ranking import TableKey
-
-Question = tuple[str, int, DeviceKind, str, bool, bool]
+from leaderboard.excerpt import Question, read
 
 
 class Line(NamedTuple):
@@ -31,19 +28,6 @@ class Line(NamedTuple):
     def accepted(self) -> bool:
         return self.outcome == Outcome.ACCEPTED.value and self.score_ns is not None
 
-    def key(self, problem: str) -> TableKey:
-        """The table that it belongs to."""
-        sha256, protocol, device_kind, device_name, isolated, interpreted = self.question
-        return TableKey(
-            problem=problem,
-            problem_sha256=sha256,
-            protocol=protocol,
-            device_kind=device_kind,
-            device_name=device_name,
-            isolated=isolated,
-            interpreted=interpreted,
-        )
-
 
 def line(entry: Entry) -> Line:
     """Read a verdict's entry.
@@ -52,10 +36,6 @@ def line(entry: Entry) -> Line:
         LedgerError: it was written by a version whose verdicts this one cannot read.
     """
     told = read(entry)
-    ran = told.environment
-    question = (
-        told.problem.sha256, told.protocol, ran.device_kind, ran.device_name, ran.isolated, ran.interpreted,
-    )  # fmt: skip
     score_ns = told.score.median_ns if told.score is not None else None
     return Line(
         entry.hash,
@@ -63,6 +43,6 @@ def line(entry: Entry) -> Line:
         told.submission.author,
         told.outcome.value,
         told.created_at.timestamp(),
-        question,
+        told.question,
         score_ns,
     )
