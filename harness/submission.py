@@ -56,9 +56,8 @@ class Submission(BaseModel):
             raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
         if len(source) > MAX_SOURCE_BYTES:
             raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
-        name = os.fsencode(path.name).decode(
-            "utf-8", "backslashreplace"
-        )  # no name on a disk must be text; a verdict is
+        # No name on a disk must be text; a verdict is.
+        name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
         return cls.of(source, cast(Language, language), author=author, name=name)
 
     @classmethod

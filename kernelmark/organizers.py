@@ -64,9 +64,8 @@ def verify(form: str) -> int:
             told = f"{entries}, {verdicts} on the problem as it is, {each.stale} on earlier versions of it"
             unknown = f", {each.unknown} on a problem that is not here" if each.unknown else ""
             others = each.entries - each.known - each.stale - each.unknown
-            rest = (
-                f", {counted(others, 'other')}" if others else ""
-            )  # events of moderation, and kinds of later versions
+            # Events of moderation, and kinds of later versions.
+            rest = f", {counted(others, 'other')}" if others else ""
             print_lines([f"{each.path.name}: {told}{unknown}{rest}"])
         if not found:
             print_lines([f"nothing is recorded in {settings.locate('results')}"])

@@ -18,6 +18,7 @@ from kernelmark.project import current, ledgers, problem_directories, tables
 from kernelmark.settings import Settings
 
 if TYPE_CHECKING:
+    from harness.problem import Problem
     from leaderboard.ledger import JsonlLedger
     from leaderboard.ranking import Table
     from leaderboard.staleness import Current
@@ -86,7 +87,6 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
 def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
     """When the sources of one problem, or of each, may be shown; what cannot be read has no rule, and nothing shown."""
     from harness.problem import load
-    from leaderboard.visibility import Rule
 
     found = {}
     for directory in problem_directories(settings):
@@ -94,8 +94,15 @@ def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
             if slug not in (None, directory.name):
                 continue  # reading all of them takes longer than all else that follows an append
             problem = load(directory)
-            found[problem.slug] = Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
+            found[problem.slug] = rule(problem)
     return found
+
+
+def rule(problem: Problem) -> Rule:
+    """When the sources of a problem may be shown."""
+    from leaderboard.visibility import Rule
+
+    return Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
 
 
 @contextmanager

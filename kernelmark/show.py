@@ -187,7 +187,7 @@ def problem(found: Problem) -> Iterator[str]:
             if not case.hidden:
                 yield f"{INDENT}{kind:<10}  {case.name}: {times.parameters(case.params)} ({', '.join(case.devices)})"
         if hidden := sum(case.hidden for case in cases):
-            yield f"{INDENT}{kind:<10}  and {hidden} hidden one{'s' if hidden > 1 else ''}"
+            yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}"
 
 
 def problem_document(found: Problem) -> dict[str, Any]:

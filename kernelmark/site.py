@@ -152,8 +152,8 @@ def _kept_statement(directory: Path, memory: Path) -> Statement:
 
 
 def _statement(problem: Problem) -> Statement:
+    from kernelmark.publishing import rule
     from leaderboard.site.statement import Argument, Statement
-    from leaderboard.visibility import Rule
 
     readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
     return Statement(
@@ -169,7 +169,7 @@ def _statement(problem: Problem) -> Statement:
         shapes=tuple(_shapes(problem)),
         tests=len(problem.tests),
         reference=reference.read_text(encoding="utf-8", errors="replace") if reference.is_file() else "",
-        rule=Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline),
+        rule=rule(problem),
     )
 
 

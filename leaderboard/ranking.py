@@ -157,7 +157,7 @@ def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table
     """
     if iter(entries) is entries:  # can be walked only once, and events come behind what they speak of
         entries = tuple(entries)
-    with _no_cycles():
+    with no_cycles():
         early = entries.events() if isinstance(entries, _Eventful) else entries
         unranked = _unranked(_events(early))
         while True:
@@ -171,8 +171,8 @@ def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table
 
 
 @contextmanager
-def _no_cycles() -> Iterator[None]:
-    """A hundred thousand lines make no cycles of objects, and looking for some takes a fifth of the time."""
+def no_cycles() -> Iterator[None]:
+    """Around the reading of a ledger: its lines make no cycles of objects, and looking for some takes a fifth of it."""
     looked_for = gc.isenabled()
     gc.disable()
     try:

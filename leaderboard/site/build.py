@@ -18,6 +18,7 @@ from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
 from harness.verdict import Record, Verdict
 from leaderboard.entry import Entry
+from leaderboard.ranking import no_cycles
 from leaderboard.site import author, boards, comparison, overview, problem, run
 from leaderboard.site.book import Book
 from leaderboard.site.document import KINDS
@@ -40,13 +41,10 @@ def build(material: Material, out: Path, memory: Path) -> Written:
         UsageError: `out` has pages of somebody else.
         HarnessError: something cannot be written.
     """
-    gc.disable()  # a hundred thousand lines make no cycles, and looking for some takes longer than reading them
-    try:
+    with no_cycles():
         site, statements = _site(material, memory)
         pages = list(_pages(site, statements))
         gc.freeze()
-    finally:
-        gc.enable()
     try:
         return write(out, memory, pages)
     finally:
