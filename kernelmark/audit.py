@@ -108,7 +108,7 @@ class _Audit:
             return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
 
 
-def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> Iterator[_Audit]:
+def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
     """Find what was named; whatever is wrong with it is told before the first tool starts."""
     from harness.judge import tools
     from harness.sandbox import choose
@@ -129,7 +129,7 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
             raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
         submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
         audits.append(_Audit(settings, verdict.run, graded, submission, found, provider))
-    yield from audits
+    return audits
 
 
 def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:

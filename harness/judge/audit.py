@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness import wire
+from harness.errors import SandboxError
 from harness.judge.batch import Batch
 from harness.judge.grading import build_command
 from harness.judge.layout import Layout
@@ -44,7 +45,10 @@ def audit(
     limits = _widened(problem.limits)
     done, fault = 0, ""
     with Session(provider, device, limits, watcher=tool.watcher) as session:
-        session.handshake()
+        try:
+            session.handshake()
+        except SandboxError as error:  # the tool ended before the runner began, or does not let it begin
+            return Finding("failed", str(error))
         begun = time.monotonic()
         try:
             command = build_command(problem, submission, cases, device)

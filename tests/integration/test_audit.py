@@ -38,11 +38,11 @@ EVERYWHERE = pytest.mark.parametrize(
 )
 
 
-def watched(tmp_path: Path, source: str, name: SandboxName) -> tuple[Finding, str, list[str]]:
+def watched(tmp_path: Path, source: str, name: SandboxName, script: str = STAND_IN) -> tuple[Finding, str, list[str]]:
     """What the stand-in says of a source, what it printed, and the cases that were called."""
     program = tmp_path / "tool" / "stand-in"
     program.parent.mkdir(mode=0o755)
-    program.write_text(STAND_IN)
+    program.write_text(script)
     program.chmod(0o755)
     printed: list[str] = []
 
@@ -57,7 +57,7 @@ def watched(tmp_path: Path, source: str, name: SandboxName) -> tuple[Finding, st
     before = leftovers()
     found = audit(load(DOUBLE), submission, tool, provider=provider, device="cpu", on_case=cases.append)
     assert leftovers() == before
-    return found, printed[0], cases
+    return found, "".join(printed), cases
 
 
 @EVERYWHERE
@@ -85,6 +85,13 @@ def test_a_kernel_that_ends_the_runner_is_not_called_clean(tmp_path: Path) -> No
     found, printed, _ = watched(tmp_path, "import os\ndef twice(x, y):\n    os._exit(3)\n", "process")
     assert found.state == "failed"
     assert "the runner ended with 3" in printed
+
+
+def test_a_tool_that_does_not_start_the_runner_is_a_finding_with_its_words(tmp_path: Path) -> None:
+    found, printed, cases = watched(tmp_path, RIGHT, "process", "#!/bin/sh\necho no device that I know; exit 9\n")
+    assert found.state == "failed"
+    assert "no device that I know" in found.text
+    assert (printed, cases) == ("", [])
 
 
 def test_a_source_that_does_not_build_is_not_called_clean(tmp_path: Path) -> None:
