@@ -146,3 +146,15 @@ class Agreement:
             granted_ns = 0
             overhead_ns = min(overhead_ns, self.bounds.low_ns if self.wide else self.bounds.usual_ns)
         return [max(claim_ns(r, plain=self.plain), (r.wall_ns - overhead_ns) / r.calls - granted_ns) for r in rounds]
+
+    def late_ns(self, rounds: Sequence[SealedRound]) -> list[int]:
+        """By how much the judge's clock outlasts the claim, of each round where more than the tolerance lies between.
+
+        None where the clock is not held against the claims: it is too coarse, or the null rounds have become slower.
+        """
+        if self.wide or not self.steady:
+            return []
+        claims = [claim_ns(r, plain=self.plain) for r in rounds]
+        counted = zip(rounds, claims, self.believed(rounds), strict=True)
+        late = [r.wall_ns - self.overhead_ns - claim * r.calls for r, claim, time in counted if time > claim]
+        return [round(ns) for ns in late]

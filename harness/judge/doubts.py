@@ -50,6 +50,13 @@ def _of_the_clocks(measured: Measured) -> Iterator[tuple[str, str]]:
         yield "slow_claim", "the claim is higher than the judge's clock"
     if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
         yield "low_claim", "the claim is lower than the judge's clock, which counts instead"
+    elif late := agreement.late_ns(measured.rounds):
+        worst_ms = max(late) / 1e6
+        rounds = f"{len(late)} of {len(measured.rounds)} rounds"
+        yield (
+            "late_clock",
+            f"in {rounds} the judge's clock went on for up to {worst_ms:.1f} ms longer, and counts there",
+        )
     if not agreement.steady:
         text = "rounds without a call became slower once the submission was there; the earlier ones count"
         yield "unsteady", text

@@ -93,20 +93,23 @@ class Sealing:
         return self._overhead.bounds(mapped_bytes(self._layout, sets), 0 if walls.plain else sets)
 
     def _measure(self, walls: _Walls) -> None:
-        """Add blocks until the intervals are narrow at one of the looks, or the budget ends."""
+        """Add blocks until the intervals are narrow at one of the looks, or the budget ends.
+
+        It does not end before the second look where only the judge's clock stands in the way: a host that is late in
+        one round of eight says nothing of the kernel, but the interval that eight rounds give reaches to that one.
+        """
         for paired in self._baselines:
             paired.played.clear()
         started = time.perf_counter_ns()
-        blocks = 0
-        for look in stats.looks(self._plan.blocks_min, self._plan.blocks_max):
-            while blocks < look:
+        blocks, least, ended = 0, self._plan.blocks_min, False
+        for look in stats.looks(least, self._plan.blocks_max):
+            while blocks < look and not ended:
                 self._block(walls)
                 blocks += 1
-                spent_ns = time.perf_counter_ns() - started
-                if blocks >= self._plan.blocks_min and spent_ns > self._plan.blocks_budget_ns:
-                    break
+                over = time.perf_counter_ns() - started > self._plan.blocks_budget_ns
+                ended = blocks >= least and over and not (blocks < 2 * least and self._late(walls))
             walls.converged = self._narrow(walls)
-            if walls.converged or blocks < look:
+            if walls.converged or ended:
                 return
 
     def _block(self, walls: _Walls) -> None:
@@ -124,10 +127,27 @@ class Sealing:
         walls.null_ns.append(null_ns)
 
     def _narrow(self, walls: _Walls) -> bool:
-        claims = [claim_ns(r, plain=walls.plain) for r in walls.rounds]
-        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(claims))]
-        estimates = (stats.estimate_median(claims, CONFIDENCE), *speedups)
+        times = self._times(walls)
+        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times))]
+        estimates = (stats.estimate_median(times, CONFIDENCE), *speedups)
         return all(e.confidence >= CONFIDENCE and _half_width(e) <= self._plan.narrow for e in estimates)
+
+    def _late(self, walls: _Walls) -> bool:
+        """Whether the time would be known, were it not for rounds in which the judge's clock went on for longer."""
+        claims = [claim_ns(r, plain=walls.plain) for r in walls.rounds]
+        claimed, believed = (stats.estimate_median(times, CONFIDENCE) for times in (claims, self._times(walls)))
+        return _half_width(claimed) <= _UNSTABLE < _half_width(believed)
+
+    def _times(self, walls: _Walls) -> list[float]:
+        """What each round counts for. A batch too short for the clock will be made anew: its claims do until then."""
+        agreement = self._agreement(walls)
+        if agreement.wide:
+            return [claim_ns(r, plain=walls.plain) for r in walls.rounds]
+        return agreement.believed(walls.rounds)
+
+    def _agreement(self, walls: _Walls) -> Agreement:
+        bounds = self._bounds(walls.rounds[0].sets, walls)
+        return Agreement.of(walls.rounds, walls.null_ns, bounds, plain=walls.plain)
 
     def _agree(self, walls: _Walls) -> Agreement:
         """Hold the claims against the judge's clock.
@@ -135,8 +155,7 @@ class Sealing:
         Raises:
             SubmissionFault: the claims lie so far below it that they are false.
         """
-        bounds = self._bounds(walls.rounds[0].sets, walls)
-        agreement = Agreement.of(walls.rounds, walls.null_ns, bounds, plain=walls.plain)
+        agreement = self._agreement(walls)
         if agreement.accuses:
             raise SubmissionFault(
                 Outcome.REJECTED,

@@ -82,6 +82,8 @@ class Session:
                     disk_bytes=limits.disk_bytes,
                     environment={
                         "KERNELMARK_DEVICE": device,
+                        # NumPy's starts a thread a core on import, and dies by SIGSEGV where it may not.
+                        "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
                         **({"TRITON_INTERPRET": "1"} if device == "cpu" else {}),
                         **(_WATCHED if watcher else {}),
                     },

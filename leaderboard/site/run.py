@@ -30,6 +30,7 @@ _MEANING = {
     "warm_cache": "Some of the inputs may have been in the cache already, so memory looks faster than it is.",
     "slow_claim": "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
     "low_claim": "The runner claims less than the judge's own clock allows; the judge's clock counts.",
+    "late_clock": "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
     "unsteady": "The machine was disturbed while this ran; the score is an upper bound of the time.",
     "wide_tolerance": "The batch was too short for the judge's clock to check the claim closely.",
     "escaped_work": "Work went on outside the stream that was timed; the longer time counts.",

@@ -1,0 +1,91 @@
+"""How many rounds the seal stage makes, and what they come to, on a runner and a clock that do as they are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import wire
+from harness.judge import sealing
+from harness.judge.overhead import NullCost, Overhead
+from harness.judge.sealing import Sealing
+from harness.judge.timing import Plan
+from harness.problem import load
+from harness.verdict import BenchmarkResult, ClaimedLatency, SealedRound
+
+PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
+NULL_NS, CALL_NS, BLOCK_NS = 600_000, 100_000, 500_000_000
+
+
+class Steady:
+    """Rounds of a kernel that always takes as long; the host is late in those that `late_ns` names, from 1 on."""
+
+    def __init__(self, late_ns: dict[int, int] | None = None, **every: int) -> None:
+        self.late_ns, self.every = late_ns or {}, every
+        self.sets = self.played = self.now_ns = 0
+
+    def prepare(self, sets: int) -> wire.Captured:
+        self.sets, self.played = sets, 0
+        return wire.Captured(graphs=1, reason="")
+
+    def play(self, where: str, *, checked: bool = True) -> tuple[SealedRound, int]:
+        if where != "warm-up round":
+            self.played += 1
+        self.now_ns += BLOCK_NS // 2
+        calls = self.sets - 1
+        claimed_ns = calls * CALL_NS + self.played * self.every.get("slower_ns", 0)
+        return SealedRound(
+            calls=calls,
+            sets=self.sets,
+            seed=1,
+            wall_ns=NULL_NS + claimed_ns + self.late_ns.get(self.played, 0),
+            claimed_ns=claimed_ns,
+            claimed_span_ns=claimed_ns + 12_000,
+        ), NULL_NS
+
+
+def sealed(rounds: Any, monkeypatch: pytest.MonkeyPatch) -> BenchmarkResult:
+    monkeypatch.setattr(sealing, "time", SimpleNamespace(perf_counter_ns=lambda: rounds.now_ns))
+    case = PROBLEM.benchmarks[-1].model_copy(update={"params": {"n": 1 << 17}})
+    null = NullCost(1 << 20, NULL_NS - 20_000, NULL_NS)
+    overhead = Overhead(null, NullCost(1 << 33, null.low_ns, null.usual_ns), spread_ns=20_000, range_ns=30_000)
+    plan = Plan(200, 300_000_000, 3, 24, 3 * BLOCK_NS, 0.005, 12 << 30, 45 << 30, 50 << 20)
+    latency = ClaimedLatency(
+        hold="memory", claimed_p10_ns=CALL_NS, claimed_median_ns=CALL_NS, claimed_p90_ns=CALL_NS,
+        claimed_samples_ns=(CALL_NS,), claimed_span_ns=CALL_NS,
+    )  # fmt: skip
+    return Sealing(rounds, PROBLEM.resolve(case), "cuda", plan, overhead).run(latency)
+
+
+def test_a_quiet_case_gets_six_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sealed(Steady(), monkeypatch)
+    assert (len(result.rounds), result.stop_reason) == (6, "converged")
+    assert result.score.low_ns == result.score.high_ns == CALL_NS
+    assert not result.doubts
+
+
+@pytest.mark.parametrize("when", [1, 4, 6])
+def test_a_late_host_costs_more_rounds_and_not_the_interval(when: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sealed(Steady({when: 30_000_000}), monkeypatch)
+    rounds = len(result.rounds)
+    assert 10 <= rounds <= 12, "beyond the budget of three blocks, until one late round is left out"
+    assert result.score.low_ns == result.score.high_ns == CALL_NS
+    assert result.stop_reason == "converged"
+    [doubt] = result.doubts
+    assert doubt.code == "late_clock"
+    assert f"in 1 of {rounds} rounds" in doubt.text
+    assert "30.0 ms" in doubt.text
+
+
+def test_the_budget_ends_it_soon_after_if_many_rounds_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sealed(Steady(dict.fromkeys(range(2, 100, 3), 30_000_000)), monkeypatch)
+    assert (len(result.rounds), result.stop_reason) == (12, "unstable")
+    assert result.score.median_ns == CALL_NS < result.score.high_ns, "the rounds that are late count, by the clock"
+
+
+def test_the_budget_ends_it_for_a_kernel_that_varies(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sealed(Steady({2: 30_000_000}, slower_ns=2_000_000), monkeypatch)
+    assert (len(result.rounds), result.stop_reason) == (8, "unstable")
