@@ -26,6 +26,10 @@ def sparsify_24(x: torch.Tensor, values: torch.Tensor, indices: torch.Tensor, tr
     high = torch.where(keep_d, 3, torch.where(keep_c, 2, 1))
     first = torch.where(keep_a, a, torch.where(keep_b, b, c))
     second = torch.where(keep_d, d, torch.where(keep_c, c, b))
-    values.view(bits.dtype).copy_(torch.stack((first, second), dim=-1).view(n, -1))
+    pairs = values.view(bits.dtype).view(n, 2 * nbytes, 2)
+    pairs[..., 0] = (
+        first  # not stacked and copied at once: of the transpose of an odd shape, torch 2.11 makes a wrong kernel
+    )
+    pairs[..., 1] = second
     nibbles = (low | high << 2).view(n, nbytes, 2)
     indices.copy_(nibbles[..., 0] | nibbles[..., 1] << 4)
