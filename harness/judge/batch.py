@@ -55,6 +55,7 @@ class Batch:
     ) -> None:
         self._layout, self._device, self.sets = layout, device, sets
         self._lots = _lots(layout)
+        self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self.seed = secrets.randbits(63)
         self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
         try:
@@ -146,12 +147,11 @@ class Batch:
 
     def _changed_inout(self, idle: Sequence[int]) -> Trespass | None:
         """An `inout` of a call that was not made and that no longer holds what the call was to start from."""
-        slots = [slot for slot in self._layout.slots if slot.tensor.role == "inout"]
-        if not slots or not idle:
+        if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
             return None
         for k, tensors in enumerate(self._generate(1)):
-            for slot, tensor in zip(self._layout.slots, tensors, strict=True):
-                if k in idle and slot in slots and tensor is not None:
+            for slot, tensor in zip(self._layout.slots, tensors, strict=True) if k in idle else ():
+                if slot.tensor.role == "inout" and tensor is not None:
                     got = self._got(slot, [k]).view(torch.uint8)
                     if not torch.equal(got, tensor.view(torch.uint8)):
                         return Trespass(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
@@ -191,7 +191,7 @@ class Batch:
 
     def poison(self, slot_name: str, count: int) -> torch.Tensor:
         """What an output held before the call, stacked `[count, *shape]`."""
-        [slot] = [s for s in self._layout.outputs if s.tensor.name == slot_name]
+        slot = self._outputs_by_name[slot_name]
         raw = self._poison[slot.offset : slot.offset + slot.nbytes]
         return self._as_tensor(raw, slot).expand(count, *slot.tensor.shape)
 

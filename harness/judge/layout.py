@@ -50,12 +50,9 @@ class Layout:
                 slots.append(Slot(tensor, outputs, nbytes))
                 outputs = _aligned(outputs + nbytes) + RED_ZONE_BYTES
         self.slots = tuple(slots)
+        self.outputs = tuple(slot for slot in slots if slot.writable)
         self.input_stride = max(inputs, ALIGNMENT)
         self.output_stride = outputs
-
-    @property
-    def outputs(self) -> tuple[Slot, ...]:
-        return tuple(s for s in self.slots if s.writable)
 
     @property
     def bytes_per_set(self) -> int:

@@ -95,8 +95,8 @@ class Sealing:
     def _measure(self, walls: _Walls) -> None:
         """Add blocks until the intervals are narrow at one of the looks, or the budget ends.
 
-        It does not end before the second look where only the judge's clock stands in the way: a host that is late in
-        one round of eight says nothing of the kernel, but the interval that eight rounds give reaches to that one.
+        It does not end it before the second look while the time is not known: a host that holds up the judge or the
+        runner in one round of eight says nothing of the kernel, but the interval of eight rounds reaches to that one.
         """
         for paired in self._baselines:
             paired.played.clear()
@@ -107,7 +107,7 @@ class Sealing:
                 self._block(walls)
                 blocks += 1
                 over = time.perf_counter_ns() - started > self._plan.blocks_budget_ns
-                ended = blocks >= least and over and not (blocks < 2 * least and self._late(walls))
+                ended = blocks >= least and over and (blocks >= 2 * least or self._known(walls))
             walls.converged = self._narrow(walls)
             if walls.converged or ended:
                 return
@@ -132,11 +132,8 @@ class Sealing:
         estimates = (stats.estimate_median(times, CONFIDENCE), *speedups)
         return all(e.confidence >= CONFIDENCE and _half_width(e) <= self._plan.narrow for e in estimates)
 
-    def _late(self, walls: _Walls) -> bool:
-        """Whether the time would be known, were it not for rounds in which the judge's clock went on for longer."""
-        claims = [claim_ns(r, plain=walls.plain) for r in walls.rounds]
-        claimed, believed = (stats.estimate_median(times, CONFIDENCE) for times in (claims, self._times(walls)))
-        return _half_width(claimed) <= _UNSTABLE < _half_width(believed)
+    def _known(self, walls: _Walls) -> bool:
+        return _half_width(stats.estimate_median(self._times(walls), CONFIDENCE)) <= _UNSTABLE
 
     def _times(self, walls: _Walls) -> list[float]:
         """What each round counts for. A batch too short for the clock will be made anew: its claims do until then."""
