@@ -86,6 +86,11 @@ def test_the_budget_ends_it_soon_after_if_many_rounds_are_late(monkeypatch: pyte
     assert result.score.median_ns == CALL_NS < result.score.high_ns, "the rounds that are late count, by the clock"
 
 
-def test_the_budget_ends_it_for_a_kernel_that_varies(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = sealed(Steady({2: 30_000_000}, slower_ns=2_000_000), monkeypatch)
-    assert (len(result.rounds), result.stop_reason) == (8, "unstable")
+def test_a_kernel_that_varies_gets_twelve_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sealed(Steady(slower_ns=2_000_000), monkeypatch)
+    assert (len(result.rounds), result.stop_reason) == (12, "unstable")
+
+
+def test_the_budget_ends_it_where_the_time_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = sealed(Steady(slower_ns=50_000), monkeypatch)
+    assert (len(result.rounds), result.stop_reason) == (8, "budget")
