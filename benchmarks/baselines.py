@@ -3,172 +3,130 @@
     python -m benchmarks.baselines softmax attention --out benchmarks/results/baselines_h200
     python -m benchmarks.baselines --table --out benchmarks/results/baselines_h200
 
-The first grades every kernel of the named problems (all, without a name) with `submit`, in alternation with PyTorch's
-own (eager, torch.compile, and where it has one a fused kernel), and writes one JSON a problem. PyTorch's own are graded
-with --quick: whether they are accepted is what counts there, since their times are taken beside each of the others. The
-second makes a Markdown table of those files. Settings (sandbox, image, binds) come from kernelmark.toml or the
-environment, as always.
+The first submits every kernel of the named problems (all, without a name), each under its own name as the author, and
+records the verdicts in ledgers of their own, one a problem. Those of ours alternate with PyTorch's (eager,
+torch.compile, and where it has one a fused kernel); PyTorch's are graded alone, with --quick. The second makes a
+Markdown table of the newest verdict on each kernel. Settings (sandbox, image, binds) come from kernelmark.toml or the
+environment.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+
+from harness.verdict import BenchmarkResult, Outcome, Ratio, Verdict
+from leaderboard.entry import VERDICT
+from leaderboard.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTORCH = ("eager", "compiled", "flash", "fused")
 SUBMIT = "from kernelmark.scripts import submit; submit()"
+# Takes four minutes to compile, in every grading that it stands beside.
+ALONE = {("adam_multi_tensor", "compiled")}
 
 
-def grade(problem: str, kernel: Path) -> dict[str, Any]:
-    """Grade one kernel, and keep what the table needs."""
-    names = [name for name in PYTORCH if (kernel.parent / f"{name}.py").exists()]
-    against = ["--quick"] if kernel.stem in PYTORCH else [f"--baseline={name}" for name in names]
-    line = [
-        sys.executable,
-        "-c",
-        SUBMIT,
-        problem,
-        str(kernel),
-        "--no-record",
-        "--format=json",
-        "--author=bench",
-        *against,
-    ]
-    started = time.perf_counter()
-    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - started
-    verdict = json.loads(ended.stdout) if ended.stdout.strip() else {}
-    return {
-        "kernel": kernel.name,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "outcome": verdict.get("outcome", "no verdict"),
-        "message": verdict.get("message", ended.stderr[-2000:]),
-        "wall_s": round(seconds, 1),
-        "effort": verdict.get("effort"),
-        "problem": verdict.get("problem"),
-        "submission": verdict.get("submission"),
-        "environment": verdict.get("environment"),
-        "tests": len(verdict.get("tests", [])),
-        "doubts": [doubt["text"] for doubt in verdict.get("doubts", [])],
-        "score": verdict.get("score"),
-        "speedups": verdict.get("speedups", []),
-        "cases": [_case(case) for case in verdict.get("benchmarks", [])],
-    }
+def grade(problem: str, kernel: Path, out: Path) -> bool:
+    """Submit one kernel; whether it was accepted. What `submit` says of it is printed in one line."""
+    names = [n for n in PYTORCH if (kernel.parent / f"{n}.py").exists() and (problem, n) not in ALONE]
+    alone = kernel.stem in PYTORCH
+    line = [sys.executable, "-c", SUBMIT, problem, str(kernel), f"--author={kernel.stem}"]
+    line += ["--quick", "--baseline=none"] if alone else [f"--baseline={name}" for name in names]
+    with tempfile.TemporaryDirectory() as scratch:  # the sources lie in reference/, and the board is not ours to write
+        places = {"RESULTS": out.resolve(), "ARCHIVE": Path(scratch, "archive"), "BOARD": Path(scratch, "BOARD.md")}
+        environment = {**os.environ, **{f"KERNELMARK_{name}": str(path) for name, path in places.items()}}
+        started = time.perf_counter()
+        ended = subprocess.run(line, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    said = (ended.stdout.strip() or ended.stderr.strip() or "nothing said").splitlines()
+    shown = said[0] if ended.stdout.strip() else said[-1]
+    print(f"{problem:<20} {kernel.name:<12} {time.perf_counter() - started:6.1f} s  {shown[:300]}", flush=True)
+    return ended.returncode == 0
 
 
-def _case(case: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "name": case["name"],
-        "mode": case["mode"],
-        "score": case["score"],
-        "stop_reason": case["stop_reason"],
-        "roofline": case.get("roofline"),
-        "minimum_bytes": case.get("minimum_bytes"),
-        "minimum_flops": case.get("minimum_flops"),
-        "claimed_latency_median_ns": case["claimed_latency"]["claimed_median_ns"],
-        "baselines": {
-            each["name"]: {"ns": each["claimed_ns"], "speedup": each["speedup"]} for each in case.get("baselines", [])
-        },
-        "doubts": [doubt["code"] for doubt in case.get("doubts", [])],
-    }
-
-
-def grade_all(problems: list[str], only: list[str], out: Path) -> bool:
-    """Grade the kernels of the problems, and write each problem's file. True if all were accepted."""
+def grade_all(problems: Sequence[str], only: Sequence[str], out: Path) -> bool:
+    """Grade the kernels of the problems. True if all were accepted."""
     out.mkdir(parents=True, exist_ok=True)
-    accepted = True
-    for problem in problems:
-        for kernel in sorted((ROOT / "reference" / problem).iterdir()):
-            if kernel.suffix not in (".py", ".cu") or (only and kernel.stem not in only):
-                continue
-            row = grade(problem, kernel)
-            keep(row, problem, out)
-            accepted &= row["outcome"] == "accepted"
-            said = f"{row['outcome']:<13} {row['wall_s']:6.1f} s  {' '.join([row['message'], *row['doubts']])[:300]}"
-            print(f"{problem:<20} {kernel.name:<12} {said}", flush=True)
-    return accepted
+    kernels = [
+        (problem, kernel)
+        for problem in problems
+        for kernel in sorted((ROOT / "reference" / problem).iterdir())
+        if kernel.suffix in (".py", ".cu") and (not only or kernel.stem in only)
+    ]
+    accepted = [grade(problem, kernel, out) for problem, kernel in kernels]  # all of them, also after one was not
+    return all(accepted)
 
 
-def keep(row: dict[str, Any], problem: str, out: Path) -> None:
-    """Add a kernel's row to its problem's file; those of kernels that are not graded anew stay."""
-    file = out / f"{problem}.json"
-    rows = {each["kernel"]: each for each in json.loads(file.read_text())["rows"]} if file.exists() else {}
-    rows[row["kernel"]] = row
-    document = {
-        "what": "the organizers' kernels of one problem, graded with `submit`",
-        "command": f"python -m benchmarks.baselines {problem} --out benchmarks/results/{out.name}",
-        "rows": [rows[name] for name in sorted(rows)],
-    }
-    partial = out / f".{problem}.json"
-    partial.write_text(json.dumps(document, indent=1) + "\n")
-    partial.rename(file)
+def newest(ledger: Path) -> list[Verdict]:
+    """The last verdict on each kernel, by its name."""
+    verdicts = (entry.verdict for entry in JsonlLedger(ledger).read() if entry.kind == VERDICT)
+    found = {verdict.submission.name: verdict for verdict in verdicts}
+    return [found[name] for name in sorted(found)]
 
 
 def table(out: Path) -> Iterator[str]:
     """A Markdown line after the other: for each problem its cases, for each case its kernels."""
-    documents = [json.loads(path.read_text()) for path in sorted(out.glob("*.json"))]
-    environment = next(row["environment"] for each in documents for row in each["rows"] if row["environment"])
+    graded = [newest(path) for path in sorted(out.glob("*.jsonl"))]
+    ran = graded[0][0].environment
     yield "# The organizers' kernels"
     yield ""
-    device = f"{environment['device_name']}, torch {environment['torch']}, triton {environment['triton']}"
-    yield f"{device}, sandbox {environment['sandbox']}; `python -m benchmarks.baselines --table --out {out}`."
+    device = f"{ran.device_name}, driver {ran.driver}, torch {ran.torch}, triton {ran.triton}, sandbox {ran.sandbox}"
+    days = sorted({str(verdict.created_at.date()) for verdicts in graded for verdict in verdicts})
+    yield f"{device}; {' and '.join(days)}; `python -m benchmarks.baselines --out benchmarks/results/{out.name}`."
     yield "Times are scores: the median over sealed rounds, with its interval. A share is of the roofline that"
     yield "`kernelmark calibrate` measured. × is how many times as fast the kernel is as PyTorch's: the median of"
     yield "paired ratios, with its interval. PyTorch's own kernels stand with their time beside the best of ours."
-    for document in documents:
-        yield from _problem(document)
+    for verdicts in graded:
+        yield from _problem(verdicts)
 
 
-def _problem(document: dict[str, Any]) -> Iterator[str]:
-    rows = document["rows"]
-    yield f"\n## {next(row['problem']['slug'] for row in rows if row['problem'])}\n"
-    refused = [
-        f"`{row['kernel']}`: {row['outcome']} ({row['message']})" for row in rows if row["outcome"] != "accepted"
+def _problem(verdicts: list[Verdict]) -> Iterator[str]:
+    accepted = [verdict for verdict in verdicts if verdict.outcome is Outcome.ACCEPTED]
+    refused = [f" `{v.submission.name}`: {v.outcome} ({v.message})" for v in verdicts if v not in accepted]
+    yield f"\n## {verdicts[0].problem.slug}\n"
+    yield f"{len(accepted)} of {len(verdicts)} kernels accepted.{''.join(refused)}\n"
+    ours = [
+        (verdict.submission.name, case)
+        for verdict in accepted
+        if verdict.submission.author not in PYTORCH
+        for case in verdict.benchmarks
     ]
-    yield (
-        f"{len(rows) - len(refused)} of {len(rows)} kernels accepted." + "".join(f" {each}" for each in refused) + "\n"
-    )
-    ours = [row for row in rows if not _of_pytorch(row)]
-    beside = [name for name in PYTORCH if any(name in case["baselines"] for row in ours for case in row["cases"])]
+    beside = [name for name in PYTORCH if any(_over(case, name) for _, case in ours)]
     yield "| case | kernel | µs | interval | roofline |" + "".join(f" × {name} | interval |" for name in beside)
     yield "|---|---|---:|---|---:|" + "---:|---|" * len(beside)
-    for name in dict.fromkeys(case["name"] for row in ours for case in row["cases"]):
-        found = [(row["kernel"], case) for row in ours for case in row["cases"] if case["name"] == name]
+    for name in dict.fromkeys(case.name for _, case in ours):
+        found = [each for each in ours if each[1].name == name]
         for kernel, case in found:
             yield _line(kernel, case, beside)
-        _, best = min(found, key=lambda each: each[1]["score"]["median_ns"])
-        for other in beside:
-            if other in best["baselines"]:
-                yield _line_of_pytorch(other, best, beside)
+        yield from _lines_of_pytorch(min((case for _, case in found), key=lambda case: case.score.median_ns), beside)
 
 
-def _of_pytorch(row: dict[str, Any]) -> bool:
-    return row["kernel"].partition(".")[0] in PYTORCH
+def _over(case: BenchmarkResult, name: str) -> Ratio | None:
+    return next((each.speedup for each in case.baselines if each.name == name), None)
 
 
-def _line(kernel: str, case: dict[str, Any], beside: list[str]) -> str:
-    score, roof = case["score"], case["roofline"]
-    times = [f"{score[key] / 1000:.4g}" for key in ("median_ns", "low_ns", "high_ns")]
-    share = f"{100 * roof['share']:.0f} % {roof['limit']}" if roof else ""
-    cells = [case["name"], f"`{kernel}`", times[0], f"{times[1]} – {times[2]}", share]
+def _line(kernel: str, case: BenchmarkResult, beside: Sequence[str]) -> str:
+    score, roof = case.score, case.roofline
+    median, low, high = (f"{ns / 1000:.4g}" for ns in (score.median_ns, score.low_ns, score.high_ns))
+    share = f"{100 * roof.share:.0f} % {roof.limit}" if roof else ""
+    cells = [case.name, f"`{kernel}`", median, f"{low} – {high}", share]
     for name in beside:
-        ratio = case["baselines"].get(name, {}).get("speedup")
-        cells += [f"{ratio['median']:.3f}", f"{ratio['low']:.3f} – {ratio['high']:.3f}"] if ratio else ["", ""]
+        ratio = _over(case, name)
+        cells += [f"{ratio.median:.3f}", f"{ratio.low:.3f} – {ratio.high:.3f}"] if ratio else ["", ""]
     return f"| {' | '.join(cells)} |"
 
 
-def _line_of_pytorch(name: str, best: dict[str, Any], beside: list[str]) -> str:
-    ns, roof = best["baselines"][name]["ns"], best["roofline"]
-    share = f"{100 * roof['share'] * best['score']['median_ns'] / ns:.0f} % {roof['limit']}" if roof else ""
-    return f"| {' | '.join([best['name'], f'`{name}.py`', f'{ns / 1000:.4g}', '', share, *[''] * 2 * len(beside)])} |"
+def _lines_of_pytorch(best: BenchmarkResult, beside: Sequence[str]) -> Iterator[str]:
+    roof = best.roofline
+    for each in best.baselines:
+        share = f"{100 * roof.share * best.score.median_ns / each.claimed_ns:.0f} % {roof.limit}" if roof else ""
+        cells = [best.name, f"`{each.name}.py`", f"{each.claimed_ns / 1000:.4g}", "", share, *[""] * 2 * len(beside)]
+        yield f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
