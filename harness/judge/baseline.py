@@ -8,6 +8,8 @@ case. Whatever goes wrong with it costs the submission its speedup and nothing e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from harness import stats, wire
 from harness.judge.agreement import claim_ns
 from harness.judge.layout import Layout
@@ -69,17 +71,20 @@ class Paired:
             except SubmissionFault as fault:
                 self._baseline.fault = fault.message
 
-    def speedup(self, times_ns: list[float]) -> stats.Estimate | None:
-        """Over a submission with these times per call, of which each belongs to the round of the same place."""
+    def speedup(self, times_ns: Sequence[float], telling: Sequence[int]) -> stats.Estimate | None:
+        """Over a submission with these times per call, of which each belongs to the round of the same place.
+
+        Only the rounds at the places in `telling` count.
+        """
         if len(self.played) != len(times_ns):
             return None
         own = [claim_ns(r, plain=self._plain) for r in self.played]
-        ratios = [b / a for a, b in zip(times_ns, own, strict=True) if a > 0 and b > 0]
-        return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(times_ns) else None
+        ratios = [own[i] / times_ns[i] for i in telling if times_ns[i] > 0 and own[i] > 0]
+        return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(telling) else None
 
-    def result(self, times_ns: list[float]) -> PairedBaseline | None:
+    def result(self, times_ns: Sequence[float], telling: Sequence[int]) -> PairedBaseline | None:
         """What the verdict holds of it; None where it failed half-way."""
-        estimate = self.speedup(times_ns)
+        estimate = self.speedup(times_ns, telling)
         if estimate is None:
             return None
         return PairedBaseline(

@@ -50,7 +50,7 @@ def _of_the_clocks(measured: Measured) -> Iterator[tuple[str, str]]:
         yield "slow_claim", "the claim is higher than the judge's clock"
     if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
         yield "low_claim", "the claim is lower than the judge's clock, which counts instead"
-    elif late := agreement.late_ns(measured.rounds):
+    elif late := [ns for ns in agreement.late_ns(measured.rounds) if ns]:
         worst_ms = max(late) / 1e6
         rounds = f"{len(late)} of {len(measured.rounds)} rounds"
         yield (

@@ -65,6 +65,7 @@ class Sealing:
         self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
         self._baselines, self._roof, self._layout = baselines, roof, Layout(case)
         self._demand = demand_of(case)
+        self._most_sets = most_sets(self._layout, plan.most_memory_bytes)
 
     def run(self, latency: ClaimedLatency) -> BenchmarkResult:
         """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
@@ -73,7 +74,7 @@ class Sealing:
             SubmissionFault: an output was wrong, the claims are false by the judge's clock, the device cannot be as
                 fast, or the runner failed.
         """
-        most = most_sets(self._layout, self._plan.most_memory_bytes)
+        most = self._most_sets
         shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
         enough = round(1.25 * shortest_ns / max(latency.claimed_median_ns, 1))
         sets = min(most, max(enough, sets_for(self._layout, latency.claimed_median_ns, self._plan)))
@@ -127,18 +128,19 @@ class Sealing:
         walls.null_ns.append(null_ns)
 
     def _narrow(self, walls: _Walls) -> bool:
-        times = self._times(walls)
-        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times))]
-        estimates = (stats.estimate_median(times, CONFIDENCE), *speedups)
+        agreement = self._agreement(walls)
+        times, telling = self._times(walls, agreement), agreement.telling(walls.rounds)
+        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times, telling))]
+        estimates = (_estimate(times, telling), *speedups)
         return all(e.confidence >= CONFIDENCE and _half_width(e) <= self._plan.narrow for e in estimates)
 
     def _known(self, walls: _Walls) -> bool:
-        return _half_width(stats.estimate_median(self._times(walls), CONFIDENCE)) <= _UNSTABLE
-
-    def _times(self, walls: _Walls) -> list[float]:
-        """What each round counts for. A batch too short for the clock will be made anew: its claims do until then."""
         agreement = self._agreement(walls)
-        if agreement.wide:
+        return _half_width(_estimate(self._times(walls, agreement), agreement.telling(walls.rounds))) <= _UNSTABLE
+
+    def _times(self, walls: _Walls, agreement: Agreement) -> list[float]:
+        """What each round counts for; in a batch that is too short for the clock, and will be made anew, its claim."""
+        if agreement.wide and walls.rounds[0].sets < self._most_sets:
             return [claim_ns(r, plain=walls.plain) for r in walls.rounds]
         return agreement.believed(walls.rounds)
 
@@ -162,8 +164,8 @@ class Sealing:
         return agreement
 
     def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> BenchmarkResult:
-        times = agreement.believed(walls.rounds)
-        estimate = stats.estimate_median(times, CONFIDENCE)
+        times, telling = agreement.believed(walls.rounds), agreement.telling(walls.rounds)
+        estimate = _estimate(times, telling)
         calls = walls.rounds[0].calls
         roof = self._roof
         if roof and roof.binding and (why := impossible(roof.calibration, self._demand, calls, estimate.median)):
@@ -192,7 +194,7 @@ class Sealing:
             tolerance_ns=agreement.tolerance_ns,
             score=_interval(estimate),
             stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
-            baselines=tuple(found for paired in self._baselines if (found := paired.result(times))),
+            baselines=tuple(found for paired in self._baselines if (found := paired.result(times, telling))),
             roofline=roofline(roof.calibration, self._demand, estimate.median) if roof else None,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
@@ -205,6 +207,12 @@ def demand_of(case: ResolvedCase) -> Demand:
     inputs = [tensor for tensor in case.tensors if tensor.role != "output"]
     dtype = (inputs or case.tensors)[0].dtype
     return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)
+
+
+def _estimate(times: Sequence[float], telling: Sequence[int]) -> stats.Estimate:
+    """The median of all rounds, and the interval that those which tell give it."""
+    middle, known = stats.median(times), stats.estimate_median([times[place] for place in telling], CONFIDENCE)
+    return stats.Estimate(middle, min(known.low, middle), max(known.high, middle), known.confidence)
 
 
 def _half_width(estimate: stats.Estimate) -> float:
