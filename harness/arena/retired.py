@@ -4,7 +4,7 @@ What is allocated soon after other memory was released is slower: on an H200 a c
 long as it was used, and 3.89 TB/s in memory that was never used before. 6 GiB are as new 30 ms after their release and
 42 GiB between 60 and 100 ms after, so that it seems to be the driver's clearing that must have ended. Memory is
 therefore kept until there is a lot of it, released together, and the clearing waited out (docs/decisions/0006).
-Standard library only.
+Of other modules it needs none that imports PyTorch.
 """
 
 from __future__ import annotations
@@ -13,14 +13,24 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from harness.errors import DeviceError
+
 _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
 
 
 class Retired:
-    """Handles of allocations, oldest first; `release` gives one back to the driver."""
+    """Handles of allocations, oldest first; `release` gives one back to the driver.
 
-    def __init__(self, release: Callable[[Any], object], sleep: Callable[[float], object] = time.sleep) -> None:
-        self._release, self._sleep = release, sleep
+    `spare` gives back what else this process keeps for later use.
+    """
+
+    def __init__(
+        self,
+        release: Callable[[Any], object],
+        sleep: Callable[[float], object] = time.sleep,
+        spare: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._release, self._sleep, self._spare = release, sleep, spare
         self._handles: list[Any] = []
         self.kept_bytes = 0
 
@@ -33,6 +43,20 @@ class Retired:
         """Before an allocation of `nbytes`: release everything if more than `most_bytes` would be kept and used."""
         if self._handles and self.kept_bytes + nbytes > most_bytes:
             self._sleep(_CLEARED_S + self.give_back() * _CLEARED_S_PER_BYTE)
+
+    def allocate(self, create: Callable[[], Any], nbytes: int, most_bytes: int) -> Any:
+        """A new handle by `create`; where there is no memory, once more when nothing is kept for later any more.
+
+        Raises:
+            DeviceError: there is no memory even then.
+        """
+        self.make_room(nbytes, most_bytes)
+        try:
+            return create()
+        except DeviceError:
+            self._spare()
+            self.make_room(nbytes, 0)
+            return create()
 
     def give_back(self) -> int:
         """Release everything at once; returns how many bytes that were."""

@@ -78,7 +78,7 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
     return torch.as_tensor(_Bytes(address, nbytes), device=f"cuda:{torch.cuda.current_device()}")
 
 
-retired = Retired(lambda handle: check(driver.cuMemRelease(handle)))
+retired = Retired(lambda handle: check(driver.cuMemRelease(handle)), spare=torch.cuda.empty_cache)
 
 
 class VmmArena:
@@ -88,8 +88,9 @@ class VmmArena:
         torch.cuda.init()
         torch.empty(1, device="cuda")  # the driver calls below need torch's context to be current
         self.nbytes = _granules(nbytes)
-        retired.make_room(self.nbytes, _most_kept_bytes())
-        self._handle = check(driver.cuMemCreate(self.nbytes, _properties(), 0))
+        self._handle = retired.allocate(
+            lambda: check(driver.cuMemCreate(self.nbytes, _properties(), 0)), self.nbytes, _most_kept_bytes()
+        )
         self._address = int(check(driver.cuMemAddressReserve(self.nbytes, 0, 0, 0)))
         _map(self._address, self.nbytes, self._handle, _READ_WRITE)
         self.bytes = _view(self._address, self.nbytes)

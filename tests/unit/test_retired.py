@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from harness.arena.retired import Retired
+from harness.errors import DeviceError
 
 GIB = 1 << 30
 
@@ -41,3 +44,26 @@ def test_the_end_of_a_grading_gives_everything_back_and_waits_for_nothing() -> N
     assert retired.give_back() == 12
     assert (released, slept, retired.kept_bytes) == (["a", "b"], [], 0)
     assert retired.give_back() == 0
+
+
+@pytest.mark.parametrize("hoard", ["retired", "spare"])
+def test_a_device_that_is_full_of_what_is_kept_for_later_has_memory_still(hoard: str) -> None:
+    full = {"retired": False, "spare": False, hoard: True}
+
+    def create() -> str:
+        if any(full.values()):
+            raise DeviceError("CUDA driver: CUDA_ERROR_OUT_OF_MEMORY")
+        return "new"
+
+    retired = Retired(lambda _: full.update(retired=False), lambda _: None, lambda: full.update(spare=False))
+    retired.add("old", GIB)
+    assert retired.allocate(create, GIB, most_bytes=30 * GIB) == "new"
+    assert retired.kept_bytes == 0
+
+
+def test_a_device_that_others_have_filled_has_none() -> None:
+    def create() -> str:
+        raise DeviceError("CUDA driver: CUDA_ERROR_OUT_OF_MEMORY")
+
+    with pytest.raises(DeviceError, match="OUT_OF_MEMORY"):
+        Retired(lambda _: None, lambda _: None).allocate(create, GIB, most_bytes=30 * GIB)
