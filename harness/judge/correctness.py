@@ -14,6 +14,8 @@ from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
 from harness.verdict import CaseResult, DeviceKind, Mismatch, Outcome, OutputCheck
 
+_WRONG_TOLD = 3  # members of a list
+
 
 class Correctness:
     """Runs test cases in one session; a case's batch lives only as long as the case."""
@@ -48,10 +50,9 @@ class Correctness:
             if changed := batch.inputs_changed():
                 return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
             checks = tuple(check_batch(batch, Truth(self._reference, case), [0], self._problem))
-            wrong = [c for c in checks if not c.correct]
-            if wrong:
-                return result(case, label, Outcome.WRONG_ANSWER, describe(wrong[0]), checks)
-            return result(case, label, Outcome.ACCEPTED, "", checks)
+            wrong = next((check for check in checks if not check.correct), None)
+            outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
+            return result(case, label, outcome, describe(wrong) if wrong else "", worth_telling(case, checks))
         except SubmissionFault as fault:
             if not fault.survives:
                 raise
@@ -86,6 +87,28 @@ def result(
         hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
         return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
+
+
+def worth_telling(case: ResolvedCase, checks: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
+    """Of every list of tensors the first wrong ones, and of the right ones that which comes nearest to its budget.
+
+    A list may have thousands: the verdict would hold megabytes that nobody reads.
+    """
+    list_of = {tensor.name: tensor.list_name for tensor in case.tensors}
+    members: dict[str, list[OutputCheck]] = {}
+    for check in checks:
+        members.setdefault(list_of.get(check.output) or check.output, []).append(check)
+    told: set[str] = set()
+    for each in members.values():
+        told.update(check.output for check in [check for check in each if not check.correct][:_WRONG_TOLD])
+        right = [check for check in each if check.correct]
+        told.update([max(right, key=_share_of_budget).output] if right else [])
+    return tuple(check for check in checks if check.output in told)
+
+
+def _share_of_budget(check: OutputCheck) -> float:
+    """Of what is allowed, by the worse of both metrics; integers have no budget."""
+    return max((b.error / b.allowed for b in (check.max_error, check.rms_error) if b and b.allowed), default=0.0)
 
 
 def check_batch(batch: Batch, truth: Truth, called: Sequence[int], problem: Problem) -> Iterator[OutputCheck]:

@@ -1,0 +1,44 @@
+"""What a verdict says of a list of tensors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.judge.correctness import worth_telling
+from harness.problem import ResolvedCase, load
+from harness.verdict import Budget, Mismatch, OutputCheck
+
+PROBLEM = load(Path(__file__).parents[2] / "problems" / "adam_multi_tensor")
+
+
+def case(name: str) -> ResolvedCase:
+    return PROBLEM.resolve(next(case for case in PROBLEM.tests if case.name == name))
+
+
+def check(name: str, error: float = 1e-8, *, correct: bool = True) -> OutputCheck:
+    budget = Budget(error=error, allowed=1e-6, reference_error=1e-8, factor=4.0, floor=1e-6)
+    wrong = None if correct else Mismatch(output=name, shape=(1,), dtype="float32", wrong=1, total=1)
+    return OutputCheck(output=name, dtype="float32", correct=correct, max_error=budget, mismatch=wrong)
+
+
+def test_of_a_list_the_member_nearest_to_its_budget_is_told() -> None:
+    many = case("many tiny tensors")
+    checks = [check(tensor.name, 9e-7 if tensor.name.endswith("[7]") else 1e-8) for tensor in many.tensors]
+    told = worth_telling(many, checks)
+    assert len(checks) > 300
+    assert [each.output for each in told] == ["params[7]", "grads[7]", "means[7]", "squares[7]"]
+
+
+def test_of_a_list_the_first_wrong_members_are_told_and_one_that_is_right() -> None:
+    many = case("many tiny tensors")
+    names = [tensor.name for tensor in many.tensors if tensor.list_name == "params"]
+    told = worth_telling(many, [check(name, correct=i % 2 == 0) for i, name in enumerate(names)])
+    assert [each.output for each in told] == ["params[0]", "params[1]", "params[3]", "params[5]"]
+    assert sum(not each.correct for each in told) == 3
+
+
+def test_what_is_no_list_is_told_whole() -> None:
+    two = load(PROBLEM.directory.parent / "layernorm_backward")
+    resolved = two.resolve(two.tests[0])
+    checks = [check(tensor.name) for tensor in resolved.tensors]
+    assert worth_telling(resolved, checks) == tuple(checks)
