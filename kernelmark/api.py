@@ -173,8 +173,9 @@ class Job:
         return self._twice(judge, on_progress)
 
     def admit(self, late: str | None = None) -> Lateness | None:
-        """Refuse what should not be recorded after its grading: past the deadline, in a ledger that is broken, or on
-        another problem of the same name than the project's, with a deadline and cases of its own.
+        """Refuse what should not be recorded after its grading, or could not be: past the deadline, in a ledger that is
+        broken, in an archive that cannot be written, or on another problem of the same name than the project's, with a
+        deadline and cases of its own.
 
         `late` names the organizer who lets it in after the deadline. Returns what then keeps it from ranking; None
         before the deadline.
@@ -182,7 +183,9 @@ class Job:
         Raises:
             UsageError: the deadline has passed, or the project's problem lies elsewhere.
             LedgerError: the ledger cannot be appended to.
+            HarnessError: the source cannot be archived.
         """
+        from leaderboard.archive import refuse_if_unwritable
         from leaderboard.ledger import JsonlLedger
 
         own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
@@ -190,6 +193,7 @@ class Job:
             remedy = "name the problem by its slug, or grade without recording (--no-record)"
             raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
         JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
+        refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
             return None
         what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"

@@ -217,7 +217,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
     if form == "json":
         print_json([pair.model_dump() for pair in pairs])
     else:
-        rows = [(f"{pair.similarity:.2f}", visible(pair.one), visible(pair.other)) for pair in pairs]
+        rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
         print_lines(columns(rows) if rows else [f"no two of {len(found)} files are that similar"])
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leaderboard.ledger import JsonlLedger
     from leaderboard.moderation import Action, Moderation
     from leaderboard.ranking import Table
+    from leaderboard.similar import Graded
     from leaderboard.staleness import Current
 
 _log = logging.getLogger("kernelmark")
@@ -143,8 +144,8 @@ def current(settings: Settings) -> Current:
     return Current(problems=hashes, protocol=PROTOCOL)
 
 
-def sources(settings: Settings, problem: str) -> tuple[dict[str, Submission], list[str]]:
-    """Every file that was graded on a problem, once, by author, run and name; and what is wrong with the others.
+def sources(settings: Settings, problem: str) -> tuple[dict[Graded, Submission], list[str]]:
+    """Every file that was graded on a problem, once, by its first run; and what is wrong with the others.
 
     Raises:
         UsageError: the problem is unknown.
@@ -152,6 +153,7 @@ def sources(settings: Settings, problem: str) -> tuple[dict[str, Submission], li
     """
     from leaderboard.archive import stored
     from leaderboard.entry import VERDICT
+    from leaderboard.similar import Graded
 
     found, missing, seen = {}, [], set()
     for ledger in ledgers(settings, problem):
@@ -168,7 +170,7 @@ def sources(settings: Settings, problem: str) -> tuple[dict[str, Submission], li
             except HarnessError as error:
                 missing.append(str(error))
             else:
-                found[f"{told.author} {verdict.run} {told.name}"] = source
+                found[Graded(author=told.author, run=verdict.run, name=told.name)] = source
     return found, missing
 
 

@@ -126,8 +126,8 @@ KEYS = tuple(key for key in Settings.model_fields if key != "root")
 
 
 def find_file(start: Path) -> Path | None:
-    """The nearest `kernelmark.toml` in `start` or above it."""
-    return next((d / FILE_NAME for d in (start, *start.parents) if (d / FILE_NAME).is_file()), None)
+    """The nearest `kernelmark.toml` in `start` or above it, also one that cannot be read: a folder, a broken link."""
+    return next((d / FILE_NAME for d in (start, *start.parents) if os.path.lexists(d / FILE_NAME)), None)
 
 
 def default_author() -> str:

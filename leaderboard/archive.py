@@ -6,6 +6,7 @@ name is the participant's, and is used for nothing but a readable end of a path.
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -36,6 +37,20 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
     if stored != submission.source:
         raise HarnessError(f"{path}: holds something else than what was submitted", "restore or remove that file")
     return path
+
+
+def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
+    """Refuse, before a grading has cost its time, what `archive` would refuse after it; nothing is changed.
+
+    Raises:
+        HarnessError: as for `archive`.
+    """
+    path = location(root, slug, submission.author, submission.sha256, submission.name)
+    folder = next(folder for folder in path.parents if os.path.lexists(folder))
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise HarnessError(
+            f"{path}: the submission cannot be archived in {folder}", "make it a folder that can be written"
+        )
 
 
 def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path:

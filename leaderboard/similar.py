@@ -34,12 +34,23 @@ _PYTHON = re.compile(rf"(?P<comment>#[^\n]*)|(?P<text>{_TEXT})|{_REST}", re.DOTA
 _C = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>{_TEXT})|{_REST}", re.DOTALL)
 
 
+class Graded(Record):
+    """A file, by its author and the first run that it had."""
+
+    author: str
+    run: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.author} {self.run} {self.name}"
+
+
 class Pair(Record):
     """Two authors' files, and how much they have in common: 1 for the same after names and comments are taken away."""
 
     similarity: float
-    one: str
-    other: str
+    one: Graded
+    other: Graded
 
 
 def tokens(source: str, language: Language) -> list[str]:
@@ -64,18 +75,18 @@ def shingles(source: str, language: Language) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(found[start : start + _SHINGLE]) for start in range(runs))
 
 
-def similar(submissions: Mapping[str, Submission], threshold: float) -> list[Pair]:
+def similar(submissions: Mapping[Graded, Submission], threshold: float) -> list[Pair]:
     """Pairs of different authors' files in one language at or above the threshold, the most alike first.
 
-    `submissions` come by whatever names a caller knows them by. An author's own versions are not compared.
+    An author's own versions are not compared.
     """
     numbers: dict[tuple[str, ...], int] = {}  # of the shingles: sets of small numbers are compared fastest
     sets = {}
-    for name, each in submissions.items():
+    for graded, each in submissions.items():
         found = shingles(each.source.decode("utf-8", "replace"), each.language)
-        sets[name] = {numbers.setdefault(shingle, len(numbers)) for shingle in found}
+        sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in found}
     pairs = []
-    for one, other in combinations(sorted(sets), 2):
+    for one, other in combinations(sorted(sets, key=str), 2):
         first, second = submissions[one], submissions[other]
         few, many = sorted((len(sets[one]), len(sets[other])))
         if first.author == second.author or first.language != second.language or few < threshold * many:
@@ -84,4 +95,4 @@ def similar(submissions: Mapping[str, Submission], threshold: float) -> list[Pai
         similarity = common / (few + many - common)
         if similarity >= threshold:
             pairs.append(Pair(similarity=similarity, one=one, other=other))
-    return sorted(pairs, key=lambda pair: (-pair.similarity, pair.one, pair.other))
+    return sorted(pairs, key=lambda pair: (-pair.similarity, str(pair.one), str(pair.other)))

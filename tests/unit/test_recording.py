@@ -82,9 +82,15 @@ def a_folder_for_a_file(results: Path) -> None:
     (results / "double.jsonl").mkdir(parents=True)
 
 
+def a_file_for_the_archive(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results.parent.parent / "submissions").write_text("")
+
+
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
+        (a_file_for_the_archive, "-kernel.py: the submission cannot be archived in "),
         (a_broken_ledger, "double.jsonl line 1: is not a ledger line; restore the file"),
         (a_conflict, "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
         (a_file_for_a_folder, "double.jsonl: cannot be made in "),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,19 @@ def test_a_bad_file_is_refused_where_it_is_wrong(project: Path, text: str, expec
     with pytest.raises(SettingsError, match=expected) as raised:
         Settings.load(project / "deep")
     assert raised.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda file: file.mkdir(), "Is a directory"),
+        (lambda file: file.symlink_to("gone.toml"), "No such file or directory"),
+    ],
+)
+def test_a_file_that_is_no_file_is_not_passed_over(project: Path, make: Callable[[Path], None], why: str) -> None:
+    make(project / "kernelmark.toml")
+    with pytest.raises(SettingsError, match=rf"kernelmark\.toml: cannot be read as TOML \(.*{why}"):
+        Settings.load(project / "deep")
 
 
 @pytest.mark.parametrize(

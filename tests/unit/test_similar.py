@@ -12,7 +12,7 @@ import pytest
 from harness.submission import Language, Submission
 from kernelmark import project
 from kernelmark.settings import Settings
-from leaderboard.similar import similar, tokens
+from leaderboard.similar import Graded, similar, tokens
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted
 
@@ -20,8 +20,13 @@ SOFTMAX = (ROOT / "reference/softmax/triton.py").read_text()
 GELU = (ROOT / "reference/gelu/triton.py").read_text()
 
 
-def submitted(**sources: str) -> dict[str, Submission]:
-    return {name: Submission.of(source, "py", author=name.rstrip("0123456789")) for name, source in sources.items()}
+def submitted(language: Language = "py", **sources: str) -> dict[Graded, Submission]:
+    """Files by their authors; a number after the author is the run."""
+    found = {}
+    for author, source in sources.items():
+        graded = Graded(author=author.rstrip("0123456789"), run=author, name="kernel.py")
+        found[graded] = Submission.of(source, language, author=graded.author)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -52,23 +57,22 @@ def disguised(source: str) -> str:
 def test_a_disguised_copy_is_found_and_another_kernel_is_not() -> None:
     found = submitted(ada=SOFTMAX, eve=disguised(SOFTMAX), joe=GELU)
     (pair,) = similar(found, 0.8)
-    assert (pair.one, pair.other, pair.similarity) == ("ada", "eve", 1.0)
+    assert (pair.one.author, pair.other.author, pair.similarity) == ("ada", "eve", 1.0)
     assert len(similar(found, 0.0)) == 3
     assert all(pair.similarity < 0.5 for pair in similar(found, 0.0)[1:])
 
 
 def test_an_authors_own_versions_and_other_languages_are_not_compared() -> None:
     assert similar(submitted(ada1=SOFTMAX, ada2=SOFTMAX), 0.0) == []
-    twice = submitted(ada=SOFTMAX)
-    twice["eve"] = Submission.of(SOFTMAX, "cu", author="eve")
-    assert similar(twice, 0.0) == []
+    assert similar(submitted(ada=SOFTMAX) | submitted("cu", eve=SOFTMAX), 0.0) == []
 
 
 def test_empty_sources_and_hostile_ones_end() -> None:
     hostile = {"ada": "", "eve": "", "joe": "'" * 50_000, "zoe": "/*" * 50_000, "kim": '"""' + "\\" * 50_000}
     hostile |= {"una": "'" + "\\'" * 200_000, "ivo": "'''" + '"""' * 50_000}
     began = time.perf_counter()
-    assert ("ada", "eve") in [(pair.one, pair.other) for pair in similar(submitted(**hostile), 0.9)]
+    pairs = similar(submitted(**hostile), 0.9)
+    assert ("ada", "eve") in [(pair.one.author, pair.other.author) for pair in pairs]
     assert time.perf_counter() - began < 20
 
 
@@ -82,7 +86,13 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
     (line,) = command("similar", "double").out.splitlines()
     assert line.split()[:2] == ["1.00", "ada"]
     assert " eve " in line
-    assert json.loads(command("similar", "double", "--threshold", "0.99", "--format", "json").out)[0]["similarity"] == 1
+    [pair] = json.loads(command("similar", "double", "--threshold", "0.99", "--format", "json").out)
+    assert pair["similarity"] == 1
+    assert [(pair[side]["author"], pair[side]["name"]) for side in ("one", "other")] == [
+        ("ada", "kernel.py"),
+        ("eve", "kernel.py"),
+    ]
+    assert all(len(pair[side]["run"]) == 16 for side in ("one", "other"))
     (competition / "submissions/double/eve").rename(competition / "elsewhere")
     said = command("similar", "double")
     assert said.out == "no two of 2 files are that similar\n"
