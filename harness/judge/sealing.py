@@ -96,8 +96,8 @@ class Sealing:
     def _measure(self, walls: _Walls) -> None:
         """Add blocks until the intervals are narrow at one of the looks, or the budget ends.
 
-        It does not end it before the second look while the time is not known: a host that holds up the judge or the
-        runner in one round of eight says nothing of the kernel, but the interval of eight rounds reaches to that one.
+        The budget does not end it before the second look while the time is not known: too few rounds may be left where
+        a host has held up the judge or the runner in one of them.
         """
         for paired in self._baselines:
             paired.played.clear()
