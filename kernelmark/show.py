@@ -83,7 +83,7 @@ def standing(result: Verdict, table: Table) -> str:
 
 
 def board(tables: Sequence[Table]) -> Iterator[str]:
-    """Every table with its rows, ranks first."""
+    """Every table with its rows, ranks first; what all rows share of how they were graded stands above them."""
     if not tables:
         yield "no submission has been accepted yet"
     for number, table in enumerate(tables):
@@ -91,20 +91,23 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             yield ""
         key = table.key
         device = f"{visible(key.device_name)} ({key.device_kind})"
-        yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}"
+        hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
+        alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
+        yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
         if not key.isolated:
             yield f"{INDENT}not isolated"
         if key.interpreted:
             yield f"{INDENT}Triton interpreter: semantics only, not a measure of speed"
         baselines = table.baselines
         over = [f"× {visible(name)}" for name in baselines]
-        rows = [("rank", "author", "submission", "time", "interval", *over, "mode", "sandbox", "date (UTC)", "run")]
+        how_names = () if alike else ("mode", "sandbox")
+        rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
         for row in table.rows:
             speedups = [ratio(found) if (found := row.over(name)) else "" for name in baselines]
             who = (visible(row.author), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
-            how = (", ".join(row.modes), row.sandbox, when, row.run)
-            rows.append((str(row.rank), *who, *times.cells(row.score), *speedups, *how))
+            how = () if alike else (", ".join(row.modes), row.sandbox)
+            rows.append((str(row.rank), *who, *times.cells(row.score), *speedups, *how, when, row.run))
         yield from columns(rows, right=frozenset({0, 3}))
         yield from _beside(table)
 

@@ -334,5 +334,14 @@ def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
     head, ada, bob = list(show.board(tables(measured, accepted(author="bob"))))[1:]
     assert head.index("× eager") == ada.index("1.593 [1.585, 1.601]")
     assert head.index("× torch\\x1b[0m") == ada.index("1.100 [1.095, 1.105]")
-    assert bob[head.index("× eager") : head.index("mode")].strip() == ""
-    assert bob.index("graphs") == ada.index("graphs") == head.index("mode")
+    assert bob[head.index("× eager") : head.index("date")].strip() == ""
+
+
+def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
+    ada = accepted(author="ada")
+    title, head, *_ = show.board(tables(ada, accepted(author="bob")))
+    assert title.endswith("; graphs, docker")
+    assert "mode" not in head
+    title, head, first, second = show.board(tables(ada, accepted(author="bob", modes=("calls",))))
+    assert "docker" not in title
+    assert first.index("graphs") == second.index("calls") == head.index("mode")
