@@ -63,4 +63,4 @@ def _changed(fact: str, ran: Environment, here: Environment) -> str:
 
 def _shown(value: object) -> str:
     """Digests are cut: their first digits tell them apart, and all of them fill a line."""
-    return "unknown" if value is None else str(value).removeprefix("sha256:")[:24]
+    return "unknown" if value is None else str(value).removeprefix("sha256:")[:12]

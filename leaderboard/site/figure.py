@@ -22,6 +22,7 @@ _AUTHORS = 12  # whose own bests are drawn, the best of a board
 _ROWS = 10
 _BINS = 24
 _WIDE = 720
+_LETTERS = 105  # of labels that have room below a wide plot
 
 
 def records(board: Board, root: str) -> Markup | None:
@@ -112,7 +113,7 @@ def samples(benchmark: BenchmarkResult) -> Markup:
         points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
     points.append((low + len(counts) * width, 0.0))
     x = linear([p[0] for p in points], _apart, "one cold call, claimed")
-    y = linear([p[1] for p in points], _number, "calls", zero=True)
+    y = linear([p[1] for p in points], _number, zero=True)
     median = claimed.claimed_median_ns
     mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
     slow = sum(value > high for value in values)
@@ -163,14 +164,22 @@ def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
 def _sensor(name: str, unit: str, x: Axis, points: list[Point]) -> Markup:
     values = [value for _, value in points]
     title = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(points)} rounds"
-    return plot(title, x, linear(values, _number, unit), [Series("main", points)], width=_WIDE, height=120)
+    return plot(
+        title,
+        x,
+        linear(values, lambda value, step: _measured(value, step, unit)),
+        [Series("main", points)],
+        width=_WIDE,
+        height=120,
+    )
 
 
 def _by_case(benchmarks: Sequence[BenchmarkResult]) -> Axis:
     """Rounds by their number in the grading, labelled with the cases that they belong to."""
     ticks, number = [], 0
+    letters = _LETTERS / max(1, sum(len(b.rounds) for b in benchmarks))
     for b in benchmarks:
-        ticks.append((number + (len(b.rounds) + 1) / 2, _short(b.name)))
+        ticks.append((number + (len(b.rounds) + 1) / 2, _shortened(b.name, max(6, int(letters * len(b.rounds)) - 1))))
         number += len(b.rounds)
     return Axis(0.5, number + 0.5, ticks[:: -(-len(ticks) // 7)])
 
@@ -198,6 +207,15 @@ def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
 def _short(name: str) -> str:
     shown = visible(name[:15])
     return shown if len(shown) <= 14 else f"{shown[:13]}…"
+
+
+def _shortened(name: str, length: int) -> str:
+    """A case's name without its middle where it is too long: cases of one dtype are told apart by how they end."""
+    shown = visible(name)
+    if len(shown) <= length:
+        return shown
+    tail = (length - 1) * 2 // 3
+    return f"{shown[: length - 1 - tail].rstrip()}…{shown[-tail:].lstrip()}"
 
 
 def _rates(case: Case) -> tuple[Point, str, float] | None:
@@ -265,6 +283,11 @@ def _number(value: float, step: float) -> str:
     if value == int(value):
         return f"{value:,.0f}"
     return f"{value:g}" if step < 1 else ""
+
+
+def _measured(value: float, step: float, unit: str) -> str:
+    number = _number(value, step)
+    return f"{number} {unit}" if number else ""
 
 
 def _rate(value: float) -> str:

@@ -39,7 +39,7 @@ _LEXERS = {
     "toml": "toml",
     "console": "console",
 }
-_SOURCE_BYTES = 120_000  # of highlighted HTML: the rest is in the file beside the page
+_SOURCE_BYTES = 160_000  # of highlighted HTML: the rest is in the file beside the page
 
 
 def page(template: str, path: str, **values: Any) -> bytes:

@@ -23,6 +23,7 @@ from leaderboard.visible import visible
 
 Point = tuple[float, float]
 _LETTER = 5.8  # pixels that a character of a label takes, at the most
+_BESIDE = 90  # pixels of a plot that are left and right of its axis, at the most
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _SETTINGS = frozenset(dir(SerieConfig()))
 _PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # whose numbers a screen shows to a tenth at the best
@@ -109,12 +110,13 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
         dots_size=3,
         x_title=x.title or None,
         y_title=y.title or None,
-        x_labels=[{"value": x.at(value), "label": label} for value, label in _apart(x, 0.7 * width)],
+        x_labels=[{"value": x.at(value), "label": label} for value, label in _apart(x, width - _BESIDE)],
         y_labels=[{"value": y.at(value), "label": label} for value, label in y.ticks],
         xrange=(x.at(x.low), x.at(x.high)),
         range=(y.at(y.low), y.at(y.high)),
         show_x_guides=True,
         explicit_size=True,
+        truncate_label=-1,  # `_apart` has left out those that do not fit
     )
     for each in series:
         points: list[Any] = [p if p is None else (x.at(p[0]), y.at(p[1])) for p in each.points]
@@ -159,13 +161,9 @@ def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str
     steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
     if len(ticks) < 2:
-        return Axis(
-            low,
-            high,
-            [(t, say(t)) for t in (min(found), max(found))][: 1 + (min(found) != max(found))],
-            title,
-            log=True,
-        )
+        near = math.log(max(found) / min(found)) < 0.1 * math.log(high / low)  # two labels would lie on each other
+        ends = (min(found),) if near else (min(found), max(found))
+        return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)
     every = -(-len(ticks) // 6)
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
 

@@ -6,13 +6,11 @@ The other tests here build their site of verdicts that were made up; nothing of 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.browser.project import REFERENCE, begin, run
 from tests.browser.test_site import (  # noqa: F401 - they run here too, on this module's site
     test_axe_finds_nothing_serious,
     test_every_page_opens_fits_and_has_no_error,
@@ -21,8 +19,6 @@ from tests.browser.test_site import (  # noqa: F401 - they run here too, on this
 
 pytestmark = [pytest.mark.full, pytest.mark.browser, pytest.mark.bwrap]
 
-ROOT = Path(__file__).resolve().parents[2]
-REFERENCE = ROOT / "reference"
 NO_MAXIMUM = "def softmax(x, y):\n    y.copy_(x.exp() / x.exp().sum(dim=1, keepdim=True))\n"
 
 
@@ -30,9 +26,7 @@ NO_MAXIMUM = "def softmax(x, y):\n    y.copy_(x.exp() / x.exp().sum(dim=1, keepd
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two authors' softmax, one of them beside a baseline, a wrong one, and one GELU."""
     project = tmp_path_factory.mktemp("real")
-    (project / "kernelmark.toml").write_text(
-        f"problems = {json.dumps(str(ROOT / 'problems'))}\nreference = {json.dumps(str(REFERENCE))}\n"
-    )
+    begin(project)
     (project / "wrong.py").write_text(NO_MAXIMUM)
     submitted(project, 0, "softmax", REFERENCE / "softmax/eager.py", "--author", "ada")
     submitted(project, 0, "softmax", REFERENCE / "softmax/cpp.cpp", "--author", "bob", "--baseline", "eager")
@@ -44,17 +38,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def submitted(project: Path, status: int, *args: str | Path) -> None:
     run(project, status, "submit", *args, "--device", "cpu", "--sandbox", "bwrap", "--quick")
-
-
-def run(project: Path, status: int, script: str, *args: str | Path) -> None:
-    """A command of ours in the project, which must end with this status."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    code = f"from kernelmark.scripts import {script}; {script}()"
-    ended = subprocess.run(
-        [sys.executable, "-c", code, *map(str, args)],
-        cwd=project, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == status, ended.stdout + ended.stderr
 
 
 def test_the_site_tells_what_was_graded(site: Path) -> None:

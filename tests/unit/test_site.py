@@ -19,6 +19,9 @@ from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, R
 from leaderboard.ledger import JsonlLedger
 from leaderboard.moderation import Moderation
 from leaderboard.site import processes
+from leaderboard.site.figure import rounds
+from leaderboard.site.plot import logarithmic
+from leaderboard.units import duration
 from leaderboard.visibility import Rule
 from tests.sites import NOW, SiteProject, run_of, statement
 from tests.verdicts import EPOCH, accepted, failed
@@ -189,6 +192,24 @@ def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
             for axis in axes:
                 labels = re.findall(r"<text[^>]*>([^<]+)", axis)
                 assert len(set(labels)) == len(labels), (path, labels)
+
+
+@pytest.mark.parametrize(
+    ("low_ns", "high_ns", "labels"),
+    [(61_900, 62_100, ["61.9 µs"]), (196_000, 322_000, ["196 µs", "322 µs"]), (62_000, 62_000, ["62.0 µs"])],
+)
+def test_two_records_that_are_close_have_one_label(low_ns: int, high_ns: int, labels: list[str]) -> None:
+    axis = logarithmic([float(low_ns), float(high_ns)], lambda ns: duration(round(ns)))
+    assert [label for _, label in axis.ticks] == labels
+
+
+def test_rounds_are_labelled_by_how_their_cases_differ() -> None:
+    (case, *_) = run_of("ada", 50_000, "a").benchmarks
+    begin = "bfloat16, 32 heads of a long name, "
+    cases = [case.model_copy(update={"name": begin + end}) for end in ("128 × 128", "4096 × 128", "16384 × 128")]
+    labels = re.findall(r"<text[^>]*>([^<]*…[^<]*)</text>", rounds(cases))
+    assert [label.rpartition(", ")[2] for label in labels] == ["128 × 128", "4096 × 128", "16384 × 128"]
+    assert all(label.startswith("bfloat") for label in labels)
 
 
 def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SiteProject) -> None:
