@@ -86,7 +86,8 @@ def _of_the_samples(measured: Measured) -> Iterator[tuple[str, str]]:
     if reasons:
         names = ", ".join(sorted({name for each in reasons for name in each}))
         clocks = [r.telemetry.sm_mhz for r in measured.rounds if r.telemetry and r.telemetry.sm_mhz]
-        ran = f"; the SM clock ran at {min(clocks)} to {max(clocks)} MHz" if clocks else ""
+        span = " to ".join(str(mhz) for mhz in sorted({min(clocks), max(clocks)})) if clocks else ""
+        ran = f"; the SM clock ran at {span} MHz" if clocks else ""
         yield (
             "throttled",
             f"the device lowered its clocks in {len(reasons)} of {len(measured.rounds)} rounds ({names}){ran}",
