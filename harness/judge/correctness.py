@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from harness import wire
 from harness.compare import all_surely_right, check_output, describe, dtype_name
@@ -49,10 +49,12 @@ class Correctness:
                 return result(case, label, Outcome.RUNTIME_ERROR, trespass.text)
             if changed := batch.inputs_changed():
                 return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-            checks = tuple(check_batch(batch, Truth(self._reference, case), [0], self._problem))
-            wrong = next((check for check in checks if not check.correct), None)
+            found = Findings(case)
+            for check in check_batch(batch, Truth(self._reference, case), [0], self._problem, found.enough):
+                found.add(check)
+            wrong = found.first_wrong
             outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-            return result(case, label, outcome, describe(wrong) if wrong else "", worth_telling(case, checks))
+            return result(case, label, outcome, describe(wrong) if wrong else "", found.told())
         except SubmissionFault as fault:
             if not fault.survives:
                 raise
@@ -89,21 +91,40 @@ def result(
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
 
 
-def worth_telling(case: ResolvedCase, checks: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
-    """Of every list of tensors the first wrong ones, and of the right ones that which comes nearest to its budget.
+class Findings:
+    """What a verdict tells of a case's outputs: of a list of tensors, the first wrong ones and the right one that comes
+    nearest to its budget.
 
-    A list may have thousands: the verdict would hold megabytes that nobody reads.
+    A list may have thousands: the verdict would hold megabytes that nobody reads, and explaining each takes minutes.
     """
-    list_of = {tensor.name: tensor.list_name for tensor in case.tensors}
-    members: dict[str, list[OutputCheck]] = {}
-    for check in checks:
-        members.setdefault(list_of.get(check.output) or check.output, []).append(check)
-    told: set[str] = set()
-    for each in members.values():
-        told.update(check.output for check in [check for check in each if not check.correct][:_WRONG_TOLD])
-        right = [check for check in each if check.correct]
-        told.update([max(right, key=_share_of_budget).output] if right else [])
-    return tuple(check for check in checks if check.output in told)
+
+    def __init__(self, case: ResolvedCase) -> None:
+        self._list_of = {tensor.name: tensor.list_name or tensor.name for tensor in case.tensors}
+        self._wrong: dict[str, list[OutputCheck]] = {}
+        self._nearest: dict[str, OutputCheck] = {}
+        self._places: dict[str, int] = {}
+
+    def enough(self, output: str) -> bool:
+        """Whether so much of its list is wrong already that nobody need look at this one."""
+        return len(self._wrong.get(self._list_of.get(output, output), ())) >= _WRONG_TOLD
+
+    def add(self, check: OutputCheck) -> None:
+        """Take note of an output."""
+        name = self._list_of.get(check.output, check.output)
+        self._places[check.output] = len(self._places)
+        if not check.correct:
+            self._wrong.setdefault(name, []).append(check)
+        elif name not in self._nearest or _share_of_budget(check) > _share_of_budget(self._nearest[name]):
+            self._nearest[name] = check
+
+    @property
+    def first_wrong(self) -> OutputCheck | None:
+        return next((check for check in self.told() if not check.correct), None)
+
+    def told(self) -> tuple[OutputCheck, ...]:
+        """In the order in which they were added."""
+        found = [*self._nearest.values(), *(check for each in self._wrong.values() for check in each)]
+        return tuple(sorted(found, key=lambda check: self._places[check.output]))
 
 
 def _share_of_budget(check: OutputCheck) -> float:
@@ -111,7 +132,13 @@ def _share_of_budget(check: OutputCheck) -> float:
     return max((b.error / b.allowed for b in (check.max_error, check.rms_error) if b and b.allowed), default=0.0)
 
 
-def check_batch(batch: Batch, truth: Truth, called: Sequence[int], problem: Problem) -> Iterator[OutputCheck]:
+def check_batch(
+    batch: Batch,
+    truth: Truth,
+    called: Sequence[int],
+    problem: Problem,
+    skipped: Callable[[str], bool] = lambda _: False,
+) -> Iterator[OutputCheck]:
     """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls."""
     for first, expected, got in batch.judge(truth, called):
         count = len(next(iter(got.values())))
@@ -120,6 +147,8 @@ def check_batch(batch: Batch, truth: Truth, called: Sequence[int], problem: Prob
             continue
         honest = expected.honest()
         for name, values in got.items():
+            if skipped(name):
+                continue
             # One call is shown to the participant without the axis of the stack.
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from harness.judge.correctness import worth_telling
+from harness.judge.correctness import Findings
 from harness.problem import ResolvedCase, load
 from harness.verdict import Budget, Mismatch, OutputCheck
 
@@ -24,7 +25,7 @@ def check(name: str, error: float = 1e-8, *, correct: bool = True) -> OutputChec
 def test_of_a_list_the_member_nearest_to_its_budget_is_told() -> None:
     many = case("many tiny tensors")
     checks = [check(tensor.name, 9e-7 if tensor.name.endswith("[7]") else 1e-8) for tensor in many.tensors]
-    told = worth_telling(many, checks)
+    told = findings(many, checks).told()
     assert len(checks) > 300
     assert [each.output for each in told] == ["params[7]", "grads[7]", "means[7]", "squares[7]"]
 
@@ -32,13 +33,26 @@ def test_of_a_list_the_member_nearest_to_its_budget_is_told() -> None:
 def test_of_a_list_the_first_wrong_members_are_told_and_one_that_is_right() -> None:
     many = case("many tiny tensors")
     names = [tensor.name for tensor in many.tensors if tensor.list_name == "params"]
-    told = worth_telling(many, [check(name, correct=i % 2 == 0) for i, name in enumerate(names)])
-    assert [each.output for each in told] == ["params[0]", "params[1]", "params[3]", "params[5]"]
-    assert sum(not each.correct for each in told) == 3
+    found = findings(many, [check(name, correct=i % 2 == 0) for i, name in enumerate(names[:4])])
+    assert found.first_wrong is not None
+    assert found.first_wrong.output == "params[1]"
+    assert not found.enough("params[4]")
+    found.add(check("params[5]", correct=False))
+    assert found.enough("params[6]"), "three are told, and the others are not looked at"
+    assert not found.enough("means[0]"), "which is in another list"
+    assert [each.output for each in found.told()] == ["params[0]", "params[1]", "params[3]", "params[5]"]
 
 
 def test_what_is_no_list_is_told_whole() -> None:
-    two = load(PROBLEM.directory.parent / "layernorm_backward")
-    resolved = two.resolve(two.tests[0])
+    problem = load(PROBLEM.directory.parent / "layernorm_backward")
+    resolved = problem.resolve(problem.tests[0])
     checks = [check(tensor.name) for tensor in resolved.tensors]
-    assert worth_telling(resolved, checks) == tuple(checks)
+    assert findings(resolved, checks).told() == tuple(checks)
+    assert findings(resolved, checks).first_wrong is None
+
+
+def findings(of: ResolvedCase, checks: Sequence[OutputCheck]) -> Findings:
+    found = Findings(of)
+    for each in checks:
+        found.add(each)
+    return found
