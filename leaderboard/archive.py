@@ -6,7 +6,6 @@ name is the participant's, and is used for nothing but a readable end of a path.
 
 from __future__ import annotations
 
-import os
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,7 @@ from pathlib import Path
 from harness.errors import HarnessError
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.durable import write_whole
+from leaderboard.durable import unwritable, write_whole
 
 _NAME_LENGTH = 96
 _COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
@@ -46,8 +45,7 @@ def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
         HarnessError: as for `archive`.
     """
     path = location(root, slug, submission.author, submission.sha256, submission.name)
-    folder = next(folder for folder in path.parents if os.path.lexists(folder))
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+    if folder := unwritable(path):
         raise HarnessError(
             f"{path}: the submission cannot be archived in {folder}", "make it a folder that can be written"
         )

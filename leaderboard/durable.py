@@ -32,6 +32,14 @@ def make_directory(directory: Path) -> None:
     sync_directory(directory.parent)
 
 
+def unwritable(path: Path) -> Path | None:
+    """What stands in the way of making `path` and its folders: the nearest one that is there, if it is no folder or
+    cannot be written. None where nothing does.
+    """
+    nearest = next(folder for folder in path.parents if os.path.lexists(folder))
+    return None if nearest.is_dir() and os.access(nearest, os.W_OK) else nearest
+
+
 @contextmanager
 def writing(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
     """Write a file piece by piece under a temporary name; it gets its name, durable, when the block ends well.

@@ -18,7 +18,7 @@ from typing import Protocol
 
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
-from leaderboard.durable import make_directory, sync_directory
+from leaderboard.durable import make_directory, sync_directory, unwritable
 from leaderboard.entry import KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode
 from leaderboard.moderation import Moderation
 
@@ -78,12 +78,8 @@ class JsonlLedger:
                     last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
                 if last_line:
                     self._decode_last(last_line)
-            else:
-                folder = next(folder for folder in self.path.parents if folder.exists())
-                if not (folder.is_dir() and os.access(folder, os.W_OK)):
-                    raise LedgerError(
-                        f"{self.path}: cannot be made in {folder}", "make it a folder that can be written"
-                    )
+            elif folder := unwritable(self.path):
+                raise LedgerError(f"{self.path}: cannot be made in {folder}", "make it a folder that can be written")
         except OSError as error:
             raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
 

@@ -27,9 +27,8 @@ def sparsify_24(x: torch.Tensor, values: torch.Tensor, indices: torch.Tensor, tr
     first = torch.where(keep_a, a, torch.where(keep_b, b, c))
     second = torch.where(keep_d, d, torch.where(keep_c, c, b))
     pairs = values.view(bits.dtype).view(n, 2 * nbytes, 2)
-    pairs[..., 0] = (
-        first  # not stacked and copied at once: of the transpose of an odd shape, torch 2.11 makes a wrong kernel
-    )
+    # One by one: stacked and copied at once, the transpose of an odd shape gets a wrong kernel from torch 2.11.
+    pairs[..., 0] = first
     pairs[..., 1] = second
     nibbles = (low | high << 2).view(n, nbytes, 2)
     indices.copy_(nibbles[..., 0] | nibbles[..., 1] << 4)
