@@ -22,13 +22,14 @@ def walk(
     """Take the keys from `first` to `last` in; MASK: some of them are after a query, or after the end."""
     for start in range(first, last, N):
         keys = k.load([group, start, 0]).reshape(N, SIZE)
-        scores = tl.dot(q, keys.T, input_precision="ieee") * scale
+        scores = tl.dot(q, keys.T, input_precision="ieee")
         if MASK:
             along = start + tl.arange(0, N)
             scores = tl.where((queries[:, None] >= along[None, :]) & (along < length)[None, :], scores, float("-inf"))
         higher = tl.maximum(top, tl.max(scores, axis=1))
-        weights = tl.exp2(scores - higher[:, None])
-        shrink = tl.exp2(top - higher)
+        # Scaled in one step with the subtraction: nothing is rounded while it is still large.
+        weights = tl.exp2(tl.fma(scores, scale, -higher[:, None] * scale))
+        shrink = tl.exp2((top - higher) * scale)
         total = total * shrink + tl.sum(weights, axis=1)
         values = v.load([group, start, 0]).reshape(N, SIZE)
         o = tl.dot(weights.to(values.dtype), values, o * shrink[:, None], input_precision="ieee")
