@@ -105,6 +105,7 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
         css=[],
         margin=2,
         margin_bottom=8,
+        margin_left=6,  # short labels beside the axis would touch its title
         margin_right=12,
         spacing=4,
         dots_size=3,
