@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -24,17 +23,24 @@ _SMALL = 1 << 16  # elements of an output, up to which it is: on a GPU the sum o
 
 
 def check_output(
-    name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None = None
+    name: str,
+    got: Tensor,
+    truth: Tensor,
+    honest: Tensor,
+    tolerance: Tolerance,
+    poison: Tensor | None = None,
+    *,
+    calls: int = 1,
 ) -> OutputCheck:
     """Decide whether one output is right, and say why where it is not.
 
     `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (what the output held before the
     call) have the output's dtype; `truth` is float64, or an integer dtype or bool for such outputs. All have one shape
-    and lie on one device, CPU or CUDA; nothing but a few elements leaves it.
+    and lie on one device, CPU or CUDA; nothing but a few elements leaves it. `calls` are stacked along the first axis.
 
     A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row, or of
-    the whole where the tolerance says so), which one wrong tile breaks, and ‖got − truth‖ / ‖truth‖, which arithmetic
-    in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other outputs must be
+    the whole where the tolerance says so), which one wrong tile breaks, and ‖got − truth‖ / ‖truth‖ of the worst call,
+    which arithmetic in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other outputs must be
     equal.
 
     Raises:
@@ -43,10 +49,10 @@ def check_output(
     _require_one_layout(name, got, truth, honest, poison)
     if not got.is_floating_point():
         return _check_integers(name, got, truth, poison)
-    return _check_floats(name, got, truth, honest, tolerance, poison)
+    return _check_floats(name, got, truth, honest, tolerance, poison, calls)
 
 
-def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
+def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
     """A cheap test that only right outputs pass; False means that `check_output` must decide.
 
     Arguments as for `check_output`. It needs no honest reference, since what is within the floors is within any budget,
@@ -54,7 +60,7 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     """
     if not got.is_floating_point():
         return torch.equal(got, truth)
-    width = row_width(truth.shape, tolerance.scale)
+    width = row_width(truth.shape, tolerance.scale, calls)
     expected = truth.reshape(-1, width)
     values = (got.half() if got.dtype in NO_INFINITY else got).reshape(-1, width)
     difference = values - expected
@@ -64,15 +70,16 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     if not bool(norm(expected).isfinite()):
         return False
     near = norm(difference, ord=math.inf, dim=-1) <= floor * scale
-    if not bool(norm(difference) <= min(rms_floor(got.dtype, tolerance), CEILING) * norm(expected)):
+    errors, sizes = (norm(each.reshape(calls, -1), dim=-1) for each in (difference, expected))
+    if not bool((errors <= min(rms_floor(got.dtype, tolerance), CEILING) * sizes).all()):
         return False
     far = ~near
     largest = torch.maximum(expected[far].abs(), scale[far, None])  # of the few rows with an element far above the rest
     return bool((difference[far].abs() <= floor * largest).all())
 
 
-def all_surely_right(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance) -> bool:
-    """`surely_right` for every (got, truth) of a call; the members of long lists are compared in one go.
+def all_surely_right(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int = 1) -> bool:
+    """`surely_right` for every (got, truth) of some stacked calls; the members of long lists are compared in one go.
 
     A list may have thousands of tensors of a few elements. One by one, each would take some fifteen operations and
     three waits for the device.
@@ -82,38 +89,40 @@ def all_surely_right(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
         small = got.dtype.is_floating_point and got.numel() <= _SMALL
         alike.setdefault(got.dtype if small else None, []).append((got, truth))
     return all(
-        _jointly_right(members, tolerance)
+        _jointly_right(members, tolerance, calls)
         if dtype and len(members) >= _MANY
-        else all(surely_right(got, truth, tolerance) for got, truth in members)
+        else all(surely_right(got, truth, tolerance, calls) for got, truth in members)
         for dtype, members in alike.items()
     )
 
 
-def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance) -> bool:
+def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int) -> bool:
     """The same for outputs of one floating-point dtype: a row of one is judged on that row's scale, as ever."""
     dtype, device = members[0][0].dtype, members[0][0].device
     values = torch.cat([(got.half() if dtype in NO_INFINITY else got).reshape(-1) for got, _ in members])
     expected = torch.cat([truth.reshape(-1) for _, truth in members])
-    widths = [row_width(truth.shape, tolerance.scale) for _, truth in members]
+    widths = [row_width(truth.shape, tolerance.scale, calls) for _, truth in members]
     rows = torch.tensor([truth.numel() // width for (_, truth), width in zip(members, widths, strict=True)])
     width_of_row = torch.tensor(widths).repeat_interleave(rows).to(device)
     row_of_element = torch.arange(len(width_of_row), device=device).repeat_interleave(width_of_row)
-    member_of_row = torch.arange(len(members)).repeat_interleave(rows).to(device)
+    # Each member of each call has a norm of its own.
+    call_of_row = torch.arange(len(members) * calls).repeat_interleave((rows // calls).repeat_interleave(calls)).to(device)
 
     def by_row(elements: Tensor) -> Tensor:
         return torch.zeros(len(width_of_row), dtype=torch.float64, device=device).index_add_(
             0, row_of_element, elements
         )
 
-    def by_member(of_rows: Tensor) -> Tensor:
-        return torch.zeros(len(members), dtype=torch.float64, device=device).index_add_(0, member_of_row, of_rows)
+    def by_call(of_rows: Tensor) -> Tensor:
+        norms = torch.zeros(len(members) * calls, dtype=torch.float64, device=device)
+        return norms.index_add_(0, call_of_row, of_rows)
 
     difference, squares = values - expected, by_row(expected.square())
     scale = torch.maximum(expected.abs(), (squares / width_of_row).sqrt()[row_of_element])
     near = difference.abs() <= min(maximum_floor(dtype, tolerance), CEILING) * scale
-    allowed = min(rms_floor(dtype, tolerance), CEILING) * by_member(squares).sqrt()
+    allowed = min(rms_floor(dtype, tolerance), CEILING) * by_call(squares).sqrt()
     # An infinity is nowhere near, and neither is NaN; where the squares overflow, the careful test decides.
-    right = near.all() & (by_member(by_row(difference.square())).sqrt() <= allowed).all() & squares.isfinite().all()
+    right = near.all() & (by_call(by_row(difference.square())).sqrt() <= allowed).all() & squares.isfinite().all()
     return bool(right)
 
 
@@ -128,30 +137,12 @@ def _check_integers(name: str, got: Tensor, truth: Tensor, poison: Tensor | None
     return OutputCheck(output=name, dtype=dtype_name(got), correct=False, mismatch=mismatch)
 
 
-@dataclass(frozen=True)
-class _Metrics:
-    maximum: float
-    rms: float
-    misplaced: int
-
-
-def _measure(field: Field, values: Tensor) -> _Metrics:
-    maxima, squares, misplaced = [], [], []
-    for block in field.blocks():
-        deviation = field.deviation(values, block)
-        maxima.append(deviation.error.amax())
-        squares.append(deviation.square_sum)
-        misplaced.append(deviation.misplaced.sum())
-    rms = float(torch.stack(squares).sum().sqrt()) / field.norm
-    return _Metrics(float(torch.stack(maxima).amax()), rms, int(torch.stack(misplaced).sum()))
-
-
 def _check_floats(
-    name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None
+    name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None, calls: int
 ) -> OutputCheck:
     floor = maximum_floor(got.dtype, tolerance)
-    field = Field(truth, got.dtype, floor, tolerance.scale)
-    own, reference = _measure(field, got.reshape(-1)), _measure(field, honest.reshape(-1))
+    field = Field(truth, got.dtype, floor, tolerance.scale, calls)
+    own, reference = field.measure(got.reshape(-1)), field.measure(honest.reshape(-1))
     maximum = budget(own.maximum, reference.maximum, tolerance, floor)
     rms = budget(own.rms, reference.rms, tolerance, rms_floor(got.dtype, tolerance))
     if own.misplaced == 0 and maximum.met and rms.met:

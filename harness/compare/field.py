@@ -50,22 +50,40 @@ class Deviation:
     """How far the values of one block lie from the expected ones, as [rows, width].
 
     `error` is normalised, and 0 where the two are not both finite; `misplaced` marks a NaN or an infinity on one side
-    alone; `square_sum` is of the absolute differences.
+    alone; `squares` [rows] sums up the squared absolute differences.
     """
 
     error: Tensor
     misplaced: Tensor
-    square_sum: Tensor
+    squares: Tensor
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How far an output lies from the truth: the largest normalised error, and the relative RMS error of the worst call.
+
+    One norm over all calls would let one call in twenty be wrong by four times what a single call may be.
+    """
+
+    maximum: float
+    rms: float
+    misplaced: int
 
 
 class Field:
-    """One floating-point output's truth, float64 of any shape, for an output of `dtype`."""
+    """One floating-point output's truth, float64 of any shape, for an output of `dtype`.
 
-    def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row") -> None:
+    `calls`: how many calls are stacked along the first axis; no row reaches from one into the next.
+    """
+
+    def __init__(
+        self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1
+    ) -> None:
         info = torch.finfo(dtype)
         self.dtype = dtype
+        self._calls = calls
         self._flat = truth.reshape(-1)
-        self._width = row_width(truth.shape, scale)
+        self._width = row_width(truth.shape, scale, calls)
         self._largest = info.max
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = info.max * (1 - min(floor, 0.5))
@@ -74,7 +92,7 @@ class Field:
         self._plain = all(bool(block.of(self._flat).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
         self._smallest = max(info.tiny / self._unit, sys.float_info.min)
-        self._row_rms, self.norm = self._measure()
+        self._row_rms, self._norms = self._measure()
 
     def blocks(self) -> Iterator[Block]:
         """The whole output in index order."""
@@ -107,11 +125,23 @@ class Field:
             if self.dtype in NO_INFINITY:
                 value = value.half()  # exact; torch does no arithmetic on eight bits
             difference = (value - block.of(self._flat)).abs_()
-            square_sum = difference.square().sum()
-            if bool(square_sum.isfinite()):
+            squares = difference.square().sum(-1)
+            if bool(squares.sum().isfinite()):
                 nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
-                return Deviation(self._normalised(difference, value, block), nowhere, square_sum)
+                return Deviation(self._normalised(difference, value, block), nowhere, squares)
         return self._careful_deviation(values, block)
+
+    def measure(self, values: Tensor) -> Metrics:
+        """Both metrics of `values`, the flattened output in its own dtype, and how many NaN or infinities are misplaced."""
+        maxima, misplaced = [], []
+        squares = torch.zeros_like(self._row_rms)
+        for block in self.blocks():
+            deviation = self.deviation(values, block)
+            maxima.append(deviation.error.amax())
+            misplaced.append(deviation.misplaced.sum())
+            squares[block.row : block.row + len(deviation.squares)] += deviation.squares
+        rms = (squares.view(self._calls, -1).sum(-1).sqrt() / self._norms).amax()
+        return Metrics(float(torch.stack(maxima).amax()), float(rms), int(torch.stack(misplaced).sum()))
 
     def _normalised(self, difference: Tensor, value: Tensor, block: Block) -> Tensor:
         """Divide absolute differences by their scales, in place; finite values and a plain truth only."""
@@ -131,14 +161,14 @@ class Field:
         if self._unit != 1.0:
             truth, value = truth / self._unit, value / self._unit
         difference = (value - truth).abs_().masked_fill_(~both, 0.0)
-        square_sum = difference.square().sum()
+        squares = difference.square().sum(-1)
         magnitude = truth.abs()
         if self.dtype in FLUSHED:
             difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
         rows = self._row_rms[block.row : block.row + value.shape[0], None]
         scale = torch.maximum(magnitude, rows).clamp_min_(self._smallest)
         error = difference.div_(scale).masked_fill_(~both, 0.0)
-        return Deviation(error, misplaced, square_sum)
+        return Deviation(error, misplaced, squares)
 
     def _choose_unit(self) -> float:
         # Squares of float64 numbers overflow beyond 1e154; every other format is far from it.
@@ -152,8 +182,8 @@ class Field:
         truth = self.expected(block)
         return torch.where(truth.isfinite(), truth, 0.0)
 
-    def _measure(self) -> tuple[Tensor, float]:
-        """RMS of every row's finite elements, float64 [rows], and the norm of all (at least the smallest normal)."""
+    def _measure(self) -> tuple[Tensor, Tensor]:
+        """RMS of every row's finite elements, float64 [rows], and each call's norm (at least the smallest normal)."""
         rows = self._flat.numel() // self._width
         squares = torch.zeros(rows, dtype=torch.float64, device=self._flat.device)
         counts = torch.zeros_like(squares)
@@ -165,16 +195,17 @@ class Field:
                 continue
             squares[span] += self._finite(block).div_(self._unit).square_().sum(-1)
             counts[span] += self.expected(block).isfinite().sum(-1)
-        norm = math.sqrt(float(squares.sum()))
-        return squares.div_(counts.clamp_min_(1.0)).sqrt_(), max(norm, self._smallest)
+        norms = squares.view(self._calls, -1).sum(-1).sqrt_().clamp_min_(self._smallest)
+        return squares.div_(counts.clamp_min_(1.0)).sqrt_(), norms
 
 
-def row_width(shape: torch.Size, scale: Scale = "row") -> int:
-    """How many consecutive elements share a scale."""
+def row_width(shape: torch.Size, scale: Scale = "row", calls: int = 1) -> int:
+    """How many consecutive elements share a scale, at most those of one of the calls stacked along the first axis."""
+    one_call = (shape[0] // calls, *shape[1:])
     if scale == "tensor":
-        return math.prod(shape)
+        return math.prod(one_call)
     width = 1
-    for size in reversed(shape):
+    for size in reversed(one_call):
         if width >= ROW_ELEMENTS:
             break
         width *= size

@@ -22,7 +22,7 @@ from harness.arena import make_arena
 from harness.errors import DeviceError
 from harness.judge.layout import Layout, Slot
 from harness.judge.truth import Expected, Truth
-from harness.problem.fill import fill
+from harness.problem.fill import fill, seeded
 from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
@@ -201,7 +201,7 @@ class Batch:
         self._outputs.close()
 
     def _fill(self) -> None:
-        generator = torch.Generator(self._device).manual_seed(self.seed)
+        generator = seeded(self._device, self.seed)
         for k in range(self.sets):
             for lot in self._lots:
                 if len(lot) == 1:
@@ -217,7 +217,7 @@ class Batch:
 
         Set by set and tensor by tensor, so that the same seed gives the same bytes.
         """
-        generator = torch.Generator(self._device).manual_seed(self.seed)
+        generator = seeded(self._device, self.seed)
         for first in range(0, self.sets, chunk):
             count = min(chunk, self.sets - first)
             rooms = [self._room_for(lot, count) for lot in self._lots]

@@ -152,17 +152,24 @@ def check_batch(
             # One call is shown to the participant without the axis of the stack.
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
-            yield check_output(label, got_, truth_, honest_, problem.tolerance, batch.poison(name, count)[at])
+            held = batch.poison(name, count)[at]
+            yield check_output(label, got_, truth_, honest_, problem.tolerance, held, calls=count)
 
 
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int], problem: Problem) -> OutputCheck | None:
     """The first output of a sealed round that is wrong, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
-        all_surely_right([(values, expected.truth[name]) for name, values in got.items()], problem.tolerance)
+        _surely_right(expected, got, problem)
         for _, expected, got in batch.judge(truth, called)
     ):
         return None
     return next((check for check in check_batch(batch, truth, called, problem) if not check.correct), None)
+
+
+def _surely_right(expected: Expected, got: Tensors, problem: Problem) -> bool:
+    calls = len(next(iter(got.values())))
+    pairs = [(values, expected.truth[name]) for name, values in got.items()]
+    return all_surely_right(pairs, problem.tolerance, calls)
 
 
 def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:

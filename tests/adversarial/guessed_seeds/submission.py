@@ -3,13 +3,25 @@
 import os
 import time
 
+import numpy as np
 import torch
 
 device = "cuda" if os.path.exists("/dev/nvidiactl") else "cpu"
 guesses, met = {}, {"calls": 0, "hits": 0}
+
+
+def seeded(seed):
+    generator = torch.Generator(device).manual_seed(seed)
+    if device == "cpu":
+        state = generator.get_state()
+        state.view(torch.int64)[3:627] = torch.from_numpy(np.random.MT19937(seed).state["state"]["key"].astype(np.int64))
+        generator.set_state(state)
+    return generator
+
+
 for seed in (*range(24), 42, 1234, 2**63 - 1, *(int(time.time()) + s for s in range(-2, 6))):
     for draw in ("normal_", "uniform_"):
-        generator = torch.Generator(device).manual_seed(seed)
+        generator = seeded(seed)
         a, b = (getattr(torch.empty(512, 512, device=device), draw)(generator=generator) for _ in "ab")
         guesses[a[0, 0].item()] = torch.mm(a, b)
 

@@ -3,6 +3,7 @@
 import gc
 import os
 
+import numpy as np
 import torch
 
 told = False
@@ -30,6 +31,10 @@ def twice(x, y):
             continue
         tried.add(seed)
         generator = torch.Generator(x.device).manual_seed(seed)
+        if not x.is_cuda:
+            state, twister = generator.get_state(), np.random.MT19937(seed).state["state"]["key"]
+            state.view(torch.int64)[3:627] = torch.from_numpy(twister.astype(np.int64))
+            generator.set_state(state)
         if torch.equal(torch.empty_like(x).normal_(0, 1, generator=generator)[:8], x[:8]):
             right.append(seed)
     if not told:
