@@ -177,10 +177,11 @@ def problem(found: Problem) -> Iterator[str]:
         yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{copies}"
     for scalar in found.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
+    allowed = found.tolerance
+    grows = "" if allowed.sum_length == 1 else f", and more for long sums, which have {allowed.sum_length} terms"
     yield (
-        f"{INDENT}tolerance   {found.tolerance.factor:g} × the reference's own error, "
-        f"at least {found.tolerance.floor_ulps:g} ulps of the output's dtype "
-        f"({found.tolerance.accumulation_ulps:g} of float32)"
+        f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, at least {allowed.floor_ulps:g} ulps of the "
+        f"output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
     )
     if found.deadline is not None:
         yield f"{INDENT}deadline    {found.deadline.isoformat()}"

@@ -80,7 +80,7 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
         outputs = {name: tensors[name] for name in exact}
         return truth.reference.compare(*(truth.grouped(each) for each in (outputs, given, exact))) or ""
     for name, right in exact.items():
-        check = check_output(name, tensors[name], right, honest[name], of.tolerance)
+        check = check_output(name, tensors[name], right, honest[name], resolved.tolerance)
         if not check.correct:
             return f"{case.name}: {name}: largest error {check.max_error}, RMS {check.rms_error}"
     return ""

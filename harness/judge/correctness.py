@@ -10,7 +10,7 @@ from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.truth import Expected, Tensors, Truth
-from harness.problem import Problem, ResolvedCase
+from harness.problem import Problem, ResolvedCase, Tolerance
 from harness.problem.reference import Reference
 from harness.verdict import CaseResult, DeviceKind, Mismatch, Outcome, OutputCheck
 
@@ -50,7 +50,7 @@ class Correctness:
             if changed := batch.inputs_changed():
                 return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
             found = Findings(case)
-            for check in check_batch(batch, Truth(self._reference, case), [0], self._problem, found.enough):
+            for check in check_batch(batch, Truth(self._reference, case), [0], found.enough):
                 found.add(check)
             wrong = found.first_wrong
             outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
@@ -136,7 +136,6 @@ def check_batch(
     batch: Batch,
     truth: Truth,
     called: Sequence[int],
-    problem: Problem,
     skipped: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[OutputCheck]:
     """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls."""
@@ -153,23 +152,23 @@ def check_batch(
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
             held = batch.poison(name, count)[at]
-            yield check_output(label, got_, truth_, honest_, problem.tolerance, held, calls=count)
+            yield check_output(label, got_, truth_, honest_, truth.case.tolerance, held, calls=count)
 
 
-def first_wrong(batch: Batch, truth: Truth, called: Sequence[int], problem: Problem) -> OutputCheck | None:
+def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
     """The first output of a sealed round that is wrong, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
-        _surely_right(expected, got, problem)
+        _surely_right(expected, got, truth.case.tolerance)
         for _, expected, got in batch.judge(truth, called)
     ):
         return None
-    return next((check for check in check_batch(batch, truth, called, problem) if not check.correct), None)
+    return next((check for check in check_batch(batch, truth, called) if not check.correct), None)
 
 
-def _surely_right(expected: Expected, got: Tensors, problem: Problem) -> bool:
+def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> bool:
     calls = len(next(iter(got.values())))
     pairs = [(values, expected.truth[name]) for name, values in got.items()]
-    return all_surely_right(pairs, problem.tolerance, calls)
+    return all_surely_right(pairs, tolerance, calls)
 
 
 def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:

@@ -47,7 +47,7 @@ class Examined:
     """One case on fixed inputs, and the judge's opinion of any outputs for it."""
 
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
-        self._problem, truth = problem, Truth(reference, case)
+        truth = Truth(reference, case)
         self.given, answers = _draw(case, _SEEDS[0]), []
         held = {name: t.clone() for name, t in self.given.items()}
         for seed in _SEEDS:
@@ -73,7 +73,7 @@ class Examined:
         return next((f"`{name}` is wrong" for name in wrong), None)
 
     def _right(self, name: str, got: Tensor) -> bool:
-        truth, honest, tolerance = self.exact[name], self.honest[name], self._problem.tolerance
+        truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
         if not _floats(got):
             return torch.equal(got, truth)
         if _surely_wrong(got, truth, honest, tolerance):

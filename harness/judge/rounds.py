@@ -140,5 +140,5 @@ class Rounds:
             raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
         if trespass := batch.trespass(order):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
-        if wrong := first_wrong(batch, self._truth, order, self._problem):
+        if wrong := first_wrong(batch, self._truth, order):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")

@@ -33,7 +33,7 @@ class Truth:
     """The reference applied to one case."""
 
     def __init__(self, reference: Reference, case: ResolvedCase) -> None:
-        self.reference, self._case = reference, case
+        self.reference, self.case = reference, case
         self._scalars = {s.name: s.value for s in case.scalars}
         self._lists = {t.list_name for t in case.tensors if t.list_name}
         self._vectorised = not self._lists
@@ -55,12 +55,12 @@ class Truth:
 
     def _one(self, given: Tensors) -> Tensors:
         """One call: lists are grouped for the reference and taken apart again."""
-        return flatten(self.reference(self.grouped(given), self._scalars, self._case))
+        return flatten(self.reference(self.grouped(given), self._scalars, self.case))
 
     def grouped(self, named: Tensors) -> dict[str, Tensor | list[Tensor]]:
         """Gather the members of lists: `params[0]`, `params[1]` become the list `params`."""
         arguments: dict[str, Tensor | list[Tensor]] = {}
-        for tensor in self._case.tensors:
+        for tensor in self.case.tensors:
             if tensor.name not in named:
                 continue
             if tensor.list_name is None:

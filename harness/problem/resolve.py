@@ -1,4 +1,4 @@
-"""The numbers of one case: its shapes, dtypes, fills, scalars, C symbol and least cost; trusted, no torch.
+"""The numbers of one case: its shapes, dtypes, fills, scalars, C symbol, least cost and tolerance; trusted, no torch.
 
 `Problem.resolve` calls it, at load for every case, so that a bad one fails before anything is graded.
 """
@@ -16,7 +16,7 @@ from harness.problem.dtypes import DTYPES
 from harness.problem.expression import ExpressionError, elements_key, evaluate
 
 if TYPE_CHECKING:
-    from harness.problem.spec import Case, Fill, Problem, Role, ScalarSpec, TensorSpec
+    from harness.problem.spec import Case, Fill, Problem, Role, ScalarSpec, TensorSpec, Tolerance
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -55,6 +55,7 @@ class ResolvedCase:
     scalars: tuple[ResolvedScalar, ...]
     minimum_bytes: int
     minimum_flops: int
+    tolerance: Tolerance
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -114,6 +115,9 @@ def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
     if minimum_bytes < 1 or minimum_flops < 0:
         remedy = "state what a kernel must at least do"
         flaws.at("cost", f"is {minimum_bytes} bytes and {minimum_flops} flops in {key}", remedy)
+    terms = flaws.value("tolerance.sum_length", problem.tolerance.sum_length, known)
+    if terms < 1:
+        flaws.at("tolerance.sum_length", f"is {terms} in {key}", "a sum has at least one term")
     return ResolvedCase(
         name=case.name,
         hidden=case.hidden,
@@ -123,6 +127,7 @@ def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
         scalars=scalars,
         minimum_bytes=minimum_bytes,
         minimum_flops=minimum_flops,
+        tolerance=problem.tolerance.of_a_sum(terms),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -546,3 +547,61 @@ def test_the_cheap_test_leaves_to_the_careful_one_what_it_cannot_tell() -> None:
     whole = torch.arange(10)
     assert surely_right(whole, whole.clone(), Tolerance())
     assert not surely_right(whole, whole + 1, Tolerance())
+
+
+STACKED = 20
+
+
+@pytest.mark.parametrize("shape", [(64, 300), (7,), (2, 5)], ids=str)
+def test_one_call_of_a_stack_may_not_be_worse_than_a_call_alone(shape: tuple[int, ...]) -> None:
+    truth = torch.randn(STACKED, *shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1)) + 3
+    truth = truth.float().double()
+    honest, tolerance = truth.float(), Tolerance()
+    worst = honest.clone()
+    # 60 ulps at most, all of one call: within the maximum of 64, and four times the RMS of 16 that a call may have.
+    worst[7] = (truth[7] * (1 + 60 * EPS)).float()
+    for got, right in ((honest, True), (worst, False)):
+        checks = [check_output("y", got, truth, honest, tolerance, calls=STACKED)]
+        checks += [check_output("y", got[k], truth[k], honest[k], tolerance) for k in range(STACKED)]
+        assert checks[0].correct is right
+        assert all(each.correct for each in checks[1:]) is right
+        assert surely_right(got, truth, tolerance, STACKED) is right
+        listed = [(got, truth), *[(honest, truth)] * 30]
+        assert all_surely_right(listed, tolerance, STACKED) is right
+        assert checks[0].rms_error is not None
+        assert checks[0].rms_error.error == max(c.rms_error.error for c in checks[1:] if c.rms_error)
+
+
+def test_a_row_does_not_reach_into_the_next_call() -> None:
+    truth = torch.full((STACKED, 4), 1e3, dtype=torch.float64)
+    truth[7] = 1.0
+    got = truth.float()
+    got[7, 0] += 100 * EPS  # beside its own row 100 ulps, beside those of the calls around it nothing
+    assert not check_output("y", got, truth, truth.float(), Tolerance(), calls=STACKED).correct
+    assert not check_output("y", got[7], truth[7], truth[7].float(), Tolerance()).correct
+
+
+@pytest.mark.parametrize("terms", [4096, 131_072])
+def test_no_draw_decides_whether_a_running_sum_is_right(terms: int) -> None:
+    """`double total` made `float total` in the softmax of the documents was accepted in three of eleven gradings."""
+    generator = torch.Generator().manual_seed(1)
+    plain, grown, draws = 0, 0, 40
+    for _ in range(draws):
+        x = torch.randn(1, terms, generator=generator)
+        powers = (x - x.amax()).exp()
+        got = powers / torch.from_numpy(np.add.accumulate(powers.numpy(), axis=1)[:, -1:])
+        truth, honest = softmax(x.double()), softmax(x)
+        plain += check_output("y", got, truth, honest, Tolerance()).correct
+        grown += check_output("y", got, truth, honest, Tolerance().of_a_sum(terms)).correct
+    assert grown == draws
+    assert plain == draws if terms == 4096 else 0 < plain < draws, "without it the longest row is a lottery"
+
+
+def test_the_floor_of_a_long_sum_still_refuses_a_lower_precision() -> None:
+    x = torch.randn(64, 131_072, generator=torch.Generator().manual_seed(1))
+    truth, honest, tolerance = softmax(x.double()), softmax(x), Tolerance().of_a_sum(x.shape[1])
+    for dtype in (F16, BF16):
+        assert not check_output("y", honest.to(dtype).float(), truth, honest, tolerance).correct
+        assert not check_output("y", softmax(x.to(dtype)).float(), truth, honest, tolerance).correct
+    short, long = (Tolerance().of_a_sum(terms).accumulation_ulps for terms in (650, 4 * 131_072))
+    assert (short, round(long)) == (64.0, 1810)

@@ -110,6 +110,7 @@ def test_a_good_file(good: Problem) -> None:
     assert good.slug == "scale_rows"
     assert good.tolerance.factor == 2.0
     assert good.tolerance.floor_ulps == 4.0
+    assert good.resolve(good.tests[0]).tolerance == good.tolerance
     assert good.limits.memory_bytes == 1_000_000
     assert good.limits.call_s == 30.0
     assert [case.devices for case in good.tests] == [("cpu", "cuda"), ("cuda",)]

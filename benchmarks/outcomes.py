@@ -1,0 +1,182 @@
+"""Whether a verdict depends on the draw: the kernels of this repository, each tested on many fresh seeds on the CPU.
+
+    python -m benchmarks.outcomes --seeds 50 --sandbox bwrap --out benchmarks/results/outcomes.json
+
+Every reference kernel, every sample of every problem (among them a plain running sum for each problem that sums) and
+every honest kernel of the test suite. One sandbox serves a kernel's gradings: each runs all tests, hidden ones too, on
+inputs of its own. A kernel *flips* if some gradings accept it and others do not, or refuse it for different reasons.
+Beside it stands how near it comes to its budget: of each grading the worst error over what is allowed, where 1 is the
+line, and "exact" where something else than a budget decides (integers, NaN, an exception). Exits with 1 on a flip.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.scratch import report
+from harness import sandbox, stats
+from harness.judge.correctness import Correctness
+from harness.judge.grading import build_command
+from harness.judge.session import Session, SubmissionFault
+from harness.problem import Problem, load
+from harness.problem.reference import Reference
+from harness.submission import Submission
+from harness.verdict import CaseResult, Outcome, OutputCheck
+from kernelmark.api import providers
+from kernelmark.lint import read_samples
+from kernelmark.selftest import TESTS, honest
+from kernelmark.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Kernel(NamedTuple):
+    """One file, and the problem that it solves, or does not."""
+
+    kind: str
+    problem: Path
+    file: Path
+
+    @property
+    def name(self) -> str:
+        where = self.file.parent.name if self.kind == "honest" else f"{self.problem.name}/{self.file.name}"
+        return f"{self.kind} {where}"
+
+
+class Tested(NamedTuple):
+    """What became of one seed; `share` is the worst error over what is allowed, None where no budget decides."""
+
+    outcome: Outcome
+    failed: tuple[str, ...]
+    share: float | None
+
+
+def kernels() -> Iterator[Kernel]:
+    """Everything that can be graded on a CPU."""
+    for directory in sorted((ROOT / "problems").glob("*/problem.toml")):
+        problem = directory.parent
+        for file in sorted((ROOT / "reference" / problem.name).glob("*")):
+            if file.suffix in (".py", ".cpp") and file.stem != "flash":  # flash.py needs a GPU
+                yield Kernel("reference", problem, file)
+        for sample in read_samples(problem).values():
+            if "cpu" in sample.devices:
+                yield Kernel("sample", problem, problem / "samples" / sample.file)
+    for case in honest():
+        if "cpu" in case.devices:
+            yield Kernel("honest", TESTS / "problems" / case.problem, case.source)
+
+
+def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Tested]:
+    """Test one kernel on so many seeds; a sandbox that a fault has ended is followed by another."""
+    problem, submission = load(kernel.problem), Submission.read(kernel.file, "bench")
+    found: list[Tested] = []
+    while len(found) < seeds:
+        provider = sandbox.choose(isolation, providers(Settings.load()))
+        with Session(provider, "cpu", problem.limits) as session:
+            session.handshake()
+            try:
+                cases = [problem.resolve(case) for case in problem.tests if "cpu" in case.devices]
+                command = build_command(problem, submission, cases, "cpu")
+                session.hand_over(command, submission.source, problem.limits.build_s)
+                correctness = Correctness(problem, Reference.load(problem), "cpu")
+                while len(found) < seeds:
+                    found.append(test_once(session, correctness, problem))
+            except SubmissionFault as fault:
+                found.append(Tested(fault.outcome, ("",), None))
+    return found
+
+
+def test_once(session: Session, correctness: Correctness, problem: Problem) -> Tested:
+    """All tests of one grading.
+
+    Raises:
+        SubmissionFault: the runner cannot go on.
+    """
+    results = []
+    for case in problem.tests:
+        if "cpu" in case.devices:
+            # A hidden case's record has no errors to look at.
+            results.append(correctness.run(session, replace(problem.resolve(case), hidden=False), case.name))
+    wrong = [result for result in results if result.outcome is not Outcome.ACCEPTED]
+    shares = [share(output) for result in results for output in result.outputs]
+    decided = any(not result.outputs for result in wrong) or None in shares
+    worst = None if decided else max((found for found in shares if found is not None), default=None)
+    return Tested(_outcome(wrong), tuple(result.name for result in wrong), worst)
+
+
+def _outcome(wrong: list[CaseResult]) -> Outcome:
+    return wrong[0].outcome if wrong else Outcome.ACCEPTED
+
+
+def share(output: OutputCheck) -> float | None:
+    """The worse of both metrics over its budget; 0 for integers that are right, None where something else is wrong."""
+    worst = max((b.error / b.allowed for b in (output.max_error, output.rms_error) if b and b.allowed), default=0.0)
+    return None if not output.correct and worst <= 1 else worst
+
+
+def figures(kernel: Kernel, tested: list[Tested]) -> dict[str, Any]:
+    """A row of the result."""
+    outcomes = Counter(str(each.outcome) for each in tested)
+    shares = [each.share for each in tested if each.share is not None]
+    failed = Counter(name for each in tested for name in each.failed)
+    row: dict[str, Any] = {"kernel": kernel.name, "outcomes": dict(outcomes), "flips": len(outcomes) > 1}
+    if shares:
+        spread = (min(shares), stats.median(shares), max(shares))
+        row["share_of_budget"] = dict(zip(("least", "median", "most"), (float(f"{v:.3g}") for v in spread), strict=True))
+    if len(shares) < len(tested):
+        row["exact"] = len(tested) - len(shares)
+    if row["flips"] or any(count < len(tested) for count in failed.values()):
+        row["failed_tests"] = dict(failed)
+    return row
+
+
+def in_a_process(kernel: Kernel, seeds: int, isolation: str) -> dict[str, Any]:
+    """The same in a process of its own, so that several run at a time."""
+    command = [sys.executable, "-m", "benchmarks.outcomes", "--seeds", str(seeds), "--sandbox", isolation]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    ran = subprocess.run(
+        [*command, "--one", *map(str, kernel)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
+    if ran.returncode:
+        return {"kernel": kernel.name, "error": ran.stderr[-1000:]}
+    row: dict[str, Any] = json.loads(ran.stdout)
+    print(f"{'FLIPS ' if row['flips'] else ''}{json.dumps(row)}", file=sys.stderr, flush=True)
+    return row
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--sandbox", choices=("docker", "bwrap", "process"), default="bwrap")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        kernel = Kernel(given.one[0], Path(given.one[1]), Path(given.one[2]))
+        print(json.dumps(figures(kernel, test_often(kernel, given.seeds, given.sandbox))))
+        return 0
+    chosen = [kernel for kernel in kernels() if given.only in kernel.name]
+    with ThreadPoolExecutor(given.jobs) as pool:
+        rows = list(pool.map(lambda kernel: in_a_process(kernel, given.seeds, given.sandbox), chosen))
+    wrong = [row["kernel"] for row in rows if "error" in row or row["flips"]]
+    found = {"seeds": given.seeds, "sandbox": given.sandbox, "kernels": len(rows), "wrong": wrong, "rows": rows}
+    if given.out:
+        report("outcomes", "outcomes over many seeds", given.out, found)
+    print(f"{len(rows)} kernels, {given.seeds} seeds, flips or errors: {', '.join(wrong) or 'none'}", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
