@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 from benchmarks.scratch import report
@@ -131,8 +132,8 @@ def figures(kernel: Kernel, tested: list[Tested]) -> dict[str, Any]:
     failed = Counter(name for each in tested for name in each.failed)
     row: dict[str, Any] = {"kernel": kernel.name, "outcomes": dict(outcomes), "flips": len(outcomes) > 1}
     if shares:
-        spread = (min(shares), stats.median(shares), max(shares))
-        row["share_of_budget"] = dict(zip(("least", "median", "most"), (float(f"{v:.3g}") for v in spread), strict=True))
+        spread = {"least": min(shares), "median": stats.median(shares), "most": max(shares)}
+        row["share_of_budget"] = {name: float(f"{value:.3g}") for name, value in spread.items()}
     if len(shares) < len(tested):
         row["exact"] = len(tested) - len(shares)
     if row["flips"] or any(count < len(tested) for count in failed.values()):
@@ -140,13 +141,13 @@ def figures(kernel: Kernel, tested: list[Tested]) -> dict[str, Any]:
     return row
 
 
-def in_a_process(kernel: Kernel, seeds: int, isolation: str) -> dict[str, Any]:
-    """The same in a process of its own, so that several run at a time."""
-    command = [sys.executable, "-m", "benchmarks.outcomes", "--seeds", str(seeds), "--sandbox", isolation]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    ran = subprocess.run(
-        [*command, "--one", *map(str, kernel)], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
-    )
+def in_a_process(kernel: Kernel, seeds: int, isolation: str, cores: SimpleQueue[int]) -> dict[str, Any]:
+    """The same in a process of its own and on one core, so that several run at a time and none waits for another."""
+    core = cores.get()
+    command = ["taskset", "-c", str(core), sys.executable, "-m", "benchmarks.outcomes", "--seeds", str(seeds)]
+    command += ["--sandbox", isolation, "--one", *map(str, kernel)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    cores.put(core)
     if ran.returncode:
         return {"kernel": kernel.name, "error": ran.stderr[-1000:]}
     row: dict[str, Any] = json.loads(ran.stdout)
@@ -158,7 +159,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--sandbox", choices=("docker", "bwrap", "process"), default="bwrap")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--jobs", type=int, help="kernels at a time, each on one core; by default all cores")
     parser.add_argument("--only", default="", help="kernels whose name holds this")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
@@ -168,8 +169,11 @@ def main() -> int:
         print(json.dumps(figures(kernel, test_often(kernel, given.seeds, given.sandbox))))
         return 0
     chosen = [kernel for kernel in kernels() if given.only in kernel.name]
-    with ThreadPoolExecutor(given.jobs) as pool:
-        rows = list(pool.map(lambda kernel: in_a_process(kernel, given.seeds, given.sandbox), chosen))
+    cores: SimpleQueue[int] = SimpleQueue()
+    for core in sorted(os.sched_getaffinity(0))[: given.jobs]:
+        cores.put(core)
+    with ThreadPoolExecutor(cores.qsize()) as pool:
+        rows = list(pool.map(lambda kernel: in_a_process(kernel, given.seeds, given.sandbox, cores), chosen))
     wrong = [row["kernel"] for row in rows if "error" in row or row["flips"]]
     found = {"seeds": given.seeds, "sandbox": given.sandbox, "kernels": len(rows), "wrong": wrong, "rows": rows}
     if given.out:

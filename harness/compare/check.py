@@ -40,8 +40,8 @@ def check_output(
 
     A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row, or of
     the whole where the tolerance says so), which one wrong tile breaks, and ‖got − truth‖ / ‖truth‖ of the worst call,
-    which arithmetic in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other outputs must be
-    equal.
+    which arithmetic in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other
+    outputs must be equal.
 
     Raises:
         HarnessError: the tensors do not fit together, which is the judge's own mistake.
@@ -106,7 +106,8 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     width_of_row = torch.tensor(widths).repeat_interleave(rows).to(device)
     row_of_element = torch.arange(len(width_of_row), device=device).repeat_interleave(width_of_row)
     # Each member of each call has a norm of its own.
-    call_of_row = torch.arange(len(members) * calls).repeat_interleave((rows // calls).repeat_interleave(calls)).to(device)
+    rows_of_call = (rows // calls).repeat_interleave(calls)
+    call_of_row = torch.arange(len(rows_of_call)).repeat_interleave(rows_of_call).to(device)
 
     def by_row(elements: Tensor) -> Tensor:
         return torch.zeros(len(width_of_row), dtype=torch.float64, device=device).index_add_(
@@ -114,7 +115,7 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
         )
 
     def by_call(of_rows: Tensor) -> Tensor:
-        norms = torch.zeros(len(members) * calls, dtype=torch.float64, device=device)
+        norms = torch.zeros(len(rows_of_call), dtype=torch.float64, device=device)
         return norms.index_add_(0, call_of_row, of_rows)
 
     difference, squares = values - expected, by_row(expected.square())

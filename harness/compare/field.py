@@ -60,7 +60,7 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Metrics:
-    """How far an output lies from the truth: the largest normalised error, and the relative RMS error of the worst call.
+    """How far an output lies from the truth: its largest normalised error, the relative RMS error of its worst call.
 
     One norm over all calls would let one call in twenty be wrong by four times what a single call may be.
     """
@@ -76,9 +76,7 @@ class Field:
     `calls`: how many calls are stacked along the first axis; no row reaches from one into the next.
     """
 
-    def __init__(
-        self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1
-    ) -> None:
+    def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1) -> None:
         info = torch.finfo(dtype)
         self.dtype = dtype
         self._calls = calls
@@ -132,7 +130,7 @@ class Field:
         return self._careful_deviation(values, block)
 
     def measure(self, values: Tensor) -> Metrics:
-        """Both metrics of `values`, the flattened output in its own dtype, and how many NaN or infinities are misplaced."""
+        """Both metrics of `values`, the flattened output, and how many NaN and infinities are not where they should be."""
         maxima, misplaced = [], []
         squares = torch.zeros_like(self._row_rms)
         for block in self.blocks():

@@ -158,8 +158,7 @@ def check_batch(
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
     """The first output of a sealed round that is wrong, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
-        _surely_right(expected, got, truth.case.tolerance)
-        for _, expected, got in batch.judge(truth, called)
+        _surely_right(expected, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
     ):
         return None
     return next((check for check in check_batch(batch, truth, called) if not check.correct), None)

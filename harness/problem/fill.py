@@ -15,7 +15,8 @@ from harness.errors import HarnessError
 from harness.problem.spec import Fill
 
 _PIECE = 1 << 22
-_MT19937_BYTES = 5056  # what `get_state` gives on a CPU: three words of 8 bytes, the generator's 624, and what is cached
+# What `get_state` gives on a CPU: three words of 8 bytes, the Twister's 624, and some that were drawn ahead.
+_MT19937_BYTES = 5056
 _MT19937_WORDS = slice(3, 627)
 
 
@@ -45,8 +46,8 @@ def seeded(device: str, seed: int) -> torch.Generator:
 def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
     """Overwrite a contiguous tensor of any shape and of any problem dtype, in place, on its own device.
 
-    `generator` is one that `seeded` made on the tensor's device. The draws are made in the tensor's dtype; float8 is drawn in float32 and
-    rounded.
+    `generator` is one that `seeded` made on the tensor's device. The draws are made in the tensor's dtype; float8 is
+    drawn in float32 and rounded.
     """
     flat = tensor.detach().view(-1)
     draw = _drawing(fill, generator)
