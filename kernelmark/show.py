@@ -180,8 +180,8 @@ def problem(found: Problem) -> Iterator[str]:
     allowed = found.tolerance
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, which have {allowed.sum_length} terms"
     yield (
-        f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, at least {allowed.floor_ulps:g} ulps of the "
-        f"output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+        f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, "
+        f"at least {allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
     )
     if found.deadline is not None:
         yield f"{INDENT}deadline    {found.deadline.isoformat()}"

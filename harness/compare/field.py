@@ -130,7 +130,7 @@ class Field:
         return self._careful_deviation(values, block)
 
     def measure(self, values: Tensor) -> Metrics:
-        """Both metrics of `values`, the flattened output, and how many NaN and infinities are not where they should be."""
+        """Both metrics of the flattened output `values`, and how many NaN and infinities are in the wrong place."""
         maxima, misplaced = [], []
         squares = torch.zeros_like(self._row_rms)
         for block in self.blocks():
