@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from harness.errors import SandboxError
-from harness.sandbox import Breach, Exit, Launch, gpu, inside, seccomp
+from harness.sandbox import CLOSE_S, Breach, Exit, Launch, gpu, inside, seccomp
 from harness.sandbox import tree as process_tree
 from harness.sandbox.cgroup import MemoryGroup
 from harness.sandbox.limits import over
@@ -30,7 +30,6 @@ from harness.sandbox.startup import StartupLog
 from harness.verdict import SandboxName
 
 FIRST_UID, UIDS = 60_000_000, 100_000
-CLOSE_S = 5.0
 _SYSTEM = (
     "/usr",
     "/bin",
@@ -169,25 +168,23 @@ class BwrapSandbox:
         """
         if self._closed:
             return
+        self._closed = True
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self._init, signal.SIGKILL)
         gone = bool(select.select([self._init], [], [], CLOSE_S)[0])
-        try:
-            self._process.wait(CLOSE_S)
-        except subprocess.TimeoutExpired:
-            gone = False
-        if not gone:
-            raise SandboxError(f"the sandbox's first process {self._init_pid} cannot be killed", "look at `ps -l`")
+        if gone:
+            self._process.wait()  # bubblewrap itself, which ends with that death
         self._log.close()
         os.close(self._init)
+        if not gone:  # its control group and its user id are in use
+            raise SandboxError(f"the sandbox's first process {self._init_pid} cannot be killed", "look at `ps -l`")
         self._release()
-        self._closed = True
 
     def _release(self) -> None:
-        if self._group is not None and not self._group.remove():
-            raise SandboxError(f"the control group of {self._group.entrance} cannot be removed", "remove it by hand")
         if self._uid is not None:
             _Uids.give_back(self._uid)
+        if self._group is not None and not self._group.remove(CLOSE_S):
+            raise SandboxError(f"the control group of {self._group.entrance} cannot be removed", "remove it by hand")
 
     def startup_log(self) -> str:
         return self._log.text()

@@ -1,6 +1,7 @@
-"""A memory limit that the kernel holds, for one bubblewrap sandbox, where this process may make a control group.
+"""A memory limit that the kernel holds, and whom it had to kill for it.
 
-Called by `bwrap`. Trusted. Version 1 and version 2 differ only in the names of the files. Where no group can be made
+`bwrap` makes a control group for each sandbox, where this process may; `docker` looks at the one that its daemon made.
+Trusted. Version 1 and version 2 differ only in the names of the files. Where no group can be made
 (no right to, or version 2 without delegation) `create` returns None and the provider polls instead.
 """
 
@@ -13,7 +14,6 @@ import time
 from pathlib import Path
 
 _FILESYSTEM = Path("/sys/fs/cgroup")
-_REMOVAL_S = 2.0
 
 
 class MemoryGroup:
@@ -21,7 +21,6 @@ class MemoryGroup:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._events = directory / ("memory.events" if (directory / "memory.events").exists() else "memory.oom_control")
 
     @classmethod
     def create(cls, limit_bytes: int) -> MemoryGroup | None:
@@ -53,12 +52,11 @@ class MemoryGroup:
 
     def kills(self) -> int:
         """How many processes the kernel has killed here for want of memory."""
-        fields = dict(line.split() for line in self._events.read_text().splitlines())
-        return int(fields.get("oom_kill", 0))
+        return kills(self._directory)
 
-    def remove(self) -> bool:
+    def remove(self, within_s: float) -> bool:
         """Remove the emptied group; the kernel needs a moment after the last death. Returns whether it is gone."""
-        deadline = time.monotonic() + _REMOVAL_S
+        deadline = time.monotonic() + within_s
         while self._directory.exists():
             with contextlib.suppress(OSError):
                 self._directory.rmdir()
@@ -69,16 +67,34 @@ class MemoryGroup:
         return True
 
 
-def _candidates() -> list[Path]:
-    for line in Path("/proc/self/cgroup").read_text().splitlines() if Path("/proc/self/cgroup").exists() else ():
+def group_of(process: int | str) -> Path | None:
+    """The group that holds a process's memory, as this process sees it; None where it cannot be told."""
+    members = Path(f"/proc/{process}/cgroup")
+    for line in members.read_text().splitlines() if members.exists() else ():
         _, controllers, at = line.split(":", 2)
         if "memory" in controllers.split(","):
-            own = _FILESYSTEM / "memory" / at.strip("/")
-            return [own, _FILESYSTEM / "memory"]
+            return _FILESYSTEM / "memory" / at.strip("/")
         if not controllers and (_FILESYSTEM / "cgroup.controllers").exists():
-            own = _FILESYSTEM / at.strip("/")
-            return [each for each in (own, *own.parents) if each.is_relative_to(_FILESYSTEM)]
-    return []
+            return _FILESYSTEM / at.strip("/")
+    return None
+
+
+def kills(group: Path) -> int:
+    """How many processes of a group the kernel has killed for want of memory; 0 where there is no such group."""
+    for name in ("memory.events", "memory.oom_control"):
+        with contextlib.suppress(OSError):
+            fields = dict(line.split() for line in (group / name).read_text().splitlines())
+            return int(fields.get("oom_kill", 0))
+    return 0
+
+
+def _candidates() -> list[Path]:
+    own = group_of("self")
+    if own is None:
+        return []
+    if own.is_relative_to(_FILESYSTEM / "memory"):
+        return [own, _FILESYSTEM / "memory"]
+    return [each for each in (own, *own.parents) if each.is_relative_to(_FILESYSTEM)]
 
 
 def _sweep(parent: Path) -> None:

@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SandboxError
-from harness.sandbox import STARTUP_LOG_BYTES, Breach, Exit, Launch, gpu, inside, seccomp
+from harness.sandbox import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, cgroup, gpu, inside, seccomp
 from harness.verdict import SandboxName
 
 IMAGE = "kernelmark-runner:latest"
 LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
+_AGAIN_S = 0.5
 NOBODY = 65534
 _BYTES_PER_FILE = 4096
 # The daemon learns of an OOM kill from another channel than of the death itself, and at times later.
@@ -75,7 +76,7 @@ class Docker:
                 labels={LABEL: "runner", JUDGE_LABEL: f"{_process_space()} {os.getpid()}"},
                 host_config=self._host_config(launch),
             )["Id"]
-            container = Container(self._api, created)
+            container = Container(self._api, created, launch.memory_bytes)
             try:
                 self._api.start(created)
                 container.watch()
@@ -179,9 +180,10 @@ class Docker:
 class Container:
     """One running container."""
 
-    def __init__(self, api: Any, container: str) -> None:
-        self._api, self._id = api, container
+    def __init__(self, api: Any, container: str, memory_bytes: int) -> None:
+        self._api, self._id, self._memory_bytes = api, container, memory_bytes
         self._pidfd = -1
+        self._group: Path | None = None
         self._died_at: float | None = None
         self._exit: Exit | None = None
         self._closed = False
@@ -197,7 +199,7 @@ class Container:
             pidfd = os.pidfd_open(pid)
             # Read after opening: if this is our container now, the descriptor is of it as well.
             if self._id in Path(f"/proc/{pid}/cgroup").read_text():
-                self._pidfd = pidfd
+                self._pidfd, self._group = pidfd, cgroup.group_of(pid)
             else:
                 os.close(pidfd)
 
@@ -208,18 +210,30 @@ class Container:
         return self._exit
 
     def breach(self) -> Breach | None:
-        """Always None: the kernel holds the limits, and `ended` tells."""
-        return None
+        """Whether the kernel had to kill the runner or a process that it started, if their control group is in sight.
+
+        Elsewhere `ended` tells of the runner's own end.
+        """
+        if self._closed or self._group is None or not cgroup.kills(self._group):
+            return None
+        return Breach("memory", f"more than {self._memory_bytes:,} bytes wanted")
 
     def close(self) -> None:
+        """Kill and remove the container, as often as it takes: the daemon gives up on a kill that takes its time.
+
+        Raises:
+            SandboxError: it is still there, or there is no daemon any more; the next judge removes it.
+        """
         if self._closed:
             return
-        with _translated():
-            _remove(self._api, self._id)
-        if self._pidfd >= 0:
-            os.close(self._pidfd)
-            self._pidfd = -1
         self._closed = True
+        try:
+            with _translated():
+                _remove_until_gone(self._api, self._id)
+        finally:
+            if self._pidfd >= 0:
+                os.close(self._pidfd)
+                self._pidfd = -1
 
     def startup_log(self) -> str:
         with _translated():
@@ -249,6 +263,29 @@ def _remove(api: Any, container: str) -> None:
     except docker.errors.APIError as error:
         if error.status_code != 409:
             raise
+
+
+def _remove_until_gone(api: Any, container: str) -> None:
+    """Kill and remove a container of this judge.
+
+    A daemon that says no, or does not answer in time, is asked again until `CLOSE_S` are over; one that is not there,
+    for `DAEMON_S`.
+    """
+    import docker
+    import requests
+
+    begun = time.monotonic()
+    while True:
+        try:
+            api.remove_container(container, force=True, v=True)
+            return
+        except docker.errors.NotFound:
+            return
+        except requests.RequestException as error:
+            unreachable = isinstance(error, requests.ConnectionError) and not isinstance(error, requests.Timeout)
+            if time.monotonic() - begun > (DAEMON_S if unreachable else CLOSE_S):
+                raise
+        time.sleep(_AGAIN_S)
 
 
 @cache

@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import SandboxError
-from harness.sandbox import Breach, Exit, Launch, inside
+from harness.sandbox import CLOSE_S, Breach, Exit, Launch, inside
 from harness.sandbox import tree as process_tree
 from harness.sandbox.gpu import toolkit
 from harness.sandbox.limits import over
@@ -26,7 +26,6 @@ from harness.sandbox.startup import StartupLog
 from harness.verdict import SandboxName
 
 MARK = "KERNELMARK_RUN"
-CLOSE_S = 5.0
 
 
 class Process:
@@ -113,17 +112,16 @@ class ProcessSandbox:
         """
         if self._closed:
             return
+        self._closed = True
         left = process_tree.kill_marked(self._mark, self._process.pid, within_s=CLOSE_S)
-        self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(CLOSE_S)
+        if self._process.pid not in left:
+            self._process.wait()
         self._exit = self._exit or Exit(None, signal.SIGKILL)
         self._log.close()
         _remove(self._directory)
         if left or self._directory.exists():
             what = f"processes {sorted(left)}" if left else str(self._directory)
             raise SandboxError(f"the sandbox left {what} behind", "end or remove it by hand")
-        self._closed = True
 
     def startup_log(self) -> str:
         return self._log.text()
@@ -133,6 +131,7 @@ def _remove(directory: Path) -> None:
     """Remove a directory in which a submission may have taken its own permissions away; `close` reports what stays."""
     for parent, names, _ in os.walk(directory):
         for path in (Path(parent) / name for name in names):
-            if not path.is_symlink():
-                path.chmod(0o700)
+            with contextlib.suppress(OSError):
+                if not path.is_symlink():
+                    path.chmod(0o700)
     shutil.rmtree(directory, ignore_errors=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.2
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ def kill_marked(mark: str, session: int, *, within_s: float) -> set[int]:
     Returns those that still live when the time is up.
     """
     deadline = time.monotonic() + within_s
+    killed: set[int] = set()
+    pause_s = _PAUSE_S
     while (living := marked(mark, session)) and time.monotonic() < deadline:
         doomed = tree(living)
         # Stopped first: a process that forks between the look and the kill would otherwise stay ahead of it.
@@ -90,7 +93,10 @@ def kill_marked(mark: str, session: int, *, within_s: float) -> set[int]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGSTOP)
         kill(doomed | tree(doomed))
-        time.sleep(0.002)
+        # It looks often where they fork, and less and less where the kernel takes its time to end what was killed.
+        pause_s = _PAUSE_S if doomed - killed else min(2 * pause_s, _LONGEST_PAUSE_S)
+        killed |= doomed
+        time.sleep(pause_s)
     return living
 
 
