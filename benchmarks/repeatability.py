@@ -135,6 +135,7 @@ def _measure(
     from harness.judge.sealing import Sealing
     from harness.judge.session import Session
     from harness.judge.telemetry import Sensors
+    from harness.judge.time_limit import TimeLimit
     from harness.judge.timing import claimed_latency, plan_for
     from harness.judge.truth import Truth
     from harness.problem.reference import Reference
@@ -158,10 +159,11 @@ def _measure(
         beside = Baseline(baseline, other, problem, "cuda")
         beside.build(build)
         for _ in range(count):
-            latency = claimed_latency(session, problem, case, "cuda", plan)
+            limit = TimeLimit(problem.limits.time_s)
+            latency = claimed_latency(session, problem, case, "cuda", plan, limit)
             paired = beside.pair(case, truth, plan, sensors)
             assert paired is not None, beside.fault
-            rounds = Rounds(session, problem, truth, case, "cuda", sensors)
+            rounds = Rounds(session, problem, truth, case, "cuda", sensors, limit)
             yield Sealing(rounds, case, "cuda", plan, overhead, [paired]).run(latency)
 
 

@@ -1,15 +1,20 @@
 """Runners played by a thread of the test, so that a thousand hostile conversations take seconds.
 
-A `Script` answers the handshake and the build as an honest runner does, then does what its test says.
+A `Script` answers the handshake and the build as an honest runner does, then does what its test says. `doubling` is
+an honest one for `y = 2 * x`, as slow as a test wants it.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from harness import wire
 from harness.sandbox import Breach, Exit, Launch
@@ -25,7 +30,10 @@ class Script(threading.Thread):
         super().__init__(daemon=True)
         self._launch, self._act, self._on_hello = launch, act, on_hello
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.gone = False
+        self.descriptors: list[int] = []
+        """Those that came with the last command."""
+        self.kernel: Doubling | None = None
+        self.built = self.gone = False
 
     def run(self) -> None:
         try:
@@ -39,6 +47,7 @@ class Script(threading.Thread):
                 if kind == "Welcome":
                     self.reply(token, "Ready", torch="2.13.0", triton="3.7.1")
                 elif kind == "Build":
+                    self.built = True
                     self.reply(token, "Built", log="", interpreted=False)
                 else:
                     self._act(self, token, {"kind": kind, **body})
@@ -47,11 +56,12 @@ class Script(threading.Thread):
         finally:
             self.gone = True
             self.socket.close()
+            self._close_descriptors()
+            self.kernel = None
 
     def receive(self) -> tuple[int, str, dict[str, Any]]:
-        frame, descriptors, _, _ = socket.recv_fds(self.socket, wire.MAX_FRAME_BYTES, 2)
-        for descriptor in descriptors:
-            socket.close(descriptor)
+        self._close_descriptors()
+        frame, self.descriptors, _, _ = socket.recv_fds(self.socket, wire.MAX_FRAME_BYTES, 2)
         if not frame:
             raise EOFError
         body = json.loads(frame)
@@ -60,10 +70,74 @@ class Script(threading.Thread):
     def reply(self, token: int, kind: str, **fields: Any) -> None:
         self.socket.send(json.dumps({"token": token, "kind": kind, **fields}).encode())
 
+    def _close_descriptors(self) -> None:
+        for descriptor in self.descriptors:
+            socket.close(descriptor)
+        self.descriptors = []
+
+
+def doubling(seconds: Callable[[Script, dict[str, Any]], float] = lambda script, body: 0.0) -> Act:
+    """Act honestly, with a kernel that doubles, and take so many seconds before each answer."""
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        time.sleep(seconds(script, body))
+        script.kernel = script.kernel or Doubling()
+        kind, fields = script.kernel.obey(script, body)
+        script.reply(token, kind, **fields)
+
+    return act
+
+
+class Doubling:
+    """An honest runner's memory of one conversation, whose kernel doubles one float32 vector."""
+
+    def __init__(self) -> None:
+        self._declared: list[dict[str, Any]] = []
+        self._bind: dict[str, Any] = {}
+        self._order: list[int] = []
+        self._inputs = self._outputs = np.empty(0, np.uint8)
+
+    def obey(self, script: Script, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Do what a command says; returns the kind and the fields of the reply."""
+        match body["kind"]:
+            case "Declare":
+                self._declared = body["arguments"]
+            case "Bind":
+                self._bind = body
+                inputs, outputs = script.descriptors
+                self._inputs, self._outputs = _mapped(inputs), _mapped(outputs, writable=True)
+            case "Call":
+                self._double(body["sets"])
+            case "Sample":
+                return "Sampled", {"claimed_ns": [1_000_000] * 3, "span_ns": [1_000_000] * 3, "hold": "none"}
+            case "Capture":
+                return "Captured", {"graphs": False, "reason": ""}
+            case "Assemble":
+                self._order, self._outputs = body["order"], _mapped(*script.descriptors, writable=True)
+            case "Round":
+                begun = time.perf_counter_ns()
+                self._inputs = _mapped(*script.descriptors)
+                self._double(self._order)
+                return "Timed", {field: time.perf_counter_ns() - begun for field in ("claimed_ns", "span_ns")}
+        return "Done", {}
+
+    def _double(self, sets: list[int]) -> None:
+        x, y = self._declared
+        count = x["shape"][0]
+        for k in sets:
+            at, to = x["offset"] + k * self._bind["input_stride"], y["offset"] + k * self._bind["output_stride"]
+            given = self._inputs[at : at + 4 * count].view(np.float32)
+            np.multiply(given, 2, out=self._outputs[to : to + 4 * count].view(np.float32))
+
+
+def _mapped(descriptor: int, *, writable: bool = False) -> Any:
+    access = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+    return np.frombuffer(mmap.mmap(descriptor, 0, prot=access), np.uint8)
+
 
 class _Sandbox:
-    def __init__(self, script: Script) -> None:
-        self._script = script
+    def __init__(self, script: Script, on_close: Callable[[], None]) -> None:
+        self._script, self._on_close = script, on_close
 
     def ended(self) -> Exit | None:
         return Exit(0, None) if self._script.gone else None
@@ -73,6 +147,7 @@ class _Sandbox:
 
     def close(self) -> None:
         self._script.socket.close()
+        self._on_close()
 
     def startup_log(self) -> str:
         return ""
@@ -83,8 +158,13 @@ class Scripted:
 
     name: SandboxName = "process"
 
-    def __init__(self, act: Act, on_hello: Callable[[Script], None] | None = None) -> None:
-        self._act, self._on_hello = act, on_hello
+    def __init__(
+        self,
+        act: Act,
+        on_hello: Callable[[Script], None] | None = None,
+        on_close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._act, self._on_hello, self._on_close = act, on_hello, on_close
 
     def unavailable(self) -> str | None:
         return None
@@ -95,4 +175,4 @@ class Scripted:
     def launch(self, launch: Launch) -> _Sandbox:
         script = Script(launch, self._act, self._on_hello)
         script.start()
-        return _Sandbox(script)
+        return _Sandbox(script, self._on_close)

@@ -15,6 +15,7 @@ from harness.judge.batch import Batch
 from harness.judge.grading import build_command
 from harness.judge.layout import Layout
 from harness.judge.session import Session, SubmissionFault
+from harness.judge.time_limit import TimeLimit
 from harness.judge.tools import Finding, Tool
 from harness.problem import Limits, Problem, ResolvedCase
 from harness.sandbox import Provider
@@ -89,8 +90,9 @@ def _call(session: Session, problem: Problem, case: ResolvedCase, seconds: float
     batch = Batch(layout, "cpu", sets=1)
     try:
         commands = layout.commands(case, problem.parameters, 1)
-        session.bind(commands, batch.descriptors, seconds=seconds, doing=doing)
-        session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing=doing)
-        session.ask(wire.Release(), wire.Done, seconds=seconds, doing=doing)
+        limit = TimeLimit(seconds)
+        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
     finally:
         batch.close_arenas()

@@ -16,6 +16,7 @@ from harness.judge.layout import Layout
 from harness.judge.rounds import Rounds
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.telemetry import Sensors
+from harness.judge.time_limit import TimeLimit
 from harness.judge.timing import Plan, claimed_latency, sets_for
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
@@ -46,8 +47,9 @@ class Baseline:
         """Make it ready for one case; None once it has failed."""
         if self.fault is None:
             try:
-                rounds = Rounds(self._session, self._problem, truth, case, self._device, sensors)
-                latency = claimed_latency(self._session, self._problem, case, self._device, plan)
+                limit = TimeLimit(self._problem.limits.time_s)
+                rounds = Rounds(self._session, self._problem, truth, case, self._device, sensors, limit)
+                latency = claimed_latency(self._session, self._problem, case, self._device, plan, limit)
                 captured = rounds.prepare(sets_for(Layout(case), latency.claimed_median_ns, plan))
                 rounds.play_alone("warm-up round")
                 return Paired(self, rounds, plain=not captured.graphs)

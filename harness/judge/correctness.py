@@ -9,6 +9,7 @@ from harness.compare import all_surely_right, check_output, describe, dtype_name
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session, SubmissionFault
+from harness.judge.time_limit import TimeLimit
 from harness.judge.truth import Expected, Tensors, Truth
 from harness.problem import Problem, ResolvedCase, Tolerance
 from harness.problem.reference import Reference
@@ -37,13 +38,13 @@ class Correctness:
         self.seeds.append(batch.seed)
         try:
             doing = f"running test {label}"
-            seconds = self._problem.limits.call_s
-            commands = layout.commands(case, self._problem.parameters, 1)
-            session.bind(commands, batch.descriptors, seconds=seconds, doing=doing)
+            limits = self._problem.limits
             # The first call of all may have to compile, as Triton's and torch.compile's do.
-            allowed = seconds if self._called else max(seconds, self._problem.limits.build_s)
+            limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
             self._called = True
-            session.ask(wire.Call(sets=(0,)), wire.Done, seconds=allowed, doing=doing)
+            commands = layout.commands(case, self._problem.parameters, 1)
+            session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
             batch.snapshot()
             if trespass := batch.trespass([0]):
                 return result(case, label, Outcome.RUNTIME_ERROR, trespass.text)
@@ -70,9 +71,9 @@ class Correctness:
         batch = Batch(layout, self._device, sets=1, sealed=False)
         try:
             commands = layout.commands(case, self._problem.parameters, 1, inputs_writable=True)
-            seconds = self._problem.limits.call_s
-            session.bind(commands, batch.descriptors, seconds=seconds, doing="repeating")
-            session.ask(wire.Call(sets=(0,)), wire.Done, seconds=seconds, doing="repeating")
+            limit = TimeLimit(self._problem.limits.call_s)
+            session.bind(commands, batch.descriptors, limit=limit, doing="repeating")
+            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing="repeating")
         except SubmissionFault:
             pass  # it fails for another reason as well; what it wrote before that still tells
         try:

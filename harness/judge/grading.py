@@ -23,6 +23,7 @@ from harness.judge.rounds import Rounds
 from harness.judge.sealing import CONFIDENCE, Roof, Sealing
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.telemetry import Sensors
+from harness.judge.time_limit import TimeLimit
 from harness.judge.timing import claimed_latency, plan_for
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
@@ -210,11 +211,12 @@ class Grading:
     ) -> BenchmarkResult:
         problem, device, plan = self._problem, self._device, self._plan
         self._enter(Stage.TIME, i, len(self._benchmarks), case.name)
-        latency = claimed_latency(session, problem, case, device, plan)
+        limit = TimeLimit(problem.limits.time_s)
+        latency = claimed_latency(session, problem, case, device, plan, limit)
         truth = Truth(self._reference, case)
         paired = [found for each in self._baselines if (found := each.pair(case, truth, plan, sensors))]
         self._enter(Stage.SEAL, i, len(self._benchmarks), case.name)
-        rounds = Rounds(session, problem, truth, case, device, sensors)
+        rounds = Rounds(session, problem, truth, case, device, sensors, limit)
         return Sealing(rounds, case, device, plan, self._overhead, paired, roof).run(latency)
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from harness.judge.agreement import Bounds, median_error_ns
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session
+from harness.judge.time_limit import TimeLimit
 from harness.judge.timing import Plan, most_sets
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind
@@ -65,17 +66,17 @@ def mapped_bytes(layout: Layout, sets: int) -> int:
     return sets * layout.input_stride
 
 
-def null_round(session: Session, batch: Batch, seconds: float, doing: str) -> int:
+def null_round(session: Session, batch: Batch, limit: TimeLimit, doing: str) -> int:
     """One round without a call over a batch's arenas, by the judge's clock, in ns. Nothing of it is compared."""
     with batch.for_a_null_round() as lent:
         sample = lent.draw_sample(range(lent.sets))
         inputs, outputs = lent.descriptors
-        session.ask(wire.Assemble(order=()), wire.Done, descriptors=[outputs], seconds=seconds, doing=doing)
+        session.ask(wire.Assemble(order=()), wire.Done, descriptors=[outputs], limit=limit, doing=doing)
         start = time.perf_counter_ns()
-        session.ask(wire.Round(), wire.Timed, descriptors=[inputs], seconds=seconds, doing=doing)
+        session.ask(wire.Round(), wire.Timed, descriptors=[inputs], limit=limit, doing=doing)
         lent.take(sample)
         wall_ns = time.perf_counter_ns() - start
-        session.ask(wire.Unmap(), wire.Done, seconds=seconds, doing=doing)
+        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
         return wall_ns
 
 
@@ -95,7 +96,7 @@ def measure_overhead(
     largest = sets_of(case)
     large, walls_ns = _null_cost(session, problem, case, device, largest)
     small, _ = _null_cost(session, problem, case, device, 1)
-    session.ask(wire.Release(), wire.Done, seconds=_SECONDS, doing="measuring the overhead")
+    session.ask(wire.Release(), wire.Done, limit=TimeLimit(_SECONDS), doing="measuring the overhead")
     return Overhead(small, large, round(stats.spread(walls_ns)), max(walls_ns) - min(walls_ns))
 
 
@@ -107,12 +108,13 @@ def _null_cost(
     commands = layout.commands(case, problem.parameters, sets)
     practice = Batch(layout, device, sets, filled=False)
     try:
-        session.bind(commands, practice.descriptors, seconds=_SECONDS, doing=doing)
-        session.ask(wire.Unmap(), wire.Done, seconds=_SECONDS, doing=doing)
+        limit = TimeLimit(_SECONDS)
+        session.bind(commands, practice.descriptors, limit=limit, doing=doing)
+        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
         walls_ns = []
         for _ in range(_ROUNDS + 1):
             time.sleep(_IDLE_S)
-            walls_ns.append(null_round(session, practice, _SECONDS, doing))
+            walls_ns.append(null_round(session, practice, TimeLimit(_SECONDS), doing))
     finally:
         practice.close_arenas()
     del walls_ns[0]  # it met code that never ran

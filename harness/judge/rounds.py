@@ -10,10 +10,9 @@ did not exist for the runner before the clock started, and when it stopped the o
 
 from __future__ import annotations
 
-import contextlib
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from harness import wire
 from harness.compare import describe
@@ -23,13 +22,17 @@ from harness.judge.layout import Layout
 from harness.judge.overhead import null_round
 from harness.judge.session import R, Session, SubmissionFault
 from harness.judge.telemetry import Sensors
+from harness.judge.time_limit import TimeLimit
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind, Outcome, SealedRound
 
 
 class Rounds:
-    """Sealed rounds of one benchmark case in one session; `prepare` sets their size."""
+    """Sealed rounds of one benchmark case in one session; `prepare` sets their size.
+
+    `limit` is what the case's timing has left of `time_s`, the single calls before them included.
+    """
 
     def __init__(
         self,
@@ -39,12 +42,12 @@ class Rounds:
         case: ResolvedCase,
         device: DeviceKind,
         sensors: Sensors,
+        limit: TimeLimit,
     ) -> None:
         self._session, self._problem, self._truth, self._case, self._device = session, problem, truth, case, device
-        self._layout, self._sensors = Layout(case), sensors
+        self._layout, self._sensors, self._limit = Layout(case), sensors, limit
         self._random = random.SystemRandom()
         self._sets = 0
-        self._left_s = problem.limits.time_s  # of the runner's time; what the judge takes to compare is not counted
 
     def prepare(self, sets: int) -> wire.Captured:
         """Let the runner make `sets` calls ready on practice memory, at the addresses that secret memory will have.
@@ -56,9 +59,8 @@ class Rounds:
         practice = Batch(self._layout, self._device, sets)
         try:
             commands = self._layout.commands(self._case, self._problem.parameters, sets)
-            with self._on_the_clock():
-                doing = f"timing {self._case.name}"
-                self._session.bind(commands, practice.descriptors, seconds=self._left_s, doing=doing)
+            doing = f"timing {self._case.name}"
+            self._session.bind(commands, practice.descriptors, limit=self._limit, doing=doing)
             self._ask(wire.Call(sets=(0,)), wire.Done)
             captured = self._ask(wire.Capture(), wire.Captured)
             if captured.graphs and self._device == "cpu":
@@ -79,8 +81,7 @@ class Rounds:
         try:
             played = self._round(batch, order, where, checked=checked)
             # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
-            with self._on_the_clock():
-                null_ns = null_round(self._session, batch, self._left_s, f"timing {self._case.name}")
+            null_ns = null_round(self._session, batch, self._limit, f"timing {self._case.name}")
         finally:
             batch.close_arenas()
         return played, null_ns
@@ -118,17 +119,7 @@ class Rounds:
 
     def _ask(self, command: wire.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
         doing = f"timing {self._case.name}"
-        with self._on_the_clock():
-            return self._session.ask(command, expect, seconds=self._left_s, doing=doing, descriptors=descriptors)
-
-    @contextlib.contextmanager
-    def _on_the_clock(self) -> Iterator[None]:
-        """Take what the runner is waited for off the case's limit."""
-        asked = time.monotonic()
-        try:
-            yield
-        finally:
-            self._left_s = max(0.0, self._left_s - (time.monotonic() - asked))
+        return self._session.ask(command, expect, limit=self._limit, doing=doing, descriptors=descriptors)
 
     def _draw(self) -> list[int]:
         """Draw the calls of a round and their order; some are left out, and their outputs must stay untouched."""

@@ -9,25 +9,27 @@ that the sandbox can start while the judge imports it.
 from __future__ import annotations
 
 import contextlib
-import fcntl
+import logging
 import os
 import secrets
+import select
 import selectors
 import shutil
 import signal
 import socket
-import tempfile
+import struct
 import time
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
 from harness import wire
 from harness.errors import SandboxError
+from harness.judge import session_folder
 from harness.judge.output import Output
+from harness.judge.time_limit import TimeLimit
 from harness.problem import Limits
-from harness.sandbox import Exit, Launch, Provider, Sandbox, Watcher, gpu
+from harness.sandbox import CLOSE_S, Exit, Launch, Provider, Sandbox, Watcher, gpu
 from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
@@ -35,11 +37,11 @@ R = TypeVar("R", bound=wire.Reply)
 _START_S = 120.0  # torch's import on a busy machine; ours to wait for, never held against the submission
 _POLL_S = 0.05
 _BATCH_S = 0.1  # most batches last a fifth of this
-_PREFIX = "kernelmark-session-"
-_FRESH_S = 10.0  # a folder is locked a moment after it was made
 # One allocation a tensor, so that a watcher sees where each of them ends.
 _WATCHED = {"KERNELMARK_WATCHED": "1", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _DEATH_S = 3.0  # from the end of the connection to the end of the process
+_LONG_S = 10.0
+_log = logging.getLogger("kernelmark")
 
 
 class SubmissionFault(Exception):
@@ -64,8 +66,9 @@ class Session:
     ) -> None:
         self._limits, self._device = limits, device
         self._handed_over = False
-        self._folder, self._lock = _folder()
+        self._folder, self._lock = session_folder.make()
         self._socket: socket.socket | None = None
+        self._runner = -1  # a pidfd
         self._sandbox: Sandbox | None = None
         self.output = Output(limits.output_bytes)
         self.hello = wire.Hello(protocol=0, python="")
@@ -109,15 +112,22 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End the runner and everything that it started, and remove what the session made."""
+        """End the runner and everything that it started, and remove what the session made.
+
+        This costs nobody a verdict: what is left of the sandbox is a warning.
+        """
+        sandbox, self._sandbox = self._sandbox, None
         with contextlib.ExitStack() as stack:
             stack.callback(self._unlock)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             stack.callback(self.output.close)
-            if self._sandbox is not None:
-                stack.callback(self._sandbox.close)
+            if sandbox is not None:
+                stack.callback(_end, sandbox)
             if self._socket is not None:
                 stack.callback(self._socket.close)
+            if self._runner >= 0:
+                stack.callback(os.close, self._runner)
+                self._runner = -1
             if hasattr(self, "_listener"):
                 stack.callback(self._listener.close)
 
@@ -144,82 +154,114 @@ class Session:
         Raises:
             SandboxError: it did not come up; what it printed is in the message.
         """
-        deadline = time.monotonic() + _START_S
+        limit = TimeLimit(_START_S)
+        try:
+            with limit.running() as deadline:
+                self._accept(deadline)
+                token, hello = wire.decode(self._receive(deadline, "starting"), wire.REPLIES)
+        except wire.WireError:
+            self._died("starting")
+        except TimeoutError:
+            raise self._late(limit, "starting") from None
+        if not isinstance(hello, wire.Hello) or token != 0 or hello.protocol != wire.PROTOCOL:
+            raise SandboxError("the runner speaks another protocol", "use the runner of this checkout")
+        self.hello = hello
+        with self.output.write_end() as descriptor:
+            limit = TimeLimit(_START_S)
+            self.ready = self.ask(wire.Welcome(), wire.Ready, descriptors=[descriptor], limit=limit, doing="starting")
+
+    def _accept(self, deadline: float) -> None:
         self._listener.settimeout(_POLL_S)
         while self._socket is None:
             try:
                 self._socket, _ = self._listener.accept()
             except TimeoutError:
                 self._look_after(deadline, "starting")
+            except OSError as error:
+                raise self._fault(Outcome.RUNTIME_ERROR, f"its connection was not accepted ({error})") from error
         self._listener.close()
-        try:
-            token, hello = wire.decode(self._receive(deadline, "starting"), wire.REPLIES)
-        except wire.WireError:
-            self._died("starting")
-        if not isinstance(hello, wire.Hello) or token != 0 or hello.protocol != wire.PROTOCOL:
-            raise SandboxError("the runner speaks another protocol", "use the runner of this checkout")
-        self.hello = hello
-        with self.output.write_end() as descriptor:
-            self.ready = self.ask(
-                wire.Welcome(), wire.Ready, descriptors=[descriptor], seconds=_START_S, doing="starting"
-            )
+        pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        with contextlib.suppress(OSError):  # it has ended, or its process id means nothing here
+            self._runner = os.pidfd_open(pid)
 
     def hand_over(self, command: wire.Build, source: bytes, seconds: float) -> wire.Built:
-        """Send the submission; from here on every failure of the runner is the submission's."""
-        descriptor = os.memfd_create("source", os.MFD_CLOEXEC)
-        try:
-            os.write(descriptor, source)
-            self._handed_over = True
-            return self.ask(command, wire.Built, descriptors=[descriptor], seconds=seconds, doing="building")
-        finally:
-            os.close(descriptor)
+        """Send the submission; once it is sent, every failure of the runner is the submission's.
+
+        Raises:
+            SubmissionFault: it could not be built.
+            SandboxError: it could not be sent.
+        """
+        with _memory_file(source) as descriptor:
+            limit = TimeLimit(seconds)
+            return self.ask(command, wire.Built, descriptors=[descriptor], limit=limit, doing="building")
 
     def ask(
         self,
         command: wire.Command,
         expect: type[R],
         *,
-        seconds: float,
+        limit: TimeLimit,
         doing: str,
         descriptors: Sequence[int] = (),
     ) -> R:
-        """Send one command and wait for its one reply, at most `seconds`.
+        """Send one command and wait for its one reply, at most as long as the limit has left for both.
+
+        Where nothing is left, nothing is sent.
 
         Raises:
             SubmissionFault: anything but the expected reply came of it, and the submission was in the sandbox.
             SandboxError: the same before the submission was handed over.
         """
-        deadline = time.monotonic() + seconds
-        token = secrets.randbits(63)
-        assert self._socket is not None
         try:
-            self._socket.settimeout(seconds)
-            wire.send(self._socket, token, command, descriptors)
-            if isinstance(command, wire.Round) and self._device == "cuda":
-                # Not on a CPU, where it would take a core from the calls.
-                wire.await_readable(self._socket, min(seconds, _BATCH_S))
-            echoed, reply = wire.decode(self._receive(deadline, doing, seconds), wire.REPLIES)
-            if echoed != token:
-                raise wire.WireError("a frame that answers no question")
+            with limit.running() as deadline:
+                reply = self._exchange(command, descriptors, deadline, doing)
         except wire.Closed:
             self._died(doing)
         except wire.WireError as error:
             raise self._fault(Outcome.REJECTED, f"the runner broke the protocol while {doing}: {error}") from None
         except TimeoutError:
-            raise self._late(seconds, doing) from None
+            raise self._late(limit, doing) from None
         if isinstance(reply, expect):
             return reply
         if isinstance(reply, wire.Failed):
+            # A compiler that the kernel killed for want of memory is, to the runner, one that failed.
+            self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
         raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
+
+    def _exchange(self, command: wire.Command, descriptors: Sequence[int], deadline: float, doing: str) -> wire.Reply:
+        """Send a command and receive its reply, both before the deadline.
+
+        Raises:
+            WireError: the runner has gone, or broke the protocol.
+            TimeoutError: the deadline has passed.
+        """
+        assert self._socket is not None
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:  # a timeout of 0 would make the socket non-blocking
+            raise TimeoutError
+        # A runner could peek at its commands, answer them and leave them there until the socket is full.
+        if wire.unread_bytes(self._socket):
+            raise wire.WireError("it answered a command that it had not received")
+        token = secrets.randbits(63)
+        self._socket.settimeout(left_s)
+        wire.send(self._socket, token, command, descriptors)
+        self._handed_over |= isinstance(command, wire.Build)
+        if isinstance(command, wire.Round) and self._device == "cuda":
+            # Not on a CPU, where it would take a core from the calls.
+            wire.await_readable(self._socket, min(left_s, _BATCH_S))
+        echoed, reply = wire.decode(self._receive(deadline, doing), wire.REPLIES)
+        if echoed != token:
+            raise wire.WireError("a frame that answers no question")
+        return reply  # type: ignore[no-any-return]  # decoded as one of REPLIES
 
     def bind(
         self,
         commands: Sequence[wire.Declare | wire.Bind],
         descriptors: Sequence[int],
         *,
-        seconds: float,
+        limit: TimeLimit,
         doing: str,
     ) -> None:
         """Declare the tensors of a call, and bind them to a pair of arenas.
@@ -229,46 +271,65 @@ class Session:
         """
         for command in commands:
             attached = descriptors if isinstance(command, wire.Bind) else ()
-            self.ask(command, wire.Done, seconds=seconds, doing=doing, descriptors=attached)
+            self.ask(command, wire.Done, limit=limit, doing=doing, descriptors=attached)
 
-    def _receive(self, deadline: float, doing: str, seconds: float = _START_S) -> bytes:
+    def _receive(self, deadline: float, doing: str) -> bytes:
+        """The next frame.
+
+        Raises:
+            WireError: the runner has gone, or broke the protocol.
+            TimeoutError: the deadline has passed.
+        """
         assert self._socket is not None
         with selectors.DefaultSelector() as selector:
             selector.register(self._socket, selectors.EVENT_READ)
             if not self.output.ended:
                 selector.register(self.output, selectors.EVENT_READ)
             while True:
-                ready = [key.fileobj for key, _ in selector.select(_POLL_S)]
+                left_s = max(0.0, deadline - time.monotonic())
+                ready = [key.fileobj for key, _ in selector.select(min(_POLL_S, left_s))]
                 if self.output in ready:
                     self.output.drain()
                     if self.output.ended:
                         selector.unregister(self.output)
                 if self._socket in ready:
                     return wire.receive_frame(self._socket)
-                self._look_after(deadline, doing, seconds)
+                self._look_after(deadline, doing)
 
-    def _look_after(self, deadline: float, doing: str, seconds: float = _START_S) -> None:
-        """What is checked each time that nothing has come for a moment."""
+    def _look_after(self, deadline: float, doing: str) -> None:
+        """What is checked each time that nothing has come for a moment.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
         assert self._sandbox is not None
         if self.output.over_limit:
             limit = self._limits.output_bytes
             raise self._fault(Outcome.RUNTIME_ERROR, f"printed more than the {limit:,} bytes allowed, while {doing}")
-        if breach := self._sandbox.breach():
-            outcome = Outcome.MEMORY_LIMIT if breach.kind == "memory" else Outcome.RUNTIME_ERROR
-            raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
+        self._look_for_breach(doing)
         if self._socket is None and self._sandbox.ended() is not None:
             self._died(doing)
         if time.monotonic() > deadline:
-            raise self._late(seconds, doing)
+            raise TimeoutError
 
-    def _late(self, seconds: float, doing: str) -> Exception:
-        return self._fault(Outcome.TIMEOUT, f"gave no answer within {seconds:.3g} s, while {doing}")
+    def _look_for_breach(self, doing: str) -> None:
+        assert self._sandbox is not None
+        if breach := self._sandbox.breach():
+            outcome = Outcome.MEMORY_LIMIT if breach.kind == "memory" else Outcome.RUNTIME_ERROR
+            raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
+
+    def _late(self, limit: TimeLimit, doing: str) -> Exception:
+        return self._fault(Outcome.TIMEOUT, f"gave no answer within {limit.seconds:.3g} s, while {doing}")
 
     def _died(self, doing: str) -> NoReturn:
         """The connection is closed: find out how the process ended, and raise."""
         assert self._sandbox is not None
-        patience = time.monotonic() + _DEATH_S
-        while (ended := self._sandbox.ended()) is None and time.monotonic() < patience:
+        closed = time.monotonic()
+        while (ended := self._sandbox.ended()) is None:
+            # A sandbox ends with its last process: where the runner is dead, the kernel is taking the others apart.
+            patience_s = CLOSE_S if self._runner_is_dead() else _DEATH_S
+            if time.monotonic() - closed > patience_s:
+                break
             time.sleep(0.01)
         self.output.drain()
         if ended is None:
@@ -280,6 +341,9 @@ class Session:
             )
         wild = ended.signal in (signal.SIGSEGV, signal.SIGBUS)
         raise self._fault(Outcome.RUNTIME_ERROR, f"{_how(ended)}, while {doing}", memory_fault=wild)
+
+    def _runner_is_dead(self) -> bool:
+        return self._runner >= 0 and bool(select.select([self._runner], [], [], 0)[0])
 
     def _fault(self, outcome: Outcome, message: str, traceback: str = "", **nature: bool) -> Exception:
         if self._handed_over:
@@ -305,21 +369,31 @@ def _how(ended: Exit) -> str:
     return explained.get(name, f"the process was ended by {name}")
 
 
-def _folder() -> tuple[Path, int]:
-    """A private folder for one session, and the lock on it that lives as long as this process.
+def _end(sandbox: Sandbox) -> None:
+    """Close a sandbox, and warn of what it left, or that it took long; without a logging configuration on stderr."""
+    begun = time.monotonic()
+    try:
+        sandbox.close()
+        took_s = time.monotonic() - begun
+        told = f"the processes of a sandbox took {took_s:.0f} s to end" if took_s > _LONG_S else ""
+    except SandboxError as error:
+        told = f"a sandbox could not be removed ({error})"
+    if told:
+        _log.warning("kernelmark: warning: %s", wire.printable(told))
 
-    What judges that were killed have left is removed first: a folder that nobody holds any more.
+
+@contextlib.contextmanager
+def _memory_file(content: bytes) -> Iterator[int]:
+    """A descriptor from which the content can be read.
+
+    Raises:
+        SandboxError: there is no memory for it, or no descriptor.
     """
-    for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):
-            lock = os.open(left, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            try:
-                if os.fstat(lock).st_uid == os.getuid() and time.time() - os.fstat(lock).st_mtime > _FRESH_S:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(left)
-            finally:
-                os.close(lock)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    return folder, lock
+    try:
+        file = os.fdopen(os.memfd_create("source", os.MFD_CLOEXEC), "wb")
+        file.write(content)
+        file.flush()
+    except OSError as error:
+        raise SandboxError(f"the source cannot be handed over ({error})", "free some memory") from error
+    with file:
+        yield file.fileno()

@@ -15,6 +15,7 @@ from harness import stats, wire
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session
+from harness.judge.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
@@ -66,32 +67,32 @@ def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
 
 
 def claimed_latency(
-    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan
+    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan, limit: TimeLimit
 ) -> ClaimedLatency:
     """Run the event/sync protocol on practice inputs, until the median is known well enough or the budget ends.
 
     Raises:
-        SubmissionFault: the submission failed on them.
+        SubmissionFault: the submission failed on them, or the limit is used up.
     """
     layout = Layout(case)
     sets = max(1, min(4, plan.memory_bytes // layout.bytes_per_set))
     batch = Batch(layout, device, sets)
-    seconds, doing = problem.limits.time_s, f"timing {case.name}"
+    doing = f"timing {case.name}"
     found: list[wire.Sampled] = []
     try:
         commands = layout.commands(case, problem.parameters, sets)
-        session.bind(commands, batch.descriptors, seconds=seconds, doing=doing)
+        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
         deadline = time.perf_counter_ns() + plan.sample_budget_ns
         for look in stats.looks(min(_FIRST_LOOK, plan.samples), plan.samples):
             left_ns = max(1, deadline - time.perf_counter_ns())
             have = sum(len(sampled.claimed_ns) for sampled in found)
             ask = wire.Sample(samples=look - have, budget_ns=left_ns)
-            found.append(session.ask(ask, wire.Sampled, seconds=seconds, doing=doing))
+            found.append(session.ask(ask, wire.Sampled, limit=limit, doing=doing))
             estimate = stats.estimate_median([ns for sampled in found for ns in sampled.claimed_ns])
             narrow = estimate.high - estimate.low <= 2 * _NARROW_LATENCY * estimate.median
             if narrow or time.perf_counter_ns() >= deadline:
                 break
-        session.ask(wire.Unmap(), wire.Done, seconds=seconds, doing=doing)
+        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
     finally:
         batch.close_arenas()
     claimed = [ns for sampled in found for ns in sampled.claimed_ns]

@@ -239,7 +239,7 @@ class Limits(Spec):
     """What a submission may use; each is above zero."""
 
     build_s: Real = Field(default=60.0, gt=0, description="compiling or importing the submission")
-    call_s: Real = Field(default=30.0, gt=0, description="one test case, or one batch of calls")
+    call_s: Real = Field(default=30.0, gt=0, description="one test case, all answers of the runner together")
     time_s: Real = Field(default=60.0, gt=0, description="the whole timing of one benchmark case")
     memory_bytes: Whole = Field(default=8 * _GIB, gt=0, description="host memory")
     processes: Whole = Field(default=256, gt=0, description="processes and threads")

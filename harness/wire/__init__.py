@@ -19,6 +19,7 @@ from harness.wire.frame import (
     receive_command,
     receive_frame,
     send,
+    unread_bytes,
 )
 from harness.wire.message import (
     COMMANDS,
@@ -90,4 +91,5 @@ __all__ = [
     "receive_command",
     "receive_frame",
     "send",
+    "unread_bytes",
 ]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import array
+import contextlib
 import dataclasses
+import fcntl
 import json
 import select
 import socket
+import termios
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from harness.wire.checks import WireError, integer, printable
@@ -75,11 +79,24 @@ def send(sock: socket.socket, token: int, message: Command | Reply, descriptors:
 
     Raises:
         Closed: the other side has gone.
+        TimeoutError: it left no room within the socket's timeout.
+        WireError: the kernel refused the frame, as where too many descriptors wait to be received (ETOOMANYREFS).
     """
-    try:
+    with _translated("sent"):
         socket.send_fds(sock, [encode(token, message)], list(descriptors))
-    except (BrokenPipeError, ConnectionResetError) as error:
+
+
+@contextlib.contextmanager
+def _translated(done: str) -> Iterator[None]:
+    """Turn every error of a socket into a `WireError`, but for a timeout."""
+    try:
+        yield
+    except TimeoutError:
+        raise
+    except ConnectionError as error:
         raise Closed("the connection is closed") from error
+    except OSError as error:
+        raise WireError(f"a frame that cannot be {done} ({error.strerror})") from error
 
 
 def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
@@ -87,12 +104,11 @@ def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
 
     Raises:
         Closed: the other side has gone.
-        WireError: the packet was larger than the protocol allows, or carried descriptors.
+        TimeoutError: nothing came within the socket's timeout.
+        WireError: the packet was larger than the protocol allows, or carried descriptors, or cannot be received.
     """
-    try:
+    with _translated("received"):
         frame, _, flags, _ = sock.recvmsg(MAX_FRAME_BYTES, 0, flags)
-    except ConnectionResetError as error:
-        raise Closed("the connection is closed") from error
     if flags & socket.MSG_CTRUNC:
         raise WireError("a frame with descriptors attached")
     if flags & socket.MSG_TRUNC:
@@ -100,6 +116,16 @@ def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
     if not frame:
         raise Closed("the connection is closed")
     return frame
+
+
+def unread_bytes(sock: socket.socket) -> int:
+    """What the kernel holds of the frames that were sent and not received by the other side; 0 if there are none.
+
+    A frame that was only peeked at (MSG_PEEK) is among them, with its descriptors.
+    """
+    count = array.array("i", [0])
+    fcntl.ioctl(sock, termios.TIOCOUTQ, count)
+    return count[0]
 
 
 def await_readable(sock: socket.socket, seconds: float) -> None:

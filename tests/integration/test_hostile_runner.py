@@ -6,10 +6,13 @@ The conversations run over a real socket with a scripted runner; `test_wire.py` 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import re
+import resource
 import socket
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +22,17 @@ from hypothesis import strategies as st
 
 from harness import judge, wire
 from harness.errors import HarnessError, SandboxError
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
-from tests.runners import Act, Script, Scripted
+from tests.runners import Act, Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
 CALL_S = 1.0
+SO_PEEK_OFF = 42  # asm-generic/socket.h
+CAP_SYS_ADMIN, CAP_SYS_RESOURCE = 21, 24
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +93,41 @@ def drip(script: Script, token: int, body: dict[str, Any]) -> None:
     time.sleep(CALL_S * 20)
 
 
+def peek(script: Script, token: int, body: dict[str, Any]) -> None:
+    """Answers what it looked at, and leaves it in the socket."""
+    script.reply(token, "Done")
+    looked_at = script.socket.recv(wire.MAX_FRAME_BYTES, socket.MSG_PEEK)
+    script.reply(json.loads(looked_at)["token"], "Done")
+    time.sleep(CALL_S * 20)
+
+
+def peek_on(script: Script, token: int, body: dict[str, Any]) -> None:
+    """The same from an offset, so that every look finds the next command, and the socket fills."""
+    script.socket.setsockopt(socket.SOL_SOCKET, SO_PEEK_OFF, 0)
+    script.reply(token, "Done")
+    while looked_at := script.socket.recv(wire.MAX_FRAME_BYTES, socket.MSG_PEEK):
+        script.reply(json.loads(looked_at)["token"], "Done")
+
+
+def deaf(script: Script, token: int, body: dict[str, Any]) -> None:
+    script.reply(token, "Done")
+    script.socket.shutdown(socket.SHUT_RD)
+    time.sleep(CALL_S * 20)
+
+
+def with_least_buffers(act: Act) -> Act:
+    def play(script: Script, token: int, body: dict[str, Any]) -> None:
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            script.socket.setsockopt(socket.SOL_SOCKET, option, 0)
+        act(script, token, body)
+
+    return play
+
+
+def dawdling(seconds: float) -> Act:
+    return doubling(lambda script, body: seconds)
+
+
 def hang_up(script: Script, token: int, body: dict[str, Any]) -> None:
     raise EOFError
 
@@ -105,6 +147,16 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
     "half-closed": (half_close, {Outcome.REJECTED}, "closed its connection and lives on"),
     "empty packet": (drip, {Outcome.REJECTED}, "closed its connection and lives on"),
     "hung up": (hang_up, {Outcome.RUNTIME_ERROR}, "ended by itself"),
+    "peeking": (peek, {Outcome.REJECTED}, "answered a command that it had not received"),
+    "peeking on": (peek_on, {Outcome.REJECTED}, "answered a command that it had not received"),
+    "deaf": (deaf, {Outcome.REJECTED}, "closed its connection and lives on"),
+    "least buffers": (with_least_buffers(doubling()), {Outcome.ACCEPTED}, "^$"),
+    "least buffers, full": (with_least_buffers(flood), {Outcome.REJECTED}, "answers no question"),
+    "each answer in time, all together late": (
+        dawdling(0.45 * CALL_S), {Outcome.TIMEOUT}, "gave no answer within 1 s, while running test one",
+    ),
+    "honest": (doubling(), {Outcome.ACCEPTED}, "^$"),
+    "honest and slow": (dawdling(0.15 * CALL_S), {Outcome.ACCEPTED}, "^$"),
     "silent": (silence, {Outcome.TIMEOUT}, "gave no answer"),
     "endless": (flood, {Outcome.REJECTED}, "answers no question"),
     "forged outcome": (
@@ -129,6 +181,9 @@ def test_hostile(name: str, problem: Problem) -> None:
     assert check.outcome in outcomes
     assert re.search(message, check.message), check.message
     assert "\x1b" not in check.message
+    deadline = time.monotonic() + CALL_S  # the runner is a thread of this process, and may still be about to answer
+    while _open_descriptors() > open_before and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert _open_descriptors() <= open_before, "no descriptor is left open in the judge"
 
 
@@ -145,6 +200,112 @@ def test_what_breaks_before_the_submission_is_ours(frame: bytes, problem: Proble
     provider = Scripted(answer("Done"), on_hello=lambda script: script.socket.sendall(frame))
     with pytest.raises(SandboxError):
         judge.check(problem, SUBMISSION, provider=provider, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "slow",
+    [
+        pytest.param({"Bind", "Sample"}, id="the cold calls"),
+        pytest.param({"Sample", "Capture"}, id="the cold calls and what follows"),
+        pytest.param({"Round"}, id="the rounds"),
+        pytest.param({"null Assemble", "null Unmap"}, id="both other answers of a null round"),
+    ],
+)
+def test_time_s_is_for_all_of_a_case(slow: set[str], problem: Problem) -> None:
+    """Every answer is in time by itself; when `time_s` is used up, that is a timeout and not a moment later."""
+    time_s, each_s = 2.0, 1.2
+    limits = problem.limits.model_copy(update={"call_s": 10.0, "build_s": 10.0, "time_s": time_s})
+    timing, waited, empty = False, 0.0, False
+
+    def seconds(script: Script, body: dict[str, Any]) -> float:
+        nonlocal timing, waited, empty
+        kind = body["kind"]
+        timing |= script.built and kind == "Bind" and body["sets"] > 1
+        empty = body.get("order", [0] if kind == "Assemble" else None) == [] or (empty and kind != "Assemble")
+        wait_s = each_s if timing and ({kind, f"null {kind}"} if empty else {kind}) & slow else 0.0
+        waited += wait_s
+        return wait_s
+
+    provider = Scripted(doubling(seconds))
+    limited = problem.model_copy(update={"limits": limits})
+    verdict = judge.grade(limited, SUBMISSION, provider=provider, device="cpu", effort="quick")
+    assert (verdict.outcome, verdict.stage in ("time", "seal")) == (Outcome.TIMEOUT, True)
+    assert verdict.message == "benchmark a million: gave no answer within 2 s, while timing a million"
+    assert waited == pytest.approx(2 * each_s), "the second of the slow answers is waited for no longer than is left"
+
+
+def test_an_honest_runner_is_accepted_in_the_same_way(problem: Problem) -> None:
+    verdict = judge.grade(problem, SUBMISSION, provider=Scripted(doubling()), device="cpu", effort="quick")
+    assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, "")
+
+
+def test_where_no_time_is_left_nothing_is_sent(problem: Problem) -> None:
+    seen: list[str] = []
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        seen.append(body["kind"])
+        script.reply(token, "Done")
+
+    with Session(Scripted(act), "cpu", problem.limits) as session:
+        session.handshake()
+        session.hand_over(wire.Build(language="py", symbols=("scale",), architecture=""), b"", CALL_S)
+        session.ask(wire.Release(), wire.Done, limit=TimeLimit(CALL_S), doing="releasing")
+        with pytest.raises(SubmissionFault, match="gave no answer within 0 s") as fault:
+            session.ask(wire.Unmap(), wire.Done, limit=TimeLimit(0.0), doing="unmapping")
+        assert fault.value.outcome is Outcome.TIMEOUT
+        session.ask(wire.Release(), wire.Done, limit=TimeLimit(CALL_S), doing="releasing")
+    assert seen == ["Release", "Release"]
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_descriptors_in_flight_until_the_kernel_refuses_more(handed_over: bool, problem: Problem) -> None:
+    """It counts those of all processes of a user that lack the rights of root, so that others can use them up."""
+    ours, theirs = socket.socketpair()
+
+    def fill() -> None:
+        with contextlib.suppress(OSError), Path("/dev/null").open() as file:
+            while True:
+                socket.send_fds(ours, [b"x"], [file.fileno()] * 200)
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if not full:
+            fill()
+            full.append(True)
+        script.reply(token, "Done")
+
+    def hello(script: Script) -> None:
+        fill()
+        script.reply(0, "Hello", protocol=wire.PROTOCOL, python="3.11.7")
+        time.sleep(CALL_S)
+
+    full: list[bool] = []
+    with ours, theirs, _as_anybody(descriptors=512):
+        provider = Scripted(act, None if handed_over else hello)
+        if handed_over:
+            check = judge.check(problem, SUBMISSION, provider=provider, device="cpu")
+            assert check.outcome is Outcome.REJECTED
+            assert "a frame that cannot be sent (Too many references" in check.message
+        else:
+            with pytest.raises(SandboxError, match="Too many references"):
+                judge.check(problem, SUBMISSION, provider=provider, device="cpu")
+
+
+@contextlib.contextmanager
+def _as_anybody(descriptors: int) -> Iterator[None]:
+    """This thread, and those that it starts, without the capabilities by which root may have any number in flight."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    libc = ctypes.CDLL(None, use_errno=True)
+    header, before = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert libc.capget(header, before) == 0
+    less = (ctypes.c_uint32 * 6)(*before)
+    less[0] &= ~(1 << CAP_SYS_ADMIN | 1 << CAP_SYS_RESOURCE)  # of the effective ones
+    assert libc.capset(header, less) == 0
+    resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
+    try:
+        yield
+    finally:
+        assert libc.capset(header, before) == 0
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def _open_descriptors() -> int:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 
-from harness.judge import session
+from harness.judge import session_folder
 
 
 @pytest.fixture(autouse=True)
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(session.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
@@ -28,7 +29,7 @@ def aged(folder: Path) -> Path:
 def test_a_folder_that_nobody_holds_is_removed(temporary: Path) -> None:
     left = aged(temporary / "kernelmark-session-left")
     others = aged(temporary / "kernelmark-something-else")
-    folder, lock = session._folder()
+    folder, lock = session_folder.make()
     os.close(lock)
     assert not left.exists()
     assert others.exists()
@@ -36,15 +37,15 @@ def test_a_folder_that_nobody_holds_is_removed(temporary: Path) -> None:
 
 
 def test_a_folder_in_use_or_just_made_stays() -> None:
-    mine, lock = session._folder()
+    mine, lock = session_folder.make()
     aged(mine)
-    fresh, unlocked = session._folder()
+    fresh, unlocked = session_folder.make()
     os.close(unlocked)
-    third, another = session._folder()
+    third, another = session_folder.make()
     assert mine.exists()
     assert fresh.exists()
     os.close(lock)
-    session._folder()
+    session_folder.make()
     assert not mine.exists(), "its judge has gone"
     os.close(another)
     assert third.exists()

@@ -1,0 +1,133 @@
+"""Sandboxes that end slowly, or not whole: the verdict stays, its outcome is the right one, and what is left is told.
+
+The runners are scripted, or small processes; `adversarial/slow_death` has a real tree of processes that dies slowly.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import judge, wire
+from harness.errors import SandboxError
+from harness.judge.session import _DEATH_S
+from harness.problem import Problem, load
+from harness.sandbox import Exit, Launch
+from harness.submission import Submission
+from harness.verdict import Outcome
+from kernelmark import api
+from tests.runners import Script, Scripted, doubling
+
+SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    return load(Path(__file__).parent.parent / "problems" / "scale")
+
+
+def hang_up(script: Script, token: int, body: dict[str, Any]) -> None:
+    raise EOFError
+
+
+def test_what_a_sandbox_leaves_costs_no_verdict(problem: Problem, caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise SandboxError("the control group stays", "remove it by hand")
+
+    provider = Scripted(doubling(), on_close=fail)
+    assert judge.check(problem, SUBMISSION, provider=provider, device="cpu").outcome is Outcome.ACCEPTED
+    [record] = caplog.records
+    assert (record.name, record.getMessage()) == (
+        "kernelmark",
+        "kernelmark: warning: a sandbox could not be removed (the control group stays; remove it by hand)",
+    )
+
+
+def test_what_a_sandbox_leaves_is_not_graded_again(
+    problem: Problem, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launches: list[Script] = []
+
+    def fail() -> None:
+        raise SandboxError("the control group stays")
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if script not in launches:
+            launches.append(script)
+        script.reply(token, "Done")
+
+    (tmp_path / "kernelmark.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(api, "providers", lambda settings: [Scripted(act, on_close=fail)])
+    check = api.check(problem, SUBMISSION, device="cpu", sandbox="process")
+    assert (check.outcome, len(launches)) == (Outcome.WRONG_ANSWER, 1)
+
+
+def test_a_sandbox_that_ends_slowly_is_waited_for_and_told(
+    problem: Problem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.judge.session._LONG_S", 0.5)
+    provider = Scripted(hang_up, on_close=lambda: time.sleep(1))
+    assert judge.check(problem, SUBMISSION, provider=provider, device="cpu").outcome is Outcome.RUNTIME_ERROR
+    assert [record.getMessage() for record in caplog.records] == [
+        "kernelmark: warning: the processes of a sandbox took 1 s to end"
+    ]
+
+
+RUNNER = """
+import json, socket, sys, time
+judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+judge.connect(sys.argv[1])
+def reply(token, kind, **fields): judge.send(json.dumps({"token": token, "kind": kind, **fields}).encode())
+reply(0, "Hello", protocol=int(sys.argv[2]), python="3.11.7")
+reply(json.loads(judge.recv(65536))["token"], "Ready", torch="2.13.0", triton="3.7.1")
+judge.recv(65536)
+"""
+
+
+class SlowToEnd(Scripted):
+    """A runner that is a process; when it is dead, the rest of its sandbox takes a while to end."""
+
+    def __init__(self, program: str, after_s: float) -> None:
+        self._program, self._after_s = program, after_s
+
+    def launch(self, launch: Launch) -> Any:
+        line = [sys.executable, "-c", RUNNER + self._program, str(launch.socket), str(wire.PROTOCOL)]
+        runner = subprocess.Popen(line)
+        dead_at: list[float] = []
+
+        def ended() -> Exit | None:
+            if runner.poll() is not None and not dead_at:
+                dead_at.append(time.monotonic())
+            late = bool(dead_at) and time.monotonic() > dead_at[0] + self._after_s
+            return Exit(runner.returncode, None) if late else None
+
+        def close() -> None:
+            runner.kill()
+            runner.wait()
+
+        return SimpleNamespace(ended=ended, breach=lambda: None, close=close, startup_log=lambda: "")
+
+
+@pytest.mark.parametrize(
+    ("program", "outcome", "message"),
+    [
+        ("sys.exit(3)", Outcome.RUNTIME_ERROR, "exit status 3"),
+        ("judge.close(); time.sleep(1e6)", Outcome.REJECTED, "closed its connection and lives on"),
+    ],
+    ids=["dead, and the sandbox ends slowly", "alive"],
+)
+def test_a_runner_that_is_dead_is_told_from_one_that_lives_on(
+    program: str, outcome: Outcome, message: str, problem: Problem
+) -> None:
+    """The kernel reports the end of a sandbox when its last process is gone, seconds after the runner at times."""
+    started = time.monotonic()
+    check = judge.check(problem, SUBMISSION, provider=SlowToEnd(program, after_s=_DEATH_S + 1), device="cpu")
+    assert (check.outcome, message in check.message) == (outcome, True), check.message
+    assert time.monotonic() - started < _DEATH_S + 20
