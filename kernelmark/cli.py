@@ -10,8 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -20,7 +18,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__, audit, organizers, site
-from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say, unexpected
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
@@ -333,17 +331,7 @@ def _fail(message: str, status: int) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Our fault: one line, and the traceback where a report can quote it."""
-    text = "".join(traceback.format_exception(error))
-    if os.environ.get("KERNELMARK_DEBUG"):
-        say(text.rstrip("\n"))
-        where = "the traceback is above"
-    else:
-        descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")
-        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(text)
-        where = f"traceback in {name}"
-    return _fail(f"unexpected {type(error).__name__}: {error}; {where}", HarnessError.exit_code)
+    return _fail(unexpected(error), HarnessError.exit_code)
 
 
 def _terminate(_signal: int, _frame: object) -> NoReturn:

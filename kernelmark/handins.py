@@ -12,8 +12,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.errors import KernelmarkError, SubmissionError, UsageError
+from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError
 from harness.submission import MAX_SOURCE_BYTES, Submission
+from kernelmark.printing import unexpected
 from kernelmark.report import Graded
 from kernelmark.settings import Settings, nearest
 
@@ -113,6 +114,8 @@ def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str 
             table = job.record(verdict, lateness)
     except KernelmarkError as error:
         return Graded(handed_in.path, error.exit_code, str(error), verdict)
+    except Exception as error:  # noqa: BLE001 - each hand-in is graded as by a process of its own: it ends no other's turn
+        return Graded(handed_in.path, HarnessError.exit_code, unexpected(error), verdict)
     return Graded(handed_in.path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 

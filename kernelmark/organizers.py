@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 from pathlib import Path
 
@@ -121,27 +122,37 @@ def grade(
     Exit status: the worst of theirs, as for `submit`; 0 where nothing was handed in.
     """
     from kernelmark import handins, report
-    from leaderboard.durable import write_whole
 
     settings = load_settings(**flags)
     results: list[report.Graded] = []
+    found: list[handins.HandIn] = []
     try:
-        for each in handins.changed(settings, base, head):
+        found = handins.changed(settings, base, head)
+        for each in found:
             results.append(handins.grade(settings, each, only=only, late=late, record=not no_record))
             if form == "table":
                 print_lines([*results[-1].lines(), ""])
-    finally:  # what was graded before something unforeseen is recorded, and is told
-        if form == "json":
-            print_json([each.document() for each in results])
-        for path, content in ((summary, report.summary(results).encode()), (junit, report.junit(results))):
-            if path is not None:
-                try:
-                    write_whole(path.absolute(), content, replace=True)
-                except OSError as error:
-                    raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
+    finally:  # what was graded before an interruption is recorded, and is told
+        missed = "not graded: the command was interrupted before its turn"
+        every = [*results, *(report.Graded(e.path, HarnessError.exit_code, missed) for e in found[len(results) :])]
+        with contextlib.ExitStack() as stack:  # each is written, whatever becomes of the others
+            if form == "json":
+                stack.callback(print_json, [each.document() for each in every])
+            stack.callback(_write, junit, report.junit(every))
+            stack.callback(_write, summary, report.summary(every).encode())
     if form == "table" and not results:
         print_lines(["nothing was handed in"])
     return report.worst(results)
+
+
+def _write(path: Path | None, content: bytes) -> None:
+    from leaderboard.durable import write_whole
+
+    if path is not None:
+        try:
+            write_whole(path.absolute(), content, replace=True)
+        except OSError as error:
+            raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
 
 
 @click.command("merge-ledger")

@@ -6,6 +6,9 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+import traceback
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -40,6 +43,23 @@ def print_json(document: object) -> None:
 def say(line: str) -> None:
     """Print a line to stderr, for the person who waits."""
     _echo(line, err=True)
+
+
+def unexpected(error: Exception) -> str:
+    """An error that nobody foresaw, in one line; its traceback is kept where a report can quote it."""
+    text = "".join(traceback.format_exception(error))
+    if os.environ.get("KERNELMARK_DEBUG"):
+        say(text.rstrip("\n"))
+        where = "the traceback is above"
+    else:
+        try:
+            descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            where = f"traceback in {name}"
+        except OSError as unwritten:
+            where = f"its traceback cannot be written ({unwritten.strerror}); KERNELMARK_DEBUG=1 prints it"
+    return " ".join(f"unexpected {type(error).__name__}: {error}; {where}".split())
 
 
 def _echo(text: str, *, err: bool = False) -> None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from harness.errors import KernelmarkError
+from harness.errors import HarnessError, KernelmarkError
 from kernelmark.api import Job, choose_device, providers
+from kernelmark.printing import unexpected
 from kernelmark.project import current, ledgers
 from kernelmark.report import Graded
 from kernelmark.settings import Settings
@@ -86,6 +87,8 @@ def regrade(settings: Settings, found: Stale) -> Graded:
         table = job.record(verdict)
     except KernelmarkError as error:
         return Graded(path, error.exit_code, str(error), verdict)
+    except Exception as error:  # noqa: BLE001 - each file is graded as by a process of its own: it ends no other's turn
+        return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
     return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 

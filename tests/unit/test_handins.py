@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -34,13 +36,17 @@ def base(competition: Path) -> str:
 
 @pytest.fixture
 def graded(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
-    """A judge that accepts what says `right`, fails twice where it says `broken`, and remembers what it was given."""
+    """A judge that accepts what says `right`, fails where it says `broken`, and remembers what it was given."""
     seen: list[Submission] = []
 
     def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
         seen.append(submission)
         if b"broken" in submission.source:
             raise SandboxError("no daemon")
+        if b"unforeseen" in submission.source:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        if b"interrupted" in submission.source:
+            raise KeyboardInterrupt
         make: Callable[..., Verdict] = failed if b"wrong" in submission.source else accepted
         verdict = make(author=submission.author, problem=problem.slug, name=submission.name)
         told = verdict.submission.model_copy(update={"sha256": submission.sha256})
@@ -178,6 +184,36 @@ def test_our_own_failure_is_the_worst_and_stops_nothing(
     suites = ElementTree.parse(competition / "j.xml").getroot()
     assert (suites.get("failures"), suites.get("errors")) == ("1", "1")
     assert [entry.verdict.submission.author for entry in JsonlLedger(_ledger(competition)).read()] == ["bob"]
+
+
+def test_an_error_that_nobody_foresaw_ends_one_turn_and_no_other(
+    competition: Path, base: str, graded: list[Submission], command: Command, tmp_path: Path
+) -> None:
+    commit(competition, {"handins/double/ada/kernel.py": "# unforeseen\n", "handins/double/bob/kernel.py": RIGHT})
+    said = command("grade", "--changed", base, "--summary", "s.md", "--junit", "j.xml")
+    assert (said.code, [each.author for each in graded]) == (7, ["ada", "bob"])
+    found = re.search(r"our fault: unexpected BlockingIOError: .* unavailable; traceback in (\S+)$", said.out, re.M)
+    assert found
+    kept = Path(found[1])
+    assert "in grade\n" in kept.read_text()
+    kept.unlink()
+    suites = ElementTree.parse(competition / "j.xml").getroot()
+    assert [suites.get(count) for count in ("tests", "failures", "errors")] == ["2", "0", "1"]
+    rows = [line for line in (competition / "s.md").read_text().splitlines() if line.startswith("| handins")]
+    assert [("our fault" in row, "accepted" in row) for row in rows] == [(True, False), (False, True)]
+    assert [entry.verdict.submission.author for entry in JsonlLedger(_ledger(competition)).read()] == ["bob"]
+
+
+def test_an_interruption_ends_the_run_and_the_reports_name_every_hand_in(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    files = {"ada": RIGHT, "bob": "# interrupted\n", "eve": RIGHT}
+    commit(competition, {f"handins/double/{author}/kernel.py": source for author, source in files.items()})
+    said = command("grade", "--changed", base, "--format", "json", "--junit", "j.xml")
+    assert [each.author for each in graded] == ["ada", "bob"]
+    assert [each["exit_code"] for each in json.loads(said.out)] == [0, 7, 7]
+    suites = ElementTree.parse(competition / "j.xml").getroot()
+    assert [suites.get(count) for count in ("tests", "errors")] == ["3", "2"]
 
 
 @pytest.mark.parametrize("refs", [("nonsense",), ("--output=x",), ("main", "--head", "nonsense")])
