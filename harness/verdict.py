@@ -61,6 +61,7 @@ class Stage(StrEnum):
     TEST = "test"
     TIME = "time"
     SEAL = "seal"
+    HIDDEN = "hidden"
 
 
 class ProblemId(Record):
@@ -324,7 +325,7 @@ class Check(Record):
     submission: SubmissionId
     environment: Environment
     protocol: int
-    seeds: tuple[int, ...] = Field(default=(), description="of the test cases' inputs, in order")
+    seeds: tuple[int, ...] = Field(default=(), description="of the inputs of the visible test cases, in order")
     tests: tuple[CaseResult, ...] = ()
     log: str = Field(default="", description="build log and the submission's own output, head and tail")
     traceback: str = Field(default="", description="the participant's own lines only")
@@ -340,7 +341,10 @@ class Check(Record):
 
 
 class Verdict(Check):
-    """A whole grading. Only an accepted one has a score, and an accepted one always has one."""
+    """A whole grading. Only an accepted one has a score, and an accepted one always has one.
+
+    `created_at` and `duration_ns` are taken before the first hidden test, whose length would tell of its sizes.
+    """
 
     schema_version: Literal[1] = 1
     run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]

@@ -53,6 +53,8 @@ class Case(BaseModel):
     """A pattern that the verdict's message must hold, unless it is accepted."""
     proof: str = ""
     """A pattern in what it printed, or in the message: it ran."""
+    secret: str = ""
+    """A pattern that nothing of the verdict may hold: the attack would have carried it out."""
     twin: str = ""
     """The honest kernel that it is held against where it is accepted."""
     gradings: int = Field(default=1, ge=1, le=3, description="one after the other; the last counts")
@@ -217,6 +219,8 @@ def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) 
         return f"{ending} where {' or '.join(case.outcomes)} was expected ({message[:300]})"
     if ending != "accepted" and not re.search(case.message, message, re.DOTALL):
         return f"the message does not say {case.message!r}: {message[:300]}"
+    if case.secret and re.search(case.secret, verdict.to_json() if verdict else message):
+        return f"it carried {case.secret!r} out"
     said = "\n".join((verdict.log, verdict.traceback, message)) if verdict else message
     if not re.search(case.proof, said):
         return f"nothing shows that it ran: {case.proof!r} is not in what it printed ({said[-300:]!r})"

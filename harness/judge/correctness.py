@@ -24,7 +24,7 @@ class Correctness:
     def __init__(self, problem: Problem, reference: Reference, device: DeviceKind) -> None:
         self._problem, self._reference, self._device = problem, reference, device
         self._called = False
-        self.seeds: list[int] = []
+        self.seeds: list[int] = []  # of the cases that are not hidden
         self.traceback = ""  # of the first exception that the runner survived, in a case that is not hidden
 
     def run(self, session: Session, case: ResolvedCase, label: str) -> CaseResult:
@@ -35,7 +35,8 @@ class Correctness:
         """
         layout = Layout(case)
         batch = Batch(layout, self._device, sets=1)
-        self.seeds.append(batch.seed)
+        if not case.hidden:
+            self.seeds.append(batch.seed)
         try:
             doing = f"running test {label}"
             limits = self._problem.limits

@@ -66,7 +66,9 @@ class Grading:
         self._on_progress, self._effort, self._baselines = on_progress, effort, baselines
         self._calibrations = calibrations
         self._started_ns = time.perf_counter_ns()
-        self._tests = self._cases("tests")
+        tests = self._cases("tests")
+        self._tests = [case for case in tests if not case.hidden]
+        self._hidden = [case for case in tests if case.hidden]
         self._benchmarks = self._cases("benchmarks")
         if submission.language == "cpp" and device == "cuda":
             raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
@@ -80,6 +82,7 @@ class Grading:
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
         self._timed: list[BenchmarkResult] = []
+        self._before_hidden: dict[str, Any] | None = None
 
     def check(self, session: Session) -> Check:
         """Build and test."""
@@ -93,8 +96,7 @@ class Grading:
             {
                 **self._record(session, outcome, message),
                 "run": secrets.token_hex(8),
-                "created_at": datetime.now(UTC),
-                "duration_ns": time.perf_counter_ns() - self._started_ns,
+                **(self._before_hidden or self._until_now()),
                 "effort": self._effort,
                 "benchmarks": tuple(self._timed),
                 "speedups": tuple(self._speedups()) if outcome is Outcome.ACCEPTED else (),
@@ -105,7 +107,6 @@ class Grading:
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
         found = [self._problem.resolve(c) for c in getattr(self._problem, kind) if self._device in c.devices]
-        found.sort(key=lambda case: case.hidden)  # last, since nothing that is printed from then on is shown
         if not found:
             where = str(self._problem.directory / "problem.toml")
             raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
@@ -117,8 +118,11 @@ class Grading:
         try:
             return self._run_stages(session, timed=timed)
         except (torch.OutOfMemoryError, DeviceError) as error:
+            hidden = self._stage is Stage.HIDDEN
             if why := self._memory.held_too_much(session):
-                return Outcome.MEMORY_LIMIT, why
+                return Outcome.MEMORY_LIMIT, "memory limit in a hidden test" if hidden else why
+            if hidden:  # what it says of sizes would be those of the case
+                raise DeviceError("the judge ran out of device memory in a hidden test", "use a larger device") from None
             if isinstance(error, DeviceError):
                 raise
             raise DeviceError(f"the judge ran out of device memory ({error})", "use a larger device") from error
@@ -129,16 +133,17 @@ class Grading:
         try:
             self._build(session)
             self._test(session)
-            wrong = [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
-            if wrong:
-                self._traceback = self._correctness.traceback
-                return wrong[0].outcome, f"test {wrong[0].name}: {wrong[0].message}"
-            if timed:
+            if timed and not self._failed():
                 self._time(session)
         except SubmissionFault as fault:
             self._traceback = fault.traceback
             return fault.outcome, fault.message
-        return Outcome.ACCEPTED, ""
+        self._test_hidden(session)
+        self._traceback = self._correctness.traceback
+        return next(((r.outcome, f"test {r.name}: {r.message}") for r in self._failed()), (Outcome.ACCEPTED, ""))
+
+    def _failed(self) -> list[CaseResult]:
+        return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
 
     def _enter(self, stage: Stage, done: int, total: int, label: str) -> None:
         self._stage = stage
@@ -155,26 +160,42 @@ class Grading:
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
     def _test(self, session: Session) -> None:
-        hidden = 0
         for i, case in enumerate(self._tests):
-            hidden += case.hidden
-            label = f"hidden {hidden}" if case.hidden else case.name
-            if case.hidden:
-                session.output.hush()
-            self._enter(Stage.TEST, i, len(self._tests), label)
+            self._enter(Stage.TEST, i, len(self._tests), case.name)
             try:
-                self._results.append(self._correctness.run(session, case, label))
+                self._results.append(self._correctness.run(session, case, case.name))
             except SubmissionFault as fault:
                 # The runner is gone, so the later cases cannot run; the record says how far it came.
                 message = fault.message
                 if fault.memory_fault and (name := self._written_input(case)):
                     message = f"wrote to its input `{name}`, which is read-only: {message}"
-                self._results.append(result(case, label, fault.outcome, message))
-                rest = len(self._tests) - i - 1
+                self._results.append(result(case, case.name, fault.outcome, message))
+                rest = len(self._tests + self._hidden) - i - 1
                 missed = f" ({rest} later tests were not run)" if rest else ""
-                where = f"test {label}: {self._results[-1].message}" if case.hidden else message
-                trace = "" if case.hidden else fault.traceback
-                raise SubmissionFault(fault.outcome, where + missed, trace) from None
+                raise SubmissionFault(fault.outcome, message + missed, fault.traceback) from None
+
+    def _test_hidden(self, session: Session) -> None:
+        """The hidden tests, last of all: whatever the submission says from here on could carry their sizes out.
+
+        Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not.
+        """
+        session.output.hush()
+        self._before_hidden = self._until_now()
+        for i, case in enumerate(self._hidden):
+            self._enter(Stage.HIDDEN, i, len(self._hidden), "")
+            label = f"hidden {i + 1}"
+            try:
+                self._results.append(self._correctness.run(session, case, label))
+            except SubmissionFault as fault:
+                self._results.append(result(case, label, fault.outcome, ""))
+                return  # the runner is gone
+            except ProblemError:
+                remedy = "`kernelmark problems lint` says why"
+                raise ProblemError(str(self._problem.directory), "fails in a hidden test", remedy) from None
+
+    def _until_now(self) -> dict[str, Any]:
+        """When this is, and how long the grading has taken so far: fields of the verdict."""
+        return {"created_at": datetime.now(UTC), "duration_ns": time.perf_counter_ns() - self._started_ns}
 
     def _written_input(self, case: ResolvedCase) -> str | None:
         """After a memory fault: repeat the case in a sandbox of its own, to tell a forbidden write from a wild one."""
@@ -188,7 +209,7 @@ class Grading:
             return None  # the diagnosis is a kindness; the outcome stands without it
 
     def _build_command(self, submission: Submission) -> wire.Build:
-        return build_command(self._problem, submission, self._tests + self._benchmarks, self._device)
+        return build_command(self._problem, submission, self._tests + self._hidden + self._benchmarks, self._device)
 
     def _time(self, session: Session) -> None:
         for baseline in self._baselines:
