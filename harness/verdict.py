@@ -64,11 +64,19 @@ class Stage(StrEnum):
     HIDDEN = "hidden"
 
 
+class PrivateId(Record):
+    """That a problem had private cases: the hash of their file, and how many of them are for the device."""
+
+    sha256: Sha256
+    cases: Annotated[int, Field(ge=0)]
+
+
 class ProblemId(Record):
-    """Which problem, exactly: the hash covers problem.toml and reference.py, not when and to whom."""
+    """Which problem, exactly: the hash covers problem.toml, reference.py and private cases, not when and to whom."""
 
     slug: str
     sha256: Sha256
+    private: PrivateId | None = None
 
 
 class SubmissionId(Record):

@@ -19,7 +19,7 @@ from harness.errors import DeviceError, HarnessError, SubmissionError, UsageErro
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.calibrations import stored
-from kernelmark.project import find_baselines, find_problem, record, warn
+from kernelmark.project import find_baselines, find_problem, private_folder, record, warn
 from kernelmark.settings import DeviceChoice, SandboxChoice, Settings
 
 if TYPE_CHECKING:
@@ -185,13 +185,16 @@ class Job:
             LedgerError: the ledger cannot be appended to.
             HarnessError: the source cannot be archived.
         """
+        from harness.problem.load import identify
         from leaderboard.archive import refuse_if_unwritable
         from leaderboard.ledger import JsonlLedger
 
         own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
+        remedy = "name the problem by its slug, or grade without recording (--no-record)"
         if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
-            remedy = "name the problem by its slug, or grade without recording (--no-record)"
             raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
+        if identify(given, private_folder(self.settings)) != self.problem.sha256:
+            raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
         JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
@@ -219,9 +222,7 @@ class Job:
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
             raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
-        from harness.sandbox import choose
-
-        return choose(self.settings.sandbox, providers(self.settings)), device
+        return choose_provider(self.settings), device
 
     def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:
         """Call the judge; a failure of ours may be a passing one, so it is tried once more before it is reported."""
@@ -286,6 +287,22 @@ def cuda_is_here() -> bool:
         return False
     count = ctypes.c_int(0)
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def choose_provider(settings: Settings) -> Provider:
+    """The sandbox for submissions.
+
+    Raises:
+        UsageError: private cases, of whichever problem, could be read inside it.
+        SandboxError: it cannot be used here.
+    """
+    from harness.sandbox import choose
+
+    provider, private = choose(settings.sandbox, providers(settings)), private_folder(settings)
+    if private is not None and provider.shows(private):
+        what = f"{private} can be read inside the sandbox {provider.name}"
+        raise UsageError("private_cases", what, "use docker or bwrap" if provider.name == "process" else "move it")
+    return provider
 
 
 def providers(settings: Settings) -> list[Provider]:

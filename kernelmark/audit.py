@@ -111,21 +111,20 @@ class _Audit:
 def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
     """Find what was named; whatever is wrong with it is told before the first tool starts."""
     from harness.judge import tools
-    from harness.sandbox import choose
-    from kernelmark.api import choose_device, providers
-    from kernelmark.project import find_problem, find_run
+    from kernelmark.api import choose_device, choose_provider
+    from kernelmark.project import current, find_problem, find_run
     from leaderboard.archive import stored
 
     if choose_device(settings.device, "py") != "cuda":
         raise UsageError("kernelmark audit", "its tools watch a GPU", "run it where there is one")
-    provider, found = choose(settings.sandbox, providers(settings)), tools.find()
+    provider, found, now = choose_provider(settings), tools.find(), current(settings)
     audits = []
     for prefix in (*prefixes, *(_first(settings, top, problem) if top else ())):
         verdict = find_run(settings, prefix)[1].verdict
         if verdict.environment.device_kind != "cuda":
             raise UsageError(f"run {verdict.run}", "was graded on a CPU", "name a run of a GPU")
         graded = find_problem(settings, verdict.problem.slug)
-        if graded.sha256 != verdict.problem.sha256:
+        if now.sha256(verdict.problem) != verdict.problem.sha256:
             raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
         submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
         audits.append(_Audit(settings, verdict.run, graded, submission, found, provider))
@@ -135,12 +134,14 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
 def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:
     """The runs of the first authors of each current table of this machine's GPU."""
     from harness.judge.environment import device_facts
+    from harness.verdict import ProblemId
     from kernelmark.project import current, tables
 
     now, device = current(settings), device_facts("cuda")["device_name"]
     for table in tables(settings, problem):
         key = table.key
-        as_now = (now.problems.get(key.problem), now.protocol, device)
+        asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
+        as_now = (now.sha256(asked), now.protocol, device)
         if (key.problem_sha256, key.protocol, key.device_name) == as_now:
             yield from (row.run for row in table.rows[:count])
 

@@ -194,12 +194,13 @@ def problems_list(form: str) -> int:
     """
     from harness.problem import load
     from kernelmark import show
-    from kernelmark.project import problem_directories
+    from kernelmark.project import private_folder, problem_directories
 
-    found, status = [], 0
-    for directory in problem_directories(load_settings()):
+    settings = load_settings()
+    found, status, private = [], 0, private_folder(settings)
+    for directory in problem_directories(settings):
         try:
-            found.append(load(directory))
+            found.append(load(directory, private))
         except ProblemError as error:
             status = _fail(str(error), error.exit_code)
     if form == "json":

@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 from harness.errors import KernelmarkError, SandboxError
 from harness.sandbox import gpu
 from kernelmark.settings import Settings
+from kernelmark.text import counted
 
 Status = Literal["ok", "warn", "fail"]
 
@@ -255,17 +256,46 @@ def clock_frequency(cpus: Path) -> Finding:
 
 
 def problems(settings: Settings) -> Iterator[Finding]:
-    """Each problem of the project loads."""
-    from harness.problem import load
-    from kernelmark.project import problem_directories
+    """Each problem of the project loads, with its private cases."""
+    from kernelmark.project import find_problem, problem_directories
 
     directories = problem_directories(settings)
+    if settings.private_cases is not None:
+        yield private_cases(settings, {directory.name for directory in directories})
     if not directories:
         where = str(settings.locate("problems"))
         yield Finding("warn", "problems", f"none under {where}", "run from your project, or set `problems`")
     for directory in directories:
-        finding = _told(f"problem {directory.name}", lambda d=directory: load(d))  # type: ignore[misc]
-        yield finding or Finding("ok", f"problem {directory.name}", "loads")
+        check = f"problem {directory.name}"
+        try:
+            private = find_problem(settings, directory).private
+        except KernelmarkError as error:
+            yield Finding("fail", check, str(error))
+        else:
+            yield Finding("ok", check, f"loads, with {counted(private.cases, 'private case')}" if private else "loads")
+
+
+def private_cases(settings: Settings, slugs: set[str]) -> Finding:
+    """The folder of private cases is there, for its owner alone, and each file of it belongs to a problem."""
+    from kernelmark.project import private_folder
+
+    try:
+        folder = private_folder(settings)
+        assert folder is not None
+        open_to_others = [path for path in (folder, *folder.glob("*.toml")) if path.stat().st_mode & 0o077]
+        unknown = sorted(path.name for path in folder.iterdir() if path.suffix == ".toml" and path.stem not in slugs)
+    except KernelmarkError as error:
+        return Finding("fail", "private cases", str(error))
+    except OSError as error:
+        return Finding("fail", "private cases", f"{error.filename}: cannot be read ({error.strerror})")
+    if unknown:
+        return Finding(
+            "warn", "private cases", f"{folder}: {', '.join(unknown)}: no such problem", "rename or remove it"
+        )
+    if open_to_others:
+        path = open_to_others[0]
+        return Finding("warn", "private cases", f"others have rights on {path}", f"chmod -R go= {folder}")
+    return Finding("ok", "private cases", str(folder))
 
 
 def ledgers(settings: Settings) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from harness.problem import DeviceKind, Problem, load
 from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.api import Job, choose_device, providers
+from kernelmark.project import private_folder
 from kernelmark.settings import Settings
 from kernelmark.text import INDENT, counted, visible
 
@@ -61,10 +62,11 @@ def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callab
         HarnessError: a sample could not be graded, twice.
     """
     say(f"{directory.name}: null kernels")
+    private = private_folder(settings)
     findings: list[Finding] = []
     graded = 0
     try:
-        problem = load(directory)
+        problem = load(directory, private)
         findings += examine(problem)
         if with_samples:
             samples = read_samples(directory)

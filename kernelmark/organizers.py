@@ -52,8 +52,8 @@ def verify(form: str) -> int:
     from leaderboard.inspection import inspect
 
     settings = load_settings()
-    problems, archive = current(settings).problems, settings.locate("archive")
-    found = [inspect(ledger.path, archive, problems) for ledger in ledgers(settings)]
+    now, archive = current(settings), settings.locate("archive")
+    found = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
     faults = [fault for each in found for fault in each.faults]
     if form == "json":
         print_json([asdict(each) for each in found])

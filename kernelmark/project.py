@@ -10,10 +10,10 @@ import re
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from harness.errors import HarnessError, ProblemError, UsageError
-from kernelmark.settings import Settings, nearest
+from kernelmark.settings import Place, Settings, nearest
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
@@ -44,7 +44,27 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
     """
     from harness.problem import load
 
-    return load(find_directory(settings, reference))
+    return load(find_directory(settings, reference), private_folder(settings))
+
+
+def private_folder(settings: Settings) -> Path | None:
+    """The folder of private cases, None where none is set.
+
+    Raises:
+        UsageError: it is not there, or lies where it would be published with the project.
+    """
+    if settings.private_cases is None:
+        return None
+    folder = (settings.root / settings.private_cases.expanduser()).resolve()
+    if not folder.is_dir():
+        raise UsageError("private_cases", f"{folder} is not a folder", "make it, or leave the setting out")
+    root = settings.root.resolve()
+    repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    for own in (repository, root, *(settings.locate(place).resolve() for place in get_args(Place))):
+        if folder.is_relative_to(own):
+            remedy = "move it elsewhere: it would be published with the project"
+            raise UsageError("private_cases", f"{folder} lies in {own}", remedy)
+    return folder
 
 
 def find_directory(settings: Settings, reference: str | Path) -> Path:
@@ -113,6 +133,8 @@ def record(
     for warning in entry.warnings:
         warn(warning)
     standings = _published(settings, verdict.problem.slug)
+    if verdict.problem.private is None and any(table.private for table in standings):
+        warn(f"{verdict.problem.slug} has results with private cases, and this one is without: is `private_cases` set?")
     keys = [alone.key for alone in rank([entry])]
     return next((table for table in standings if table.key in keys), None)
 
@@ -137,11 +159,11 @@ def current(settings: Settings) -> Current:
     from harness.wire import PROTOCOL
     from leaderboard.staleness import Current
 
-    hashes = {}
+    hashes, private = {}, private_folder(settings)
     for directory in problem_directories(settings):
         with suppress(ProblemError):  # it cannot be graded, so nothing of it can be graded again
-            hashes[directory.name] = identify(directory)
-    return Current(problems=hashes, protocol=PROTOCOL)
+            hashes[directory.name] = identify(directory, private)
+    return Current(problems=hashes, protocol=PROTOCOL, with_private=private is not None)
 
 
 def sources(settings: Settings, problem: str) -> tuple[dict[Graded, Submission], list[str]]:

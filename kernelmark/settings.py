@@ -56,6 +56,8 @@ class Settings(BaseSettings):
     reference: Path = Path("reference")
     devices: Path = Path("leaderboard/devices")
     handins: Path = Path("handins")
+    private_cases: Path | None = None
+    """A folder outside the project: `<slug>.toml` in it holds private test cases. For organizers' machines alone."""
 
     @field_validator("docker_binds", mode="before")
     @classmethod

@@ -94,6 +94,8 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
         alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
         yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
+        if table.private and table.private.cases:
+            yield f"{INDENT}{counted(table.private.cases, 'private case')}"
         if not key.isolated:
             yield f"{INDENT}not isolated"
         if key.interpreted:
@@ -189,16 +191,21 @@ def problem(found: Problem) -> Iterator[str]:
     for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
         for case in cases:
             if not case.hidden:
-                yield f"{INDENT}{kind:<10}  {case.name}: {times.parameters(case.params)} ({', '.join(case.devices)})"
+                drawn = {name: f"{each.low}..{each.high}" for name, each in case.draw.items()}
+                sizes = times.parameters({**case.params, **drawn})
+                yield f"{INDENT}{kind:<10}  {case.name}: {sizes} ({', '.join(case.devices)})"
         if hidden := sum(case.hidden for case in cases):
-            yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}"
+            private = f", {found.private.cases} of them private" if found.private else ""
+            yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
 
 
 def problem_document(found: Problem) -> dict[str, Any]:
     """The same for programs: `problem.toml` as it was understood, with the hidden cases counted and left out."""
     shown = [case for case in found.tests if not case.hidden]
-    document = found.model_copy(update={"tests": tuple(shown)}).model_dump(mode="json", exclude_none=True)
-    return {**document, "hidden_tests": len(found.tests) - len(shown)}
+    left_out = {"tests": tuple(shown), "private": None}
+    document = found.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
+    private = {"private_tests": found.private.cases} if found.private else {}
+    return {**document, "hidden_tests": len(found.tests) - len(shown), **private}
 
 
 def calibration(found: Calibration, path: Path) -> Iterator[str]:
@@ -250,7 +257,9 @@ def _notes(environment: Environment) -> Iterator[str]:
 def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
     e = result.environment
     yield "run", f"{result.run}, {result.created_at.isoformat(timespec='seconds')}, took {duration(result.duration_ns)}"
-    yield "problem", f"{visible(result.problem.slug)}, sha256 {result.problem.sha256}"
+    private = result.problem.private
+    with_private = f", {counted(private.cases, 'private case')}" if private else ""
+    yield "problem", f"{visible(result.problem.slug)}, sha256 {result.problem.sha256}{with_private}"
     yield (
         "submission",
         f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",

@@ -85,11 +85,13 @@ def _build(settings: Settings, out: Path) -> Written:
     Raises:
         UsageError: the project lies in `out`, or a part of it.
     """
+    from kernelmark.project import private_folder
     from kernelmark.settings import Place
     from leaderboard.site.build import build as build_site
 
     started, folder = time.perf_counter(), out.resolve()
-    for own in (settings.root, *map(settings.locate, get_args(Place))):
+    private = private_folder(settings)
+    for own in (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else [])):
         if own.resolve().is_relative_to(folder):
             raise UsageError(str(out), f"holds files of the project's own ({own})", "name another --out")
     memory = folder.with_name(folder.name + ".cache")
@@ -107,16 +109,17 @@ def material(settings: Settings, memory: Path) -> Material:
         UsageError: a problem or a calibration cannot be read.
     """
     from kernelmark.calibrations import stored
-    from kernelmark.project import current, problem_directories
+    from kernelmark.project import current, private_folder, problem_directories
     from leaderboard.site.material import Material
 
+    private = private_folder(settings)
     return Material(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=datetime.now(UTC),
         current=current(settings),
-        statements=tuple(_kept_statement(directory, memory) for directory in problem_directories(settings)),
+        statements=tuple(_kept_statement(each, memory, private) for each in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
         accuracy={
             file.stem.removeprefix("accuracy_").upper(): file.read_text(encoding="utf-8")
@@ -125,15 +128,17 @@ def material(settings: Settings, memory: Path) -> Material:
     )
 
 
-def _kept_statement(directory: Path, memory: Path) -> Statement:
+def _kept_statement(directory: Path, memory: Path, private: Path | None) -> Statement:
     """A problem's statement; it is read anew, and its cases worked out, only where a file of it or the code changed."""
     from harness.identity import length_prefixed_sha256
     from harness.problem import load
+    from harness.problem.load import private_file
     from leaderboard.durable import write_whole
     from leaderboard.site.statement import Statement
 
     code = [Path(__file__), *sorted((Path(__file__).parent.parent / "harness" / "problem").glob("*.py"))]
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
+    parts += [file for file in (private_file(directory.name, private),) if file]
     try:
         content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
     except OSError as error:
@@ -141,7 +146,7 @@ def _kept_statement(directory: Path, memory: Path) -> Statement:
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())
-    statement = _statement(load(directory))
+    statement = _statement(load(directory, private))
     try:
         for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
             older.unlink()

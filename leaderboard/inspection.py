@@ -10,7 +10,7 @@ What this cannot find: a chain that was rewritten whole. The hashes are no signa
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from harness.errors import HarnessError, LedgerError
 from harness.verdict import Verdict
 from leaderboard.archive import stored
 from leaderboard.entry import MODERATION, NO_HASH, VERDICT, Entry, decode
+from leaderboard.staleness import Current
 
 
 @dataclass(frozen=True)
@@ -50,15 +51,15 @@ class Inspection:
     """Whether every line could be read: else a run that seems to be missing may stand in one that could not."""
 
 
-def inspect(path: Path, archive: Path, problems: Mapping[str, str]) -> Inspection:
-    """Examine a whole ledger; `problems` has the hash of every problem that is here, by its slug."""
+def inspect(path: Path, archive: Path, current: Current) -> Inspection:
+    """Examine a whole ledger; `current` has the problems that are here."""
     found = Inspection(path)
     runs: dict[str, int] = {}
     events: list[tuple[int, str]] = []
     try:
         for number, entry in _entries(found):
             if entry.kind == VERDICT:
-                _verdict(found, number, entry, runs, archive, problems)
+                _verdict(found, number, entry, runs, archive, current)
             elif entry.kind == MODERATION:
                 try:
                     events.append((number, entry.moderation.run))
@@ -106,7 +107,7 @@ def _entries(found: Inspection) -> Iterator[tuple[int, Entry]]:
 
 
 def _verdict(
-    found: Inspection, number: int, entry: Entry, runs: dict[str, int], archive: Path, problems: Mapping[str, str]
+    found: Inspection, number: int, entry: Entry, runs: dict[str, int], archive: Path, current: Current
 ) -> None:
     def fault(what: str) -> None:
         found.faults.append(Fault(found.path, number, what))
@@ -125,7 +126,7 @@ def _verdict(
         stored(archive, verdict.problem.slug, verdict.submission)
     except HarnessError as error:
         fault(f"run {verdict.run}: {error.what}")
-    now = problems.get(verdict.problem.slug)
+    now = current.sha256(verdict.problem)
     if now is None:
         found.unknown += 1
     elif now == verdict.problem.sha256:

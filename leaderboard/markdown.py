@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.errors import HarnessError
 from leaderboard.durable import write_whole
 from leaderboard.moderation import Moderation
-from leaderboard.ranking import Row, SetAside, Table, TableKey
+from leaderboard.ranking import Row, SetAside, Table
 from leaderboard.units import interval, ratio
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
@@ -47,7 +47,7 @@ def section(problem: str, tables: Iterable[Table]) -> str:
     """What the board says of one problem, with a link to the problem's own page."""
     parts = [f"## [{escape(problem)}]({FOLDER}/{problem}.md)\n"]
     for table in tables:
-        parts.append(f"### {heading(table.key)}\n")
+        parts.append(f"### {heading(table)}\n")
         parts += standings(table)
     return "\n".join(parts)
 
@@ -135,8 +135,11 @@ def _escape_character(character: str) -> str:
     return "\\" + character if character in "\\`*_{}[]()#+!~$:/@^=" else character
 
 
-def heading(key: TableKey) -> str:
+def heading(table: Table) -> str:
+    key = table.key
     parts = [escape(key.device_name), f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
+    if table.private and table.private.cases:
+        parts.append(f"{table.private.cases} private case{'s' if table.private.cases > 1 else ''}")
     if not key.isolated:
         parts.append("not isolated")
     if key.interpreted:

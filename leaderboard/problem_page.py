@@ -31,7 +31,7 @@ def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links:
     verdicts = {e.seq: e.verdict for e in entries if e.seq in standing and e.kind == VERDICT}
     parts = [f"# {escape(problem)}\n", LEGEND]
     for table in tables:
-        parts.append(f"## {heading(table.key)}\n")
+        parts.append(f"## {heading(table)}\n")
         sources = {row.run: f"[source]({links[row.run]})" for row in table.rows if row.run in links}
         parts += standings(table, sources if sources else None)
         parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows[:_DETAILED]])

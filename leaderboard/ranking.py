@@ -30,6 +30,7 @@ from harness.verdict import (
     Environment,
     Interval,
     Outcome,
+    PrivateId,
     Ratio,
     Record,
     SandboxName,
@@ -104,11 +105,15 @@ class SetAside(Record):
 
 
 class Table(Record):
-    """Standings: rows by score, ranks from 1, equal where the intervals do not tell two apart."""
+    """Standings: rows by score, ranks from 1, equal where the intervals do not tell two apart.
+
+    `private` says that there were private cases, and how many.
+    """
 
     key: TableKey
     rows: tuple[Row, ...]
     set_aside: tuple[SetAside, ...] = ()
+    private: PrivateId | None = None
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -277,7 +282,7 @@ def _stale(found: _Found, verdict: Ranked, current: Current | None) -> Stale | N
     if reason is None:
         return None
     again = found.again.get(_file(verdict))
-    problem = verdict.problem.model_copy(update={"sha256": current.problems.get(verdict.problem.slug, "")})
+    problem = verdict.problem.model_copy(update={"sha256": current.sha256(verdict.problem) or ""})
     if again is None or stale(problem, current.protocol, again[2], current) is not None:
         return Stale(reason=reason)
     return Stale(reason=reason, again=again[1])
@@ -291,6 +296,7 @@ def _table(question: Question, found: _Found, current: Current | None) -> Table:
         key=key,
         rows=tuple(_rows(ordered, found, _now(found, key.problem, current))),
         set_aside=tuple(_set_aside(scored, found.moderation(scored[0].run)) for scored in aside),
+        private=(ordered or aside)[0][0].problem.private,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from harness.identity import with_private_cases
 from harness.verdict import Environment, ProblemId, Record
 
 # What may change under a device that keeps its name. The rest of an environment says which device and sandbox it is.
@@ -17,13 +18,24 @@ _FACTS = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_
 class Current(Record):
     """What a grading would rest on now.
 
-    `problems` has the hash of every problem that is here, by its slug. Of a device that `environments` does not name,
-    the newest verdict in the ledger tells what runs on it.
+    `problems` has the hash of every problem that is here, by its slug; private cases are covered where `with_private`
+    says so. Of a device that `environments` does not name, the newest verdict in the ledger tells what runs on it.
     """
 
     problems: dict[str, str]
     protocol: int
     environments: tuple[Environment, ...] = ()
+    with_private: bool = False
+
+    def sha256(self, problem: ProblemId) -> str | None:
+        """The hash that a problem has now; None if it is not here.
+
+        Private cases are for the organizers' machines: elsewhere they are taken to be what they were.
+        """
+        now = self.problems.get(problem.slug)
+        if now is None or problem.private is None or self.with_private:
+            return now
+        return with_private_cases(now, problem.private.sha256)
 
 
 class Stale(Record):
@@ -35,7 +47,7 @@ class Stale(Record):
 
 def stale(problem: ProblemId, protocol: int, ran: Environment, current: Current) -> str | None:
     """Why a grading is out of date, in a few words; None while it is not, or where there is nothing to tell it by."""
-    now = current.problems.get(problem.slug)
+    now = current.sha256(problem)
     if now is not None and now != problem.sha256:
         return f"the problem changed, {problem.sha256[:12]} is now {now[:12]}"
     if protocol != current.protocol:

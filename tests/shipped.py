@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -64,7 +65,8 @@ def call(entry: Callable[..., object], case: ResolvedCase, tensors: dict[str, to
 
 def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.Tensor]], object]) -> str:
     """Why a kernel is wrong in one case, by the rules of a grading; nothing if it is right."""
-    resolved, generator = of.resolve(case), torch.Generator().manual_seed(len(case.name))
+    resolved = of.resolve(case.drawn(random.Random(case.name)))
+    generator = torch.Generator().manual_seed(len(case.name))
     tensors = {t.name: torch.empty(t.shape, dtype=getattr(torch, t.dtype)) for t in resolved.tensors}
     for spec in resolved.tensors:
         if spec.role == "output":

@@ -6,6 +6,7 @@ kernel on each case and ends by itself, upon which the tool sums up. Outputs are
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 
@@ -77,8 +78,10 @@ def _widened(limits: Limits) -> Limits:
 
 
 def _cases(problem: Problem, tool: Tool, device: DeviceKind) -> Sequence[ResolvedCase]:
-    given = problem.tests if tool.cases == "tests" else problem.benchmarks
-    cases = [problem.resolve(case) for case in given if device in case.devices]
+    """Visible ones: what the submission and the tools say of them is published."""
+    given = [case for case in (problem.tests if tool.cases == "tests" else problem.benchmarks) if not case.hidden]
+    rng = secrets.SystemRandom()
+    cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
     if tool.cases == "tests":
         return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
     return [max(cases, key=lambda case: Layout(case).bytes_per_set)]

@@ -40,6 +40,7 @@ from harness.verdict import (
     Effort,
     Interval,
     Outcome,
+    PrivateId,
     ProblemId,
     Speedup,
     Stage,
@@ -106,7 +107,9 @@ class Grading:
         )
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
-        found = [self._problem.resolve(c) for c in getattr(self._problem, kind) if self._device in c.devices]
+        rng = secrets.SystemRandom()  # draws sizes that no seed of a verdict leads to
+        given = [case for case in getattr(self._problem, kind) if self._device in case.devices]
+        found = [self._problem.resolve(case.drawn(rng)) for case in given]
         if not found:
             where = str(self._problem.directory / "problem.toml")
             raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
@@ -122,7 +125,9 @@ class Grading:
             if why := self._memory.held_too_much(session):
                 return Outcome.MEMORY_LIMIT, "memory limit in a hidden test" if hidden else why
             if hidden:  # what it says of sizes would be those of the case
-                raise DeviceError("the judge ran out of device memory in a hidden test", "use a larger device") from None
+                raise DeviceError(
+                    "the judge ran out of device memory in a hidden test", "use a larger device"
+                ) from None
             if isinstance(error, DeviceError):
                 raise
             raise DeviceError(f"the judge ran out of device memory ({error})", "use a larger device") from error
@@ -248,7 +253,7 @@ class Grading:
             "outcome": outcome,
             "stage": self._stage,
             "message": message,
-            "problem": ProblemId(slug=self._problem.slug, sha256=self._problem.sha256),
+            "problem": self._problem_id(),
             "submission": SubmissionId(
                 sha256=own.sha256, name=own.name, author=own.author, language=own.language, size_bytes=len(own.source)
             ),
@@ -259,6 +264,13 @@ class Grading:
             "log": log,
             "traceback": self._traceback,
         }
+
+    def _problem_id(self) -> ProblemId:
+        problem, private = self._problem, None
+        if problem.private:
+            cases = sum(self._device in case.devices for case in problem.private_tests)
+            private = PrivateId(sha256=problem.private.sha256, cases=cases)
+        return ProblemId(slug=problem.slug, sha256=problem.sha256, private=private)
 
     def _failed_baselines(self) -> list[Doubt]:
         failed = [each for each in self._baselines if each.fault is not None]

@@ -7,6 +7,7 @@ reference. The seeds are fixed, so that a problem which passes today passes tomo
 from __future__ import annotations
 
 import math
+import random
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -91,7 +92,8 @@ def examine(problem: Problem) -> Iterator[Finding]:
     yield from _without_a_hidden_case(problem)
     run = _Run(problem, kernels(problem))
     raised: dict[str, list[str]] = {}
-    resolved_cases = [(case, problem.resolve(case)) for case in problem.benchmarks + problem.tests]
+    given = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
+    resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in given]
     for case, resolved in resolved_cases:
         if _too_large(resolved):
             continue
@@ -104,11 +106,20 @@ def examine(problem: Problem) -> Iterator[Finding]:
                 yield from run.try_all(examined, case)
         except ProblemError as error:
             raised.setdefault(str(error), []).append(case.name)
-    yield from (Finding("error", tuple(names), "", error) for error, names in raised.items())
+    yield from (Finding("error", tuple(dict.fromkeys(names)), "", error) for error, names in raised.items())
     yield from run.never_caught()
     yield from run.stale_exceptions()
-    if large := tuple(case.name for case, resolved in resolved_cases if _too_large(resolved)):
-        yield Finding("note", large, "", "left out: too large for a CPU")
+    if large := dict.fromkeys(case.name for case, resolved in resolved_cases if _too_large(resolved)):
+        yield Finding("note", tuple(large), "", "left out: too large for a CPU")
+
+
+def _draws(case: Case) -> Iterator[Case]:
+    """What is examined of a case: of one that draws its sizes the extremes, and as many draws in between."""
+    rng = random.Random(_SEEDS[0])
+    for extreme in case.extremes():
+        yield extreme
+        if case.draw:
+            yield case.drawn(rng)
 
 
 class _Run:

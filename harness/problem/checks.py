@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.problem.dtypes import DTYPES
-from harness.problem.resolve import Flaws, resolve_case
+from harness.problem.resolve import Flaws, case_key, flaws_of, nearest, resolve_case
 
 if TYPE_CHECKING:
-    from harness.problem.spec import Problem
+    from harness.problem.spec import Case, Problem
 
 
 def check(problem: Problem) -> None:
-    """Check a whole problem, and resolve every case of it.
+    """Check a whole problem, and resolve every case of it; of one that draws its sizes, all combinations of extremes.
 
     Raises:
         ProblemError: the first contradiction, with its key.
@@ -27,11 +27,15 @@ def check(problem: Problem) -> None:
     for number, case in enumerate(problem.benchmarks):
         if case.hidden:
             flaws.at(f"benchmarks[{number}].hidden", "is true", "only tests can be hidden: a time shows its sizes")
+        if case.draw:
+            flaws.at(f"benchmarks[{number}].draw", "is given", "only tests can draw sizes: times are of one size")
     if problem.visibility == "after_deadline" and problem.deadline is None:
         flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
     for case in problem.tests + problem.benchmarks:
-        resolve_case(problem, case)
-    _check_kinds(problem, flaws)
+        _check_draw(problem, case)
+        for extreme in case.extremes():
+            resolve_case(problem, extreme, case)
+    _check_kinds(problem)
     _check_devices(problem, flaws)
     _check_used(problem, flaws)
 
@@ -47,23 +51,33 @@ def _check_names(problem: Problem, flaws: Flaws) -> None:
             flaws.at(key, f"is {name!r}, as is `{seen[name]}`", "parameters, tensors and scalars have different names")
         seen[name] = key
     seen = {}
-    for kind, cases in (("tests", problem.tests), ("benchmarks", problem.benchmarks)):
-        for number, case in enumerate(cases):
-            key = f"{kind}[{number}].name"
-            if case.name in seen:
-                flaws.at(key, f"is {case.name!r}, as is `{seen[case.name]}`", "cases have different names")
-            seen[case.name] = key
+    for case in problem.tests + problem.benchmarks:
+        key = f"{case_key(problem, case)}.name"
+        if case.name in seen:
+            flaws_of(problem, case).at(
+                key, f"is {case.name!r}, as is `{seen[case.name]}`", "cases have different names"
+            )
+        seen[case.name] = key
 
 
-def _check_kinds(problem: Problem, flaws: Flaws) -> None:
+def _check_kinds(problem: Problem) -> None:
     """A parameter is a number in every case, or a dtype in every case: the C signature is the same for all."""
-    first = problem.tests[0].params
-    for kind, cases in (("tests", problem.tests), ("benchmarks", problem.benchmarks)):
-        for number, case in enumerate(cases):
-            for name, value in case.params.items():
-                if isinstance(value, str) != isinstance(first[name], str):
-                    key = f"{kind}[{number}].params.{name}"
-                    flaws.at(key, f"is {value!r}, but {first[name]!r} in `tests[0]`", "be the same kind in all cases")
+    first = next(problem.tests[0].extremes()).params
+    for case in problem.tests + problem.benchmarks:
+        for name, value in next(case.extremes()).params.items():
+            if isinstance(value, str) != isinstance(first[name], str):
+                key = f"{case_key(problem, case)}.{'draw' if name in case.draw else 'params'}.{name}"
+                what = f"is {value!r}, but {first[name]!r} in `tests[0]`"
+                flaws_of(problem, case).at(key, what, "be the same kind in all cases")
+
+
+def _check_draw(problem: Problem, case: Case) -> None:
+    flaws, key = flaws_of(problem, case), case_key(problem, case)
+    for name in case.draw:
+        if name not in problem.parameters:
+            flaws.at(f"{key}.draw.{name}", "is unknown", nearest(name, problem.parameters))
+        if name in case.params:
+            flaws.at(f"{key}.draw.{name}", "has a value in `params` as well", "remove one of the two")
 
 
 def _check_devices(problem: Problem, flaws: Flaws) -> None:
@@ -82,6 +96,6 @@ def _check_used(problem: Problem, flaws: Flaws) -> None:
     """A dtype parameter that no tensor uses would reach no kernel: neither Python nor C is passed text."""
     used = {spec.dtype for spec in problem.tensors}
     for number, name in enumerate(problem.parameters):
-        value = problem.tests[0].params[name]
+        value = problem.tests[0].params.get(name)
         if value in DTYPES and name not in used:
             flaws.at(f"parameters[{number}]", f"`{name}` is the dtype of no tensor", "remove it, or use it as a dtype")

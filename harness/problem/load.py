@@ -2,7 +2,7 @@
 
 The front door and the tests call it. The hash that identifies a problem is taken here, over the bytes that were read,
 less the lines that say when and to whom: an organizer who moves the deadline or opens the sources asks nothing new, and
-times that answer the same question stay in one table.
+times that answer the same question stay in one table. Private cases are part of the question.
 """
 
 from __future__ import annotations
@@ -17,9 +17,22 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from harness.errors import ProblemError
-from harness.identity import length_prefixed_sha256
+from harness.identity import length_prefixed_sha256, with_private_cases
 from harness.problem.resolve import nearest
-from harness.problem.spec import Case, Cost, Fill, Limits, Problem, ProblemFile, ScalarSpec, TensorSpec, Tolerance
+from harness.problem.spec import (
+    Case,
+    Cost,
+    Fill,
+    Limits,
+    Private,
+    PrivateFile,
+    Problem,
+    ProblemFile,
+    Range,
+    ScalarSpec,
+    TensorSpec,
+    Tolerance,
+)
 
 _MODELS: dict[str, type[BaseModel]] = {
     "tensors": TensorSpec,
@@ -30,14 +43,17 @@ _MODELS: dict[str, type[BaseModel]] = {
     "tests": Case,
     "benchmarks": Case,
     "fill": Fill,
+    "draw": Range,
 }
 _RULES = ("visibility", "deadline")  # of the competition, and no part of the question
 _RULE = re.compile(rb"(visibility|deadline)[ \t]*=[^\r\n]*(\r?\n|\Z)")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
-def load(directory: Path) -> Problem:
+def load(directory: Path, private: Path | None = None) -> Problem:
     """Read and check the problem in a directory; the directory's name is its slug.
+
+    `private` is the folder of private cases: the tests of a file `<slug>.toml` in it are hidden tests of the problem.
 
     Raises:
         ProblemError: a file is missing or unreadable, or says something that cannot be graded.
@@ -52,22 +68,58 @@ def load(directory: Path) -> Problem:
     toml, reference = _read(directory / "problem.toml"), _read(directory / "reference.py")
     data = _parse(directory / "problem.toml", toml)
     try:
-        parts = ProblemFile.model_validate(data)
+        parts = dict(ProblemFile.model_validate(data))
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
     sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), reference)
-    return Problem(**dict(parts), slug=slug, directory=directory, sha256=sha256)
+    file = private_file(slug, private)
+    if file is None or (raw := _private_bytes(file)) is None:
+        return Problem(**parts, slug=slug, directory=directory, sha256=sha256)
+    tests = _private_tests(file, raw)
+    found = Private(file=file, sha256=length_prefixed_sha256(raw), cases=len(tests))
+    parts["tests"] = (*parts["tests"], *tests)
+    sha256 = with_private_cases(sha256, found.sha256)
+    return Problem(**parts, slug=slug, directory=directory, sha256=sha256, private=found)
 
 
-def identify(directory: Path) -> str:
-    """The hash of the problem in a directory, without checking whether it can be graded.
+def identify(directory: Path, private: Path | None = None) -> str:
+    """The hash of the problem in a directory, without checking whether it can be graded; `private` as for `load`.
 
     Raises:
         ProblemError: a file is missing or unreadable, or is no TOML.
     """
     path = directory / "problem.toml"
     toml = _read(path)
-    return length_prefixed_sha256(_question(path, toml, _parse(path, toml)), _read(directory / "reference.py"))
+    sha256 = length_prefixed_sha256(_question(path, toml, _parse(path, toml)), _read(directory / "reference.py"))
+    file = private_file(directory.resolve().name, private)
+    raw = _private_bytes(file) if file else None
+    return sha256 if raw is None else with_private_cases(sha256, length_prefixed_sha256(raw))
+
+
+def private_file(slug: str, private: Path | None) -> Path | None:
+    """Where the private cases of a problem would stand in a folder of them."""
+    return private / f"{slug}.toml" if private else None
+
+
+def _private_bytes(file: Path) -> bytes | None:
+    """The private file; None where there is none. One that cannot be read is an error: its cases would be left out."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ProblemError(str(file), f"cannot be read ({error.strerror})", "let this account read it") from None
+
+
+def _private_tests(file: Path, raw: bytes) -> list[Case]:
+    data = _parse(file, raw)
+    if "benchmarks" in data:
+        raise ProblemError(str(file), "key `benchmarks` stands in a private file", "a time shows its sizes; remove it")
+    try:
+        parts = PrivateFile.model_validate(data)
+    except ValidationError as error:
+        raise _flaw(file, data, error, PrivateFile) from None
+    return [case.model_copy(update={"hidden": True}) for case in parts.tests]
 
 
 def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
@@ -119,15 +171,19 @@ def _parse(path: Path, raw: bytes) -> dict[str, Any]:
         raise ProblemError(str(path), f"is not TOML: {why}") from None
 
 
-def _flaw(path: Path, data: Mapping[str, Any], error: ValidationError) -> ProblemError:
+def _flaw(
+    path: Path, data: Mapping[str, Any], error: ValidationError, whole: type[BaseModel] = ProblemFile
+) -> ProblemError:
     """The first thing that is wrong; unknown keys come first, since a misspelt key is also a missing one."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc = _existing(data, errors[0])
     key = _key(loc)
     if errors[0]["type"] == "extra_forbidden":
-        return ProblemError(str(path), f"key `{key}` is unknown", nearest(str(loc[-1]), _model(loc[:-1]).model_fields))
+        return ProblemError(
+            str(path), f"key `{key}` is unknown", nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
+        )
     if errors[0]["type"] == "missing":
-        field = _model(loc[:-1]).model_fields.get(str(loc[-1]))
+        field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
     # A key that may hold one of several types gives an error for each of them.
     messages = [_message(e["msg"]) for e in errors if _existing(data, e) == loc]
@@ -146,9 +202,9 @@ def _existing(data: Any, error: ErrorDetails) -> tuple[int | str, ...]:
     return tuple(path)
 
 
-def _model(loc: Sequence[int | str]) -> type[BaseModel]:
+def _model(loc: Sequence[int | str], whole: type[BaseModel]) -> type[BaseModel]:
     """The model of the table at `loc`."""
-    return next((_MODELS[str(step)] for step in reversed(loc) if step in _MODELS), ProblemFile)
+    return next((_MODELS[str(step)] for step in reversed(loc) if step in _MODELS), whole)
 
 
 def _key(loc: Sequence[int | str]) -> str:

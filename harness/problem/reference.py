@@ -44,7 +44,8 @@ class Reference:
         Raises:
             ProblemError: it changed since the problem was loaded, fails at import, or lacks `reference`.
         """
-        if identify(problem.directory) != problem.sha256:
+        private = problem.private.file.parent if problem.private else None
+        if identify(problem.directory, private) != problem.sha256:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
 

@@ -83,24 +83,30 @@ class Flaws:
             self.at(key, f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
 
 
+def flaws_of(problem: Problem, case: Case) -> Flaws:
+    """Errors about the file that holds a case."""
+    private = problem.private is not None and any(case is each for each in problem.private_tests)
+    return Flaws(str(problem.private.file if problem.private and private else problem.directory / "problem.toml"))
+
+
 def case_key(problem: Problem, case: Case) -> str:
-    """Where a case stands in the file: `tests[2]`."""
-    for kind, cases in (("tests", problem.tests), ("benchmarks", problem.benchmarks)):
+    """Where a case stands in its file: `tests[2]`."""
+    public = problem.tests[: len(problem.tests) - len(problem.private_tests)]
+    for kind, cases in (("tests", problem.private_tests), ("tests", public), ("benchmarks", problem.benchmarks)):
         for number, other in enumerate(cases):
             if other is case:
                 return f"{kind}[{number}]"
     return f"case {case.name!r}"
 
 
-def resolve_case(problem: Problem, case: Case) -> ResolvedCase:
-    """Work out one case.
+def resolve_case(problem: Problem, case: Case, of: Case | None = None) -> ResolvedCase:
+    """Work out one case; `of` is the problem's own case that it was drawn from.
 
     Raises:
         ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is below
             one or absurdly large; a fill does not suit its tensor.
     """
-    flaws = Flaws(str(problem.directory / "problem.toml"))
-    key = case_key(problem, case)
+    flaws, key = flaws_of(problem, of or case), case_key(problem, of or case)
     _check_parameters(problem, case, key, flaws)
     _check_fills(problem, case, key, flaws)
     tensors: list[ResolvedTensor] = []
@@ -150,6 +156,8 @@ def _check_parameters(problem: Problem, case: Case, key: str, flaws: Flaws) -> N
     for name in case.params:
         if name not in problem.parameters:
             flaws.at(f"{key}.params.{name}", "is unknown", nearest(name, problem.parameters))
+    if case.draw:
+        flaws.at(f"{key}.draw", "was not drawn from", "resolve what `Case.drawn` gives")
     for name in problem.parameters:
         if name not in case.params:
             flaws.at(f"{key}.params", f"lacks `{name}`", "give every parameter a value")

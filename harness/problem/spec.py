@@ -6,8 +6,11 @@ checked by the models here, what concerns several by `checks`, and the numbers o
 
 from __future__ import annotations
 
+import itertools
 import keyword
+import random
 import re
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -28,6 +31,7 @@ __all__ = [
     "Limits",
     "Problem",
     "ProblemFile",
+    "Range",
     "ResolvedCase",
     "ResolvedScalar",
     "ResolvedTensor",
@@ -187,16 +191,53 @@ class ScalarSpec(Spec):
         return self
 
 
+class Range(Spec):
+    """Whole numbers of which one is drawn for each grading."""
+
+    low: Whole = Field(description="the least")
+    high: Whole = Field(description="the greatest")
+    multiple_of: Whole = Field(default=1, gt=0, description="only multiples of this")
+
+    @model_validator(mode="after")
+    def _something_to_draw(self) -> Self:
+        if self.values.start + self.multiple_of > self.high:
+            raise ValueError("holds fewer than two numbers: widen it, or give the number in `params`")
+        return self
+
+    @property
+    def values(self) -> range:
+        """All of them, in order."""
+        return range(-(-self.low // self.multiple_of) * self.multiple_of, self.high + 1, self.multiple_of)
+
+
 class Case(Spec):
-    """One set of parameters to run the kernel with."""
+    """One set of parameters to run the kernel with, or the ranges to draw it from."""
 
     name: CaseName = Field(description="unique within the problem")
-    params: dict[str, Whole | str] = Field(description="a value for every parameter: a whole number, or a dtype")
+    params: dict[str, Whole | str] = Field(
+        default={}, description="a value for every parameter that is not drawn: a whole number, or a dtype"
+    )
+    draw: dict[str, Range] = Field(
+        default={}, max_length=6, description="tests only: parameters whose values are drawn anew for each grading"
+    )
     devices: Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)] = Field(
         default=("cpu", "cuda"), min_length=1, description="where the case runs"
     )
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
+
+    def drawn(self, rng: random.Random) -> Case:
+        """The case with a value for each parameter that is to be drawn; itself where there is none."""
+        ranges = {name: each.values for name, each in self.draw.items()}
+        return self._with({name: rng.randrange(r.start, r.stop, r.step) for name, r in ranges.items()})
+
+    def extremes(self) -> Iterator[Case]:
+        """The case with the least and the greatest values of its ranges, in every combination."""
+        ends = [(each.values[0], each.values[-1]) for each in self.draw.values()]
+        return (self._with(dict(zip(self.draw, chosen, strict=True))) for chosen in itertools.product(*ends))
+
+    def _with(self, values: dict[str, int]) -> Case:
+        return self.model_copy(update={"params": {**self.params, **values}, "draw": {}}) if values else self
 
 
 class Cost(Spec):
@@ -268,6 +309,25 @@ class ProblemFile(Spec):
     )
 
 
+class PrivateFile(Spec):
+    """A file of private cases, key by key."""
+
+    salt: str = Field(
+        min_length=32,
+        description="32 or more random characters, as of `openssl rand -hex 16`: the file's hash is published, and "
+        "without them the cases could be guessed by it",
+    )
+    tests: tuple[Case, ...] = Field(min_length=1, description="as in problem.toml; always hidden")
+
+
+class Private(Spec):
+    """Where the last `cases` tests of a problem come from."""
+
+    file: Path
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    cases: int = Field(gt=0)
+
+
 class Problem(ProblemFile):
     """A problem that can be graded: every case of it resolves.
 
@@ -278,8 +338,10 @@ class Problem(ProblemFile):
     slug: str
     directory: Path
     sha256: str = Field(
-        pattern=r"^[0-9a-f]{64}$", description="over problem.toml, less visibility and deadline, and reference.py"
+        pattern=r"^[0-9a-f]{64}$",
+        description="over problem.toml, less visibility and deadline, reference.py, and a private file",
     )
+    private: Private | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -287,12 +349,18 @@ class Problem(ProblemFile):
         return self
 
     def resolve(self, case: Case) -> ResolvedCase:
-        """Work out the sizes, dtypes, fills, scalars and costs of a case.
+        """Work out the sizes, dtypes, fills, scalars and costs of a case, which has been drawn.
 
         Raises:
-            ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them.
+            ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them,
+                and the extremes of those that are drawn.
         """
         return resolve_case(self, case)
+
+    @property
+    def private_tests(self) -> tuple[Case, ...]:
+        """The tests that come from the private file."""
+        return self.tests[len(self.tests) - self.private.cases :] if self.private else ()
 
     def closed(self, now: datetime) -> bool:
         """Whether the deadline has passed at `now`, which carries its time zone."""

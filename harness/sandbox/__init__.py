@@ -106,6 +106,9 @@ class Provider(Protocol):
     def image_digest(self) -> str | None:
         """What identifies the software inside, where the provider knows it."""
 
+    def shows(self, path: Path) -> bool:
+        """Whether a sandbox has this file of the host in it, as far as its permissions let the runner read it."""
+
 
 STARTUP_LOG_BYTES = 64 << 10
 # 170 processes that map the same 4 GiB took more than a minute to die on two busy cores. The bound is for those that

@@ -72,6 +72,11 @@ class Bwrap:
     def image_digest(self) -> str | None:
         return None
 
+    def shows(self, path: Path) -> bool:
+        toolkit = gpu.toolkit()
+        bound = _system([*([toolkit] if toolkit else []), *map(Path, _FOR_A_DRIVER)])
+        return any(path.resolve().is_relative_to(each.resolve()) for each in bound)
+
     def launch(self, launch: Launch) -> BwrapSandbox:
         """Start the runner in new namespaces.
 

@@ -57,6 +57,9 @@ class Docker:
         with _translated():
             return self._image_id()
 
+    def shows(self, path: Path) -> bool:
+        return any(path.resolve().is_relative_to(each.resolve()) for each in self.binds)
+
     def launch(self, launch: Launch) -> Container:
         """Create and start a container.
 

@@ -39,6 +39,9 @@ class Process:
     def image_digest(self) -> str | None:
         return None
 
+    def shows(self, path: Path) -> bool:
+        return True
+
     def launch(self, launch: Launch) -> ProcessSandbox:
         """Start the runner where it lies, by the judge's own interpreter.
 

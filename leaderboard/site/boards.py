@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
 from harness.verdict import Interval
 from leaderboard.ranking import Row, TableKey
@@ -25,6 +26,7 @@ def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
             rows=tuple(standing(row, book.runs.get(row.run)) for row in board.table.rows),
             baselines=tuple(baselines(board, book.runs)),
             records=board.records,
+            private=board.table.private,
             set_aside=board.table.set_aside,
         )
         for board in book.boards
@@ -33,10 +35,17 @@ def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
 
 def current(book: Book, sha256: str | None) -> set[TableKey]:
     """The keys of the boards that count now. Of a problem that is not there any more, those of its newest hash."""
-    keys = [board.table.key for board in book.boards]
-    sha256 = sha256 or next((key.problem_sha256 for key in keys), None)
-    protocols = [key.protocol for key in keys if key.problem_sha256 == sha256]
-    return {key for key in keys if key.problem_sha256 == sha256 and key.protocol == max(protocols)}
+    sha256 = sha256 or next((board.table.key.problem_sha256 for board in book.boards), None)
+    keys = [board.table.key for board in book.boards if board.table.key.problem_sha256 == _now(board, sha256)]
+    return {key for key in keys if key.protocol == max(each.protocol for each in keys)}
+
+
+def _now(board: Board, sha256: str | None) -> str | None:
+    """The hash of a problem with the private cases of a board, which the machine that makes the site need not have."""
+    private = board.table.private
+    if sha256 is None or private is None or board.table.key.problem_sha256 == sha256:
+        return sha256
+    return with_private_cases(sha256, private.sha256)
 
 
 def standing(row: Row, run: Run | None) -> Standing:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from harness.roofline import Calibration
-from harness.verdict import Interval, Ratio, Record, SandboxName, Sha256, Speedup, Verdict
+from harness.verdict import Interval, PrivateId, Ratio, Record, SandboxName, Sha256, Speedup, Verdict
 from leaderboard.moderation import Moderation
 from leaderboard.ranking import SetAside, TableKey
 from leaderboard.site.book import Failure, Step
@@ -46,6 +46,7 @@ class BoardDocument(Record):
     baselines: tuple[Standing, ...] = ()
     records: tuple[Step, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
+    private: PrivateId | None = None
 
 
 class Summary(Record):

@@ -67,7 +67,7 @@ def document(toml: bytes) -> None:
         return
     tomllib.loads(toml.decode().replace("\r\n", "\n"))
     for case in loaded.tests + loaded.benchmarks:
-        resolved = loaded.resolve(case)
+        resolved = loaded.resolve(next(case.extremes()))
         assert resolved.tensors
         assert all(1 <= size <= 2**40 for tensor in resolved.tensors for size in tensor.shape)
         assert all(tensor.dtype in DTYPES for tensor in resolved.tensors)
@@ -98,6 +98,7 @@ def seeds() -> list[bytes]:
 KEYS = (
     "title", "entry", "parameters", "tensors", "scalars", "cost", "tolerance", "limits", "tests", "benchmarks", "fill",
     "role", "shape", "count", "index", "params", "kind", "low", "high", "neg_inf", "mean", "scale", "deadline",
+    "draw", "multiple_of",
 )  # fmt: skip
 SYNTAX = (
     "-9223372036854775808", "9223372036854775807", "inf", "nan", "1e308", "0x", "**", "//", "[[", "]]", "= [", "= {",

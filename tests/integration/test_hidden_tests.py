@@ -9,7 +9,8 @@ import pytest
 
 from harness import judge
 from harness.judge import Progress
-from harness.problem import load
+from harness.problem import Case, load
+from harness.problem.spec import Range
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome, Stage
@@ -81,3 +82,29 @@ def test_nothing_is_timed_where_a_visible_test_is_wrong() -> None:
     assert (verdict.outcome, verdict.stage, len(verdict.tests)) == (Outcome.WRONG_ANSWER, Stage.HIDDEN, 5)
     assert verdict.message.startswith("test one: ")
     assert verdict.benchmarks == ()
+
+
+def test_private_cases_are_graded_and_told_by_their_number(tmp_path: Path) -> None:
+    case = "devices = ['cpu']\n[[tests]]\nname = 'on a GPU'\nparams = { n = 816 }\ndevices = ['cuda']\n"
+    text = f"salt = '{'0' * 32}'\n[[tests]]\nname = 'unknown to all'\nparams = {{ n = 815 }}\n{case}"
+    (tmp_path / "double_hidden.toml").write_text(text)
+    problem = load(PROBLEM.directory, tmp_path)
+    wrong = "y.mul_(2 if x.numel() == 815 else 1)"
+    check = judge.check(problem, kernel(wrong), provider=provider("process"), device="cpu")
+    assert (check.outcome, check.message) == (Outcome.WRONG_ANSWER, "test hidden 3: wrong answer")
+    assert [(each.name, each.params) for each in check.tests[3:]] == [(f"hidden {i}", {}) for i in (1, 2, 3)]
+    assert check.problem.private is not None
+    assert (check.problem.sha256, check.problem.private.cases) == (problem.sha256, 1)
+    assert not any(secret in check.model_dump_json() for secret in ("unknown to all", "on a GPU"))
+
+
+def test_sizes_are_drawn_for_each_grading_and_told_of_visible_cases_alone() -> None:
+    ranges = {"n": Range(low=2, high=2_000_000, multiple_of=2)}
+    visible, hidden = Case(name="drawn", draw=ranges), Case(name="secret", draw=ranges, hidden=True)
+    problem = PROBLEM.model_copy(update={"tests": (hidden, visible)})
+    checks = [judge.check(problem, kernel("pass"), provider=provider("process"), device="cpu") for _ in range(2)]
+    assert [check.outcome for check in checks] == [Outcome.ACCEPTED] * 2
+    drawn = [check.tests[0].params["n"] for check in checks]
+    assert len(set(drawn)) == 2, "one in a million"
+    assert all(isinstance(n, int) and 2 <= n <= 2_000_000 and n % 2 == 0 for n in drawn)
+    assert [(check.tests[1].name, check.tests[1].params) for check in checks] == [("hidden 1", {})] * 2

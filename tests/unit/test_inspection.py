@@ -15,6 +15,7 @@ from leaderboard.archive import archive
 from leaderboard.entry import encode
 from leaderboard.inspection import inspect
 from leaderboard.ledger import JsonlLedger
+from leaderboard.staleness import Current
 from tests.unit.conftest import Command
 from tests.verdicts import accepted, failed
 
@@ -158,5 +159,5 @@ def test_every_ledger_is_examined_after_a_broken_one(ledger: JsonlLedger, comman
 
 
 def test_a_problem_that_is_gone_is_no_fault(ledger: JsonlLedger, competition: Path) -> None:
-    found = inspect(ledger.path, competition / "submissions", {})
+    found = inspect(ledger.path, competition / "submissions", Current(problems={}, protocol=1))
     assert (found.faults, found.unknown) == ([], 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 import tomllib
@@ -19,7 +20,7 @@ from harness.identity import length_prefixed_sha256
 from harness.problem import Case, Cost, Fill, Limits, Problem, ScalarSpec, TensorSpec, Tolerance, load
 from harness.problem.load import identify
 from harness.problem.schema import document, json_schema
-from harness.problem.spec import ProblemFile
+from harness.problem.spec import ProblemFile, Range
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -189,9 +190,30 @@ def test_a_foreign_case_is_refused(good: Problem) -> None:
         good.resolve(Case(name="mine", params={"rows": 1, "cols": 1}))
 
 
+def test_a_case_draws_its_sizes(tmp_path: Path) -> None:
+    given = 'params = { rows = 3, dtype = "float32" }\ndraw = { cols = { low = 5, high = 33, multiple_of = 8 } }'
+    fixed = 'params = { rows = 3, cols = 5, dtype = "float32" }'
+    problem = load(_write(tmp_path / "drawn", GOOD.replace(fixed, given)))
+    case, other = problem.tests
+    assert [each.params["cols"] for each in case.extremes()] == [8, 32]
+    seen = {problem.resolve(case.drawn(random.SystemRandom())).params["cols"] for _ in range(300)}
+    assert seen == {8, 16, 24, 32}
+    assert case.drawn(random.Random(1)).params.keys() == {"rows", "cols", "dtype"}
+    assert other.drawn(random.Random(1)) is other
+    assert list(other.extremes()) == [other]
+    with pytest.raises(ProblemError, match="was not drawn from"):
+        problem.resolve(case)
+
+
 def test_a_problem_cannot_be_changed(good: Problem) -> None:
     with pytest.raises(ValueError, match="frozen"):
         good.title = "Other"
+
+
+def drawn(draw: str, line: str) -> tuple[str, str, str]:
+    """A case of `BAD` whose first test draws its columns from these ranges."""
+    given = 'rows = 3, dtype = "float32" }'
+    return given.replace("3,", "3, cols = 5,"), f"{given}\ndraw = {draw}", line
 
 
 # What is replaced in GOOD, by what, and what the line must say after the file's name.
@@ -278,6 +300,36 @@ BAD: list[tuple[str, str, str]] = [
         "key `cost.bytes` has no value: `rows * cols * sizeof(dytpe)`: sizeof(dytpe): 'dytpe' is no dtype",
     ),
     ("flops = 0", "flops = -1", "key `cost` is 60 bytes and -1 flops in tests[0]"),
+    # Drawn sizes.
+    ("cols = 5,", 'cols = 5, dtpye = "int8",', "key `tests[0].params.dtpye` is unknown"),
+    drawn("{ cols = { low = 1, hihg = 5 } }", "key `tests[0].draw.cols.hihg` is unknown; did you mean `high`?"),
+    drawn("{ cols = { low = 1 } }", "key `tests[0].draw.cols.high` is missing; it is the greatest"),
+    drawn("{ cols = { low = 5, high = 5 } }", "key `tests[0].draw.cols`: holds fewer than two numbers"),
+    drawn("{ cols = { low = 9, high = 5 } }", "key `tests[0].draw.cols`: holds fewer than two numbers"),
+    drawn(
+        "{ cols = { low = 1, high = 15, multiple_of = 8 } }",
+        "key `tests[0].draw.cols`: holds fewer than two numbers",
+    ),
+    drawn("{ cols = { low = 1.5, high = 5 } }", "key `tests[0].draw.cols.low`: should be a valid integer; it is 1.5"),
+    drawn(
+        "{ cols = { low = -9223372036854775807, high = 9223372036854775807 } }",
+        "key `tensors[0].shape[1]` is -9223372036854775807 in tests[0]",
+    ),
+    drawn("{ cols = { low = 0, high = 5 } }", "key `tensors[0].shape[1]` is 0 in tests[0]; a dimension is at least"),
+    drawn("{ cols = { low = 1, high = 400_000_000_000 } }", "key `tensors[0].shape` has 1,200,000,000,000 elements"),
+    drawn("{ kols = { low = 1, high = 5 } }", "key `tests[0].draw.kols` is unknown; did you mean `cols`?"),
+    drawn("{ rows = { low = 1, high = 5 } }", "key `tests[0].draw.rows` has a value in `params` as well"),
+    drawn("{}", "key `tests[0].params` lacks `cols`; give every parameter a value"),
+    (
+        'rows = 3, cols = 5, dtype = "float32" }',
+        "rows = 3, cols = 5 }\ndraw = { dtype = { low = 1, high = 2 } }",
+        "key `tensors[0].dtype` names the parameter `dtype`, which holds 1",
+    ),
+    (
+        'rows = 200, cols = 50, dtype = "bfloat16" }',
+        'rows = 200, dtype = "bfloat16" }\ndraw = { cols = { low = 1, high = 5 } }',
+        "key `benchmarks[0].draw` is given; only tests can draw sizes: times are of one size",
+    ),
     # Fills.
     (
         'dtype = "dtype"\n\n[[scalars]]',
@@ -417,7 +469,7 @@ def test_the_example_in_the_documents_is_a_problem(tmp_path: Path) -> None:
     assert [case.name for case in problem.tests] == ["primes", "partly masked"]
 
 
-@pytest.mark.parametrize("model", [ProblemFile, TensorSpec, ScalarSpec, Case, Fill, Cost, Tolerance, Limits])
+@pytest.mark.parametrize("model", [ProblemFile, TensorSpec, ScalarSpec, Case, Range, Fill, Cost, Tolerance, Limits])
 def test_the_documents_name_every_key(model: type[BaseModel]) -> None:
     text = (ROOT / "docs" / "problems.md").read_text()
     assert [key for key in model.model_fields if f"`{key}`" not in text] == []
@@ -489,6 +541,6 @@ def test_a_file_with_a_piece_replaced_loads_or_gets_one_line(tmp_path: Path, pla
         assert "\n" not in said
         return
     for case in problem.tests + problem.benchmarks:
-        resolved = problem.resolve(case)
+        resolved = problem.resolve(next(case.extremes()))
         assert all(size >= 1 for tensor in resolved.tensors for size in tensor.shape)
         assert all(s.dtype == "float64" or -(2**63) <= s.value < 2**63 for s in resolved.scalars)
