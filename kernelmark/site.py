@@ -194,8 +194,12 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 
 def _state(settings: Settings) -> list[tuple[str, int, int]]:
-    """What changes when a ledger, a problem or a calibration does."""
+    """What changes when a ledger, a problem, its private cases or a calibration does."""
+    from kernelmark.project import private_folder
+
+    private = private_folder(settings)
     files = [
+        *(private.glob("*.toml") if private else ()),
         *settings.locate("results").glob("*.jsonl"),
         *settings.locate("problems").glob("*/*"),
         *settings.locate("devices").glob("*.json"),

@@ -182,12 +182,14 @@ class Grading:
     def _test_hidden(self, session: Session) -> None:
         """The hidden tests, last of all: whatever the submission says from here on could carry their sizes out.
 
-        Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not.
+        Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not; nor
+        is it told when each begins.
         """
         session.output.hush()
         self._before_hidden = self._until_now()
+        if self._hidden:
+            self._enter(Stage.HIDDEN, 0, 0, "tests")
         for i, case in enumerate(self._hidden):
-            self._enter(Stage.HIDDEN, i, len(self._hidden), "")
             label = f"hidden {i + 1}"
             try:
                 self._results.append(self._correctness.run(session, case, label))

@@ -339,3 +339,18 @@ def test_samples_never_run_without_isolation_unless_it_was_asked_for(
     monkeypatch.setattr(lint, "providers", lambda _: [provider("process")])
     with pytest.raises(UsageError, match="no sandbox for the samples can be used here; install Docker"):
         lint.lint(Settings.load(sandbox="auto"), project / "problems" / "p", with_samples=True, say=lambda _: None)
+
+
+DRAWN = (
+    'params = { n = 5003, dtype = "float32" }',
+    'params = { dtype = "float32" }\ndraw = { n = { low = 9, high = 5003 } }',
+)
+
+
+@pytest.mark.parametrize("size", ["== 9", "== 5003", "not in (9, 5003, 4099, 8192)"])
+def test_extremes_and_draws_of_a_case_are_examined(tmp_path: Path, size: str) -> None:
+    assert not any(finding.level == "error" for finding in found(tmp_path / "right", [DRAWN]))
+    failing = ("    return x + b\n", f"    return x[:1] if x.shape[0] {size} else x + b\n")
+    errors = [finding for finding in found(tmp_path / "wrong", [DRAWN, failing]) if finding.level == "error"]
+    assert {finding.cases for finding in errors} == {("hidden test",)}
+    assert all("problem.toml says" in finding.what for finding in errors)

@@ -15,7 +15,7 @@ from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
 from kernelmark.api import Job
-from kernelmark.project import current, find_problem, private_folder, tables
+from kernelmark.project import current, find_problem, private_folder, record, tables
 from kernelmark.settings import Settings
 from leaderboard.archive import archive
 from leaderboard.ledger import JsonlLedger
@@ -150,6 +150,17 @@ def test_a_sandbox_that_shows_them_is_refused(private: Path, monkeypatch: pytest
             monkeypatch.setattr("harness.sandbox.bwrap._SYSTEM", (str(tmp_path),))
         with pytest.raises(UsageError, match=f"can be read inside the sandbox {sandbox}; move it"):
             Job.prepare(Settings.load(sandbox=sandbox), "double", submission, author="ada").check()
+
+
+def test_a_result_without_them_beside_results_with_them_is_told(
+    problem: Problem, competition: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    recorded(competition, problem)
+    submission = Submission.of("# eve\n", "py", author="eve", name="kernel.py")
+    model = accepted(author="eve", problem="double")
+    told = model.submission.model_copy(update={"sha256": submission.sha256})
+    record(Settings.load(), submission, model.model_copy(update={"submission": told}))
+    assert "double has results with private cases, and this one is without" in caplog.text
 
 
 def test_a_problem_that_was_loaded_without_them_is_not_recorded(private: Path, competition: Path) -> None:

@@ -198,8 +198,11 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     assert "input       x [rows, cols] float32" in shown
     for case in found.tests:
         assert (f"test        {case.name}: " in shown) != case.hidden
-    assert shown.index("test        and 3 hidden ones") < shown.index("benchmark   "), "the tests stand together"
+    assert shown.index("test        and 5 hidden ones") < shown.index("benchmark   "), "the tests stand together"
     assert "sources     public" in shown
+    drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
+    visible = found.model_copy(update={"tests": (drawn,)})
+    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible))
     [line] = show.problems([found])
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
                             f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip
