@@ -182,8 +182,8 @@ class Grading:
     def _test_hidden(self, session: Session) -> None:
         """The hidden tests, last of all: whatever the submission says from here on could carry their sizes out.
 
-        Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not; nor
-        is it told when each begins.
+        Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not,
+        and when each begins is not told.
         """
         session.output.hush()
         self._before_hidden = self._until_now()
