@@ -143,7 +143,7 @@ def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]
         asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
         as_now = (now.sha256(asked), now.protocol, device)
         if (key.problem_sha256, key.protocol, key.device_name) == as_now:
-            yield from (row.run for row in table.rows[:count])
+            yield from (row.run for row in table.ranked[:count])
 
 
 def _self_test(settings: Settings, only: Sequence[str], form: str) -> int:

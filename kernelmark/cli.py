@@ -166,14 +166,15 @@ def show_run(run: str, form: str) -> None:
     """Everything about one recorded grading; RUN is its id, or the first digits of it."""
     from kernelmark import show
     from kernelmark.project import find_run
-    from leaderboard.ranking import moderation
+    from leaderboard.ranking import moderation, pooled
 
     ledger, entry = find_run(load_settings(), run)
     if form == "json":
         print_lines([entry.document.decode()])
         return
     verdict = entry.verdict
-    print_lines(show.run(verdict, moderation(ledger.read(), verdict.run)))
+    entries = ledger.read()
+    print_lines(show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict)))
 
 
 for _command in organizers.COMMANDS:

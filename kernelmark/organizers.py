@@ -21,24 +21,34 @@ def moderate() -> None:
     """Say something about a recorded run; it is appended, and nothing is ever edited or removed."""
 
 
-def _moderating(action: str, text: str) -> click.Command:
+def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command:
     @click.argument("run")
     @click.option("--actor", required=True, help="Who says so.")
     @click.option("--reason", required=True, help="Why; it stands on the board.")
     @form_option
-    def command(run: str, actor: str, reason: str, form: str) -> None:
+    def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
         from kernelmark import show
         from kernelmark.project import moderate
 
-        event = moderate(load_settings(), run, action, actor, reason)  # type: ignore[arg-type]  # one of the three below
+        if source and author:
+            raise UsageError("--source and --author", "are two different things to speak of", "give one of them")
+        scope = "source" if source else "author" if author else "run"
+        event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
         print_lines([event.to_json()] if form == "json" else [event.run, *show.moderation([event])])
 
+    if scoped:
+        command = click.option(
+            "--source", is_flag=True, help="Every run of this source on the problem, by any author, later ones too."
+        )(command)
+        command = click.option(
+            "--author", is_flag=True, help="Every run of this author, in every ledger of the project, later ones too."
+        )(command)
     return click.command(action, help=text)(command)
 
 
 moderate.add_command(_moderating("disqualify", "Take RUN from the ranking; `show` still shows it."))
 moderate.add_command(_moderating("reinstate", "Let RUN rank again, or for the first time if it came late."))
-moderate.add_command(_moderating("annotate", "Say something about RUN; its state stays as it is."))
+moderate.add_command(_moderating("annotate", "Say something about RUN; its state stays as it is.", scoped=False))
 
 
 @click.command()

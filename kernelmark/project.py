@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.verdict import DeviceKind, Verdict
     from leaderboard.entry import Entry
     from leaderboard.ledger import JsonlLedger
-    from leaderboard.moderation import Action, Moderation
+    from leaderboard.moderation import Action, Moderation, Scope
     from leaderboard.ranking import Table
     from leaderboard.similar import Graded
     from leaderboard.staleness import Current
@@ -225,8 +225,13 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
     return found[0][1:]
 
 
-def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason: str) -> Moderation:
+def moderate(
+    settings: Settings, prefix: str, action: Action, actor: str, reason: str, scope: Scope = "run"
+) -> Moderation:
     """Append an event of moderation to the ledger that holds a run, and rewrite the board.
+
+    With a scope it speaks of every run of that run's source in this ledger, or of every run of its author, and then it
+    is appended to every ledger of the project.
 
     Raises:
         UsageError: no run, or several, begin with these digits; the actor or the reason is empty or too long.
@@ -237,15 +242,25 @@ def moderate(settings: Settings, prefix: str, action: Action, actor: str, reason
     from leaderboard.moderation import Moderation
 
     ledger, entry = find_run(settings, prefix)
-    now, run = datetime.now(UTC), entry.verdict.run
+    verdict = entry.verdict
     try:
-        event = Moderation(run=run, action=action, actor=actor, reason=reason, created_at=now)
+        event = Moderation(
+            run=verdict.run,
+            action=action,
+            scope=scope,
+            sha256=verdict.submission.sha256 if scope == "source" else None,
+            author=verdict.submission.author if scope == "author" else None,
+            actor=actor,
+            reason=reason,
+            created_at=datetime.now(UTC),
+        )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise UsageError(f"--{first['loc'][0]}", f"does not fit: {first['msg']}") from error
-    for warning in ledger.moderate(event).warnings:
-        warn(warning)
-    _published(settings, ledger.path.stem)
+    for each in ledgers(settings) if scope == "author" else [ledger]:
+        for warning in each.moderate(event).warnings:
+            warn(warning)
+        _published(settings, each.path.stem)
     return event
 
 

@@ -20,7 +20,8 @@ from kernelmark.report import Graded
 from kernelmark.settings import Settings
 from leaderboard.archive import stored
 from leaderboard.entry import VERDICT
-from leaderboard.ranking import newest_environment, rank
+from leaderboard.ranking import rank
+from leaderboard.staleness import newest_environment
 
 if TYPE_CHECKING:
     from harness.sandbox import Provider

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kernelmark import times
 from kernelmark.text import INDENT, block, columns, counted, visible
 from leaderboard.moderation import state
+from leaderboard.pooling import TOO_WIDE, WIDEST, too_wide
 from leaderboard.units import duration, interval, ratio
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
         Verdict,
     )
     from leaderboard.moderation import Moderation
+    from leaderboard.pooling import Source
     from leaderboard.ranking import Row, SetAside, Table
 
 NOT_ISOLATED = (
@@ -70,16 +72,35 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
 
 
 def standing(result: Verdict, table: Table) -> str:
-    """`rank 2 of 7 on NVIDIA H200`, or which better run keeps the author's place."""
+    """`rank 2 of 7 on NVIDIA H200`, why there is none, or which better source keeps the author's place."""
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
         return f"none: it is {aside.state}, and does not rank"
-    row = next(row for row in table.rows if row.author == result.submission.author)
+    own = [row for row in table.rows if row.author == result.submission.author]  # the best first, then those too wide
+    row = next((row for row in own if row.sha256 == result.submission.sha256), None)
+    if row is None:
+        return f"{visible(own[0].author)}'s better run {own[0].run} ({interval(own[0].score)}) {_keeps(own[0], table)}"
+    if row.rank is None:
+        return _too_wide(row) + (f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else "")
+    return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
+
+
+def _keeps(row: Row, table: Table) -> str:
+    return f"does not rank either: {TOO_WIDE}" if row.rank is None else f"keeps {_place(row, table)}"
+
+
+def _place(row: Row, table: Table) -> str:
     shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
-    place = f"rank {row.rank} of {len(table.rows)} on {visible(table.key.device_name)}{shared}"
-    if row.run == result.run:
-        return place
-    return f"{visible(row.author)}'s better run {row.run} ({interval(row.score)}) keeps {place}"
+    return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.device_name)}{shared}"
+
+
+def _too_wide(row: Row) -> str:
+    """That a source does not rank, and what its author can do."""
+    pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
+    return (
+        f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} times from end to end); grade it again "
+        "on a quiet machine or with --thorough: gradings of one source are pooled"
+    )
 
 
 def board(tables: Sequence[Table]) -> Iterator[str]:
@@ -109,7 +130,8 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
             who = (visible(row.author), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
             how = () if alike else (", ".join(row.modes), row.sandbox)
-            rows.append((str(row.rank), *who, *times.cells(row.score), *speedups, *how, when, row.run))
+            rank = "-" if row.rank is None else str(row.rank)
+            rows.append((rank, *who, *times.cells(row.score), *speedups, *how, when, row.run))
         yield from columns(rows, right=frozenset({0, 3}))
         yield from _beside(table)
 
@@ -118,25 +140,35 @@ def moderation(events: Iterable[Moderation]) -> Iterator[str]:
     """What organizers said of a run, a line an event."""
     for event in events:
         when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        yield f"{INDENT}{event.action:<10}  {visible(event.reason)} ({visible(event.actor)}, {when})"
+        yield f"{INDENT}{event.action:<10}  {event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})"
 
 
 def _beside(table: Table) -> Iterator[str]:
-    """What organizers said of the rows, which rows are out of date, and what was set aside."""
+    """Which rows are pooled, too wide to rank or out of date, what organizers said of them, and what was set aside."""
     for row in table.rows:
+        pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
+        if notes := [note for note in (pooled, TOO_WIDE if row.state == "too_wide" else "") if note]:
+            yield f"{INDENT}{row.run} by {visible(row.author)}: {', '.join(notes)}"
         if row.stale is not None:
             again = f"; graded again as {row.stale.again}" if row.stale.again else ""
             yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
     standings: list[Row | SetAside] = [*table.rows, *table.set_aside]
     for standing in standings:
         if standing.moderation:
-            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state}"
+            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state.replace('_', ' ')}"
             yield from (INDENT + line for line in moderation(standing.moderation))
 
 
-def run(result: Verdict, events: Sequence[Moderation] = ()) -> Iterator[str]:
-    """Everything that the stored document holds, in reading order, after what organizers said of it."""
+def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | None = None) -> Iterator[str]:
+    """Everything that the stored document holds, in reading order, after what organizers said of it, and what the
+    gradings of its source come to together.
+    """
     yield from _headline(result)
+    if source is not None and len(source.gradings) > 1:
+        newest = "" if source.newest.run == result.run else f"; the board shows {source.newest.run}, the newest"
+        yield f"{INDENT}pooled      {len(source.gradings)} gradings of this source: {interval(source.score)}{newest}"
+    if source is not None and too_wide(source.score):
+        yield f"{INDENT}standing    none: {TOO_WIDE}"
     if events:
         yield f"{INDENT}state       {state(events)}"
         yield from moderation(events)

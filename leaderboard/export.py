@@ -21,7 +21,6 @@ from pydantic import Field
 from harness.verdict import Interval, Record, Verdict
 from leaderboard.durable import write_whole, writing
 from leaderboard.entry import VERDICT, Entry
-from leaderboard.moderation import State
 from leaderboard.ranking import Row, SetAside, Table
 
 _BATCH = 4096
@@ -68,8 +67,15 @@ class VerdictRow(Record):
     low_ns: int | None
     high_ns: int | None
     confidence: float | None
-    rank: int | None = Field(description="in its table, where it is its author's best; else null")
-    state: str | None = Field(description="ranks, disqualified or late, where it stands in a table; else null")
+    rank: int | None = Field(description="in its table, where it stands for its author's best source; else null")
+    state: str | None = Field(
+        description="ranks, too_wide, disqualified or late, where it stands in a table; else null"
+    )
+    gradings: int | None = Field(description="of this source that are pooled, where it stands for them; else null")
+    pooled_median_ns: int | None = Field(description="what these gradings come to together, by which it ranks")
+    pooled_low_ns: int | None
+    pooled_high_ns: int | None
+    pooled_confidence: float | None
     stale: str | None = Field(description="what changed since, where it stands in a table and is out of date")
 
 
@@ -141,7 +147,6 @@ def _score(score: Interval | None) -> dict[str, Any]:
 
 def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None) -> Record:
     ran, submission = verdict.environment, verdict.submission
-    state: State | None = standing.state if standing else None
     row = standing if isinstance(standing, Row) else None
     names = ("device_kind", "device_name", "sandbox", "isolated", "interpreted", "driver", "cuda")
     more = ("python", "torch", "triton")
@@ -162,10 +167,12 @@ def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None) -> Rec
         effort=verdict.effort,
         duration_ns=verdict.duration_ns,
         rank=row.rank if row else None,
-        state=state,
+        state=standing.state if standing else None,
+        gradings=row.gradings if row else None,
         stale=row.stale.reason if row and row.stale else None,
         **{name: getattr(ran, name) for name in (*names, *more)},
         **_score(verdict.score),
+        **{f"pooled_{key}": value for key, value in _score(row.score if row else None).items()},
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,13 +84,15 @@ class JsonlLedger:
             raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
 
     def moderate(self, event: Moderation) -> Entry:
-        """Add an event of moderation to the ledger that holds its run; the same promises as for `append`.
+        """Add an event of moderation to the ledger that holds its run, one about an author to any; the same promises as
+        for `append`.
 
         Raises:
             UsageError: the ledger holds no such run.
             LedgerError: as for `append`.
         """
-        self.get(event.run)
+        if event.scope != "author":  # who may have no run on this problem yet
+            self.get(event.run)
         return self._append([(MODERATION, event.to_json().encode())])
 
     def read(self) -> Iterable[Entry]:
@@ -184,6 +186,18 @@ class JsonlLedger:
         except OSError as error:
             raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
 
+    def at(self, wanted: Collection[int]) -> Iterator[Entry]:
+        """As `_Reading.at`."""
+        try:
+            with self.path.open("rb", buffering=1 << 20) as file:
+                for number, line in enumerate(file, start=1):
+                    if number in wanted:
+                        yield self._decode(line, number)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
     def _decode(self, line: bytes, number: int) -> Entry:
         try:
             return decode(line)
@@ -266,6 +280,14 @@ class _Reading:
             LedgerError: the file cannot be read, or an event was changed after it was written.
         """
         return self.ledger.events()
+
+    def at(self, wanted: Collection[int]) -> Iterator[Entry]:
+        """The entries on some lines, counted from 1, with only their own hashes checked.
+
+        Raises:
+            LedgerError: the file cannot be read, or one of these lines was changed after it was written.
+        """
+        return self.ledger.at(wanted)
 
 
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:

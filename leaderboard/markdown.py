@@ -18,6 +18,7 @@ from pathlib import Path
 from harness.errors import HarnessError
 from leaderboard.durable import write_whole
 from leaderboard.moderation import Moderation
+from leaderboard.pooling import TOO_WIDE, WIDEST
 from leaderboard.ranking import Row, SetAside, Table
 from leaderboard.units import interval, ratio
 
@@ -26,7 +27,9 @@ _MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
 _RIGHT = {"rank", "time per call", "cases"}
 LEGEND = (
     "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
+    "Several gradings of one source are pooled into one time, and the newest of them is shown. "
     "Rows share a rank when their interval overlaps that of the first row of this rank. "
+    f"A row whose interval ends above {WIDEST:g} times its beginning has no rank: more gradings narrow it. "
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds that alternated in the same grading.\n"
 )
@@ -81,7 +84,7 @@ def _joined(sections: Mapping[str, str]) -> str:
 
 def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[str]:
     """The rows of a table and what stands beside them; `more` adds a column with Markdown of the caller's by run."""
-    noted = any(row.moderation or row.stale for row in table.rows)
+    noted = any(map(_note, table.rows))
     if table.rows:
         columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baselines), *_MORE_COLUMNS]
         columns += ["source"] if more is not None else []
@@ -150,7 +153,7 @@ def heading(table: Table) -> str:
 def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
     speedups = (row.over(name) for name in baselines)
     return [
-        str(row.rank),
+        rank_cell(row),
         escape(row.author),
         escape(row.submission),
         row.language,
@@ -170,17 +173,28 @@ def _aside(run: SetAside) -> list[str]:
     return [run.state, *who, interval(run.score), _date(run.created_at), run.run]
 
 
+def rank_cell(row: Row) -> str:
+    """A row's rank as a cell; empty where it has none."""
+    return "" if row.rank is None else str(row.rank)
+
+
 def _note(row: Row) -> str:
     """What a reader should know of a row beside its rank."""
-    stale = []
+    notes = []
+    if row.state == "too_wide":
+        notes.append(TOO_WIDE)
+    if row.gradings > 1:
+        notes.append(f"{row.gradings} gradings pooled")
     if row.stale is not None:
         again = f", graded again as {row.stale.again}" if row.stale.again else ""
-        stale = [f"stale: {escape(row.stale.reason)}{again}"]
-    return "; ".join([*stale, *([_said(row.moderation)] if row.moderation else [])])
+        notes.append(f"stale: {escape(row.stale.reason)}{again}")
+    return "; ".join([*notes, *([_said(row.moderation)] if row.moderation else [])])
 
 
 def _said(events: Iterable[Moderation]) -> str:
-    return "; ".join(f"{event.action}: {escape(event.reason)} ({escape(event.actor)})" for event in events)
+    return "; ".join(
+        f"{event.action}: {event.subject}{escape(event.reason)} ({escape(event.actor)})" for event in events
+    )
 
 
 def _date(moment: datetime) -> str:

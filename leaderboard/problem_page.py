@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from harness.verdict import BenchmarkResult, Verdict
 from leaderboard.entry import VERDICT, Entry
-from leaderboard.markdown import LEGEND, escape, grid, heading, standings
+from leaderboard.markdown import LEGEND, escape, grid, heading, rank_cell, standings
 from leaderboard.ranking import Row, Table
 from leaderboard.units import duration, interval, ratio
 
@@ -45,7 +45,8 @@ def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
         return
     baselines = [name for name in table.baselines if any(row.over(name) for row, _ in rows)]
     first = f" (the first {_DETAILED} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
-    yield f"Time per call, case by case{first}:\n"
+    newest = ", in the newest grading of each" if any(row.gradings > 1 for row, _ in rows) else ""
+    yield f"Time per call, case by case{newest}{first}:\n"
     yield _by_case(rows, lambda case: interval(case.score), extra=_baseline_times(baselines, rows))
     if baselines:
         yield _BASELINES
@@ -65,7 +66,7 @@ def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple
     lines = []
     for row, verdict in rows:
         cells = {case.name: cell(case) for case in verdict.benchmarks}
-        lines.append([str(row.rank), escape(row.author), *(cells.get(name, "") for name in names)])
+        lines.append([rank_cell(row), escape(row.author), *(cells.get(name, "") for name in names)])
     lines += [["", f"*{escape(who)}*", *(cells.get(name, "") for name in names)] for who, cells in extra]
     return grid(["rank", "author", *(escape(name) for name in names)], lines, right=range(2, 2 + len(names)))
 

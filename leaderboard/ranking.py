@@ -5,29 +5,31 @@ Trusted. It reads of a verdict only what it ranks by, so that a hundred thousand
 **One table, one question.** Times are compared only where they answer the same question: the same problem to the byte,
 the same protocol, the same device, in isolation or not, compiled or interpreted. `TableKey` is that question.
 
-**Who ranks at all.** An author's best accepted verdict, of those that no organizer set aside: a disqualified run and
-one that came late stand beside the rows, without a rank, and the author's next best takes their place.
+**Who ranks at all.** An author's best source, by the time that its gradings come to together (`pooling`), never by the
+best of them. Gradings that an organizer set aside do not count: they stand beside the rows, without a rank. A source
+whose time is known too badly (`pooling.too_wide`) does not rank either. It stands below the rows that do, unless its
+author has one that ranks and is no slower.
 
-**Who shares a rank.** Rows stand in the order of their medians. Walking down, a row shares the rank of its group's
-*leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose rank is
-one more than the number of rows above it. Overlap itself is not transitive: a chain of neighbours, each overlapping the
-next, could give a row the rank of one that is certainly faster. Measured against the leader alone, a printed rank keeps
-one meaning that holds for each of its rows: "not shown to be slower than the first of them".
+**Who shares a rank.** Rows that rank stand in the order of their medians. Walking down, a row shares the rank of its
+group's *leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose
+rank is one more than the number of rows above it. Overlap itself is not transitive: a chain of neighbours, each
+overlapping the next, could give a row the rank of one that is certainly faster. Measured against the leader alone, a
+printed rank keeps one meaning that holds for each of its rows: "not shown to be slower than the first of them".
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
+from harness.errors import LedgerError
 from harness.verdict import (
     DeviceKind,
     Effort,
-    Environment,
     Interval,
     Outcome,
     PrivateId,
@@ -35,11 +37,13 @@ from harness.verdict import (
     Record,
     SandboxName,
     Speedup,
+    Verdict,
 )
 from leaderboard.entry import MODERATION, VERDICT, Entry
-from leaderboard.excerpt import Question, Ranked, read, tell
-from leaderboard.moderation import Moderation, State, state
-from leaderboard.staleness import Current, Stale, place, stale
+from leaderboard.excerpt import Question, Ranked, Told, read, tell
+from leaderboard.moderation import Events, Moderation, State, state
+from leaderboard.pooling import Grading, Source, identity, too_wide
+from leaderboard.staleness import Current, Present, Stale
 
 
 class TableKey(Record):
@@ -60,18 +64,21 @@ class TableKey(Record):
 
 
 class Row(Record):
-    """An author's best accepted verdict; `modes` are the timing modes that its `cases` benchmark cases were run in.
+    """An author's best source, or one that is known too badly to rank: then there is no `rank`.
 
-    `seq` is the verdict's line in its ledger, and `moderation` what organizers said of it, oldest first.
+    `score` is what its `gradings` come to together. All else is told of the newest of them, which `run` names: `seq` is
+    its line in the ledger, `modes` are the timing modes that its `cases` benchmark cases were run in, and the speedups
+    are its own. `moderation` is what organizers said of any of them, oldest first.
     """
 
-    rank: int
+    rank: int | None
     author: str
     submission: str
     language: str
     sha256: str
     run: str
     score: Interval
+    gradings: int = 1
     sandbox: SandboxName
     modes: tuple[str, ...]
     cases: int
@@ -79,7 +86,7 @@ class Row(Record):
     speedups: tuple[Speedup, ...] = ()
     created_at: datetime
     seq: int
-    state: Literal["ranks"] = "ranks"
+    state: Literal["ranks", "too_wide"] = "ranks"
     moderation: tuple[Moderation, ...] = ()
     stale: Stale | None = None
 
@@ -105,7 +112,7 @@ class SetAside(Record):
 
 
 class Table(Record):
-    """Standings: rows by score, ranks from 1, equal where the intervals do not tell two apart.
+    """Standings: rows by score, ranks from 1, equal where the intervals do not tell two apart; then those without.
 
     `private` says that there were private cases, and how many.
     """
@@ -116,42 +123,48 @@ class Table(Record):
     private: PrivateId | None = None
 
     @property
+    def ranked(self) -> tuple[Row, ...]:
+        """The rows that have a rank."""
+        return tuple(row for row in self.rows if row.rank is not None)
+
+    @property
     def baselines(self) -> tuple[str, ...]:
         """The names of all baselines that a row of the table was measured against."""
         return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
 
 
-_Scored = tuple[Ranked, Interval, Entry]
+class Ranking(NamedTuple):
+    """A table, and every source that is known in it, whether or not it has a row."""
+
+    table: Table
+    sources: tuple[Source, ...]
 
 
 @runtime_checkable
-class _Eventful(Protocol):
-    """Entries that can tell their events of moderation without reading everything."""
+class _Ledger(Protocol):
+    """Entries that can tell some of them without reading everything."""
 
     def events(self) -> Iterable[Entry]: ...
 
+    def at(self, wanted: Collection[int]) -> Iterable[Entry]: ...
 
-_Events = dict[str, list[tuple[int, Moderation]]]
+
+_Scored = tuple[Ranked, Interval, Entry]
 
 
 @dataclass
 class _Found:
     """What one walk over the entries comes to."""
 
-    best: dict[Question, dict[str, _Scored]] = field(default_factory=dict)
+    sources: dict[Question, dict[tuple[str, str], Source]] = field(default_factory=dict)
     aside: dict[Question, list[_Scored]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
-    events: _Events = field(default_factory=dict)
-    newest: dict[tuple[str, ...], tuple[datetime, Environment]] = field(default_factory=dict)
-    again: dict[tuple[str, ...], tuple[datetime, str, Environment]] = field(default_factory=dict)
-
-    def moderation(self, run: str) -> tuple[Moderation, ...]:
-        """The events of a run, oldest first."""
-        return _in_order(self.events.get(run, ()))
+    events: Events = field(default_factory=Events)
+    present: Present | None = None
 
 
 def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table]:
-    """Rank accepted verdicts: in each table every author's best, the earlier of two equal ones.
+    """Rank accepted verdicts: in each table every author's best source, the earlier of two equal ones.
 
     The order of the entries does not matter. Tables come by problem; of one problem the hash that appeared last first,
     then the newest protocol, isolated before not, compiled before interpreted, GPUs before CPUs. `current` marks rows
@@ -160,19 +173,32 @@ def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
+    return [each.table for each in rankings(entries, current)]
+
+
+def rankings(entries: Iterable[Entry], current: Current | None = None) -> list[Ranking]:
+    """As `rank`, with the sources that each table was made of.
+
+    Raises:
+        LedgerError: as for `rank`.
+    """
     if iter(entries) is entries:  # can be walked only once, and events come behind what they speak of
         entries = tuple(entries)
     with no_cycles():
-        early = entries.events() if isinstance(entries, _Eventful) else entries
-        unranked = _unranked(_events(early))
+        events = _events(entries.events() if isinstance(entries, _Ledger) else entries)
         while True:
-            found = _walk(entries, unranked, current)
-            if _unranked(found.events) == unranked:
+            found = _walk(entries, events, current)
+            if found.events == events:
                 break
-            unranked = _unranked(found.events)  # an event was appended meanwhile
-    questions = {**found.best, **found.aside}
-    tables = [_table(question, found, current) for question in questions]
-    return sorted(tables, key=lambda table: _place(table.key, found.appeared))
+            events = found.events  # an event was appended meanwhile
+        questions = {**found.sources, **found.aside}
+        chosen = {question: tuple(_chosen(found.sources.get(question, {}).values())) for question in questions}
+        told = _told(entries, [source.newest for sources in chosen.values() for source in sources])
+        made = [
+            Ranking(_table(question, found, sources, told), tuple(found.sources.get(question, {}).values()))
+            for question, sources in chosen.items()
+        ]
+    return sorted(made, key=lambda each: _place(each.table.key, found.appeared))
 
 
 @contextmanager
@@ -193,156 +219,128 @@ def overlap(one: Interval, other: Interval) -> bool:
 
 
 def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
-    """What organizers said of one run, oldest first."""
-    needle = f'"run":"{run}"'.encode()
-    return _in_order((e.seq, e.moderation) for e in entries if e.kind == MODERATION and needle in e.document)
-
-
-def _in_order(events: Iterable[tuple[int, Moderation]]) -> tuple[Moderation, ...]:
-    return tuple(event for _, event in sorted(events, key=lambda found: found[0]))
-
-
-def _events(entries: Iterable[Entry]) -> _Events:
-    found: _Events = {}
+    """What organizers said that concerns one run, of itself, its source or its author, oldest first."""
+    needle, events = f'"run":"{run}"'.encode(), Events()
+    about = ("", "")
     for entry in entries:
         if entry.kind == MODERATION:
-            event = entry.moderation
-            found.setdefault(event.run, []).append((entry.seq, event))
+            events.add(entry.seq, entry.moderation)
+        elif entry.kind == VERDICT and needle in entry.document and (verdict := read(entry)).run == run:
+            about = (verdict.submission.sha256, verdict.submission.author)
+    return events.of((run,), *about)
+
+
+def pooled(entries: Iterable[Entry], verdict: Verdict) -> Source | None:
+    """What the gradings of a verdict's source come to in its table; None where it does not count."""
+    needle = verdict.submission.sha256.encode()
+    same = [entry for entry in entries if entry.kind == MODERATION or needle in entry.document]
+    found = (
+        source
+        for each in rankings(same)
+        for source in each.sources
+        if verdict.run in {grading.run for grading in source.gradings}
+    )
+    return next(found, None)
+
+
+def _events(entries: Iterable[Entry]) -> Events:
+    found = Events()
+    for entry in entries:
+        if entry.kind == MODERATION:
+            found.add(entry.seq, entry.moderation)
     return found
 
 
-def _unranked(events: _Events) -> frozenset[str]:
-    return frozenset(run for run, found in events.items() if state(_in_order(found)) != "ranks")
-
-
-def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
-    """What was found on a device and in a sandbox (`staleness.place`) when something was last graded there."""
-    verdicts = (read(entry) for entry in entries if entry.kind == VERDICT)
-    found = [verdict for verdict in verdicts if place(verdict.environment) == where]
-    return max(found, key=lambda verdict: verdict.created_at).environment if found else None
-
-
-def _walk(entries: Iterable[Entry], unranked: frozenset[str], current: Current | None) -> _Found:
-    found = _Found()
+def _walk(entries: Iterable[Entry], events: Events, current: Current | None) -> _Found:
+    found = _Found(present=Present(current) if current is not None else None)
     for entry in entries:
         if entry.kind == MODERATION:
-            event = entry.moderation
-            found.events.setdefault(event.run, []).append((entry.seq, event))
+            found.events.add(entry.seq, entry.moderation)
         if entry.kind != VERDICT:
             continue
         verdict = read(entry)
-        if current is not None:
-            _remember(found, verdict, current)
+        if found.present is not None:
+            found.present.add(verdict)
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
             continue
         version = (verdict.problem.slug, verdict.problem.sha256)
         found.appeared[version] = min(entry.seq, found.appeared.get(version, entry.seq))
-        question = verdict.question
-        scored = (verdict, verdict.score, entry)
-        if verdict.run in unranked:
-            found.aside.setdefault(question, []).append(scored)
+        question, submission = verdict.question, verdict.submission
+        if events.state(verdict.run, submission.sha256, submission.author) != "ranks":
+            found.aside.setdefault(question, []).append((verdict, verdict.score, entry))
             continue
-        authors = found.best.setdefault(question, {})
-        known = authors.get(verdict.submission.author)
-        if known is None or _order(scored) < _order(known):
-            authors[verdict.submission.author] = scored
+        sources = found.sources.setdefault(question, {})
+        file = (submission.author, submission.sha256)
+        if (source := sources.get(file)) is None:
+            source = sources[file] = Source(verdict)
+        source.add(verdict, verdict.score, entry)
     return found
 
 
-def _remember(found: _Found, verdict: Ranked, current: Current) -> None:
-    """Keep what tells later whether a row is stale, and whether its file was graded again since."""
-    ran, slug = verdict.environment, verdict.problem.slug
-    where, at = (slug, *place(ran)), verdict.created_at
-    if (newest := found.newest.get(where)) is None or newest[0] < at:
-        found.newest[where] = (at, ran)
-    if stale(verdict.problem, verdict.protocol, ran, current) is None:
-        file = _file(verdict)
-        if (again := found.again.get(file)) is None or again[0] < at:
-            found.again[file] = (at, verdict.run, ran)
+def _chosen(sources: Iterable[Source]) -> Iterator[Source]:
+    """Those that get a row, in their order: every author's best that ranks, then what is too wide but faster."""
+    best: dict[str, Source] = {}
+    wide: dict[str, Source] = {}
+    for source in sources:
+        kind, author = (wide if too_wide(source.score) else best), source.verdict.submission.author
+        if author not in kind or source.order < kind[author].order:
+            kind[author] = source
+    yield from sorted(best.values(), key=lambda source: source.order)
+    faster = (source for author, source in wide.items() if author not in best or source.order < best[author].order)
+    yield from sorted(faster, key=lambda source: source.order)
 
 
-def _file(verdict: Ranked) -> tuple[str, ...]:
-    """What a grading would be repeated for: this author's file, on this device, in isolation or not."""
-    ran, submission = verdict.environment, verdict.submission
-    return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))
+def _told(entries: Iterable[Entry], gradings: Sequence[Grading]) -> dict[str, Told]:
+    """What rows tell besides, by the hashes of their lines: read anew, since documents are too large to hold all of."""
+    wanted = {grading.hash for grading in gradings}
+    found = entries.at({grading.seq for grading in gradings}) if isinstance(entries, _Ledger) else entries
+    told = {entry.hash: tell(entry) for entry in found if entry.hash in wanted}
+    if len(told) < len(wanted):
+        raise LedgerError("the ledger was replaced while it was read", "try again")
+    return told
 
 
-def _now(found: _Found, slug: str, current: Current | None) -> Current | None:
-    """What a grading of one problem would rest on now; of environments, what was told goes before what was found."""
-    if current is None:
-        return None
-    newest = tuple(ran for where, (_, ran) in found.newest.items() if where[0] == slug)
-    return current.model_copy(update={"environments": (*current.environments, *newest)})
-
-
-def _stale(found: _Found, verdict: Ranked, current: Current | None) -> Stale | None:
-    if current is None:
-        return None
-    reason = stale(verdict.problem, verdict.protocol, verdict.environment, current)
-    if reason is None:
-        return None
-    again = found.again.get(_file(verdict))
-    problem = verdict.problem.model_copy(update={"sha256": current.sha256(verdict.problem) or ""})
-    if again is None or stale(problem, current.protocol, again[2], current) is not None:
-        return Stale(reason=reason)
-    return Stale(reason=reason, again=again[1])
-
-
-def _table(question: Question, found: _Found, current: Current | None) -> Table:
-    key = TableKey.of(question)
-    ordered = sorted(found.best.get(question, {}).values(), key=_order)
+def _table(question: Question, found: _Found, sources: Sequence[Source], told: Mapping[str, Told]) -> Table:
     aside = sorted(found.aside.get(question, ()), key=_order)
     return Table(
-        key=key,
-        rows=tuple(_rows(ordered, found, _now(found, key.problem, current))),
-        set_aside=tuple(_set_aside(scored, found.moderation(scored[0].run)) for scored in aside),
-        private=(ordered or aside)[0][0].problem.private,
+        key=TableKey.of(question),
+        rows=tuple(_rows(sources, found, told)),
+        set_aside=tuple(_set_aside(scored, found.events) for scored in aside),
+        private=(sources[0].verdict if sources else aside[0][0]).problem.private,
     )
 
 
-def _set_aside(scored: _Scored, events: tuple[Moderation, ...]) -> SetAside:
+def _set_aside(scored: _Scored, events: Events) -> SetAside:
     verdict, score, entry = scored
-    return SetAside(**_identity(verdict, score, entry), state=state(events), moderation=events)
-
-
-def _identity(verdict: Ranked, score: Interval, entry: Entry) -> Mapping[str, Any]:
-    """What rows and runs set aside have in common."""
-    submission = verdict.submission
-    return {
-        "author": submission.author,
-        "submission": submission.name,
-        "language": submission.language,
-        "sha256": submission.sha256,
-        "run": verdict.run,
-        "score": score,
-        "sandbox": verdict.environment.sandbox,
-        "created_at": verdict.created_at,
-        "seq": entry.seq,
-    }
+    said = events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
+    return SetAside(**identity(verdict), score=score, seq=entry.seq, state=state(said), moderation=said)
 
 
 def _order(scored: _Scored) -> tuple[int, datetime, str]:
-    """Faster first, then earlier; the run only so that the order never depends on that of the entries."""
     verdict, score, _ = scored
     return score.median_ns, verdict.created_at, verdict.run
 
 
-def _rows(ordered: Iterable[_Scored], found: _Found, current: Current | None) -> Iterator[Row]:
+def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, Told]) -> Iterator[Row]:
     """Give rows their ranks, by the rule at the head of this module."""
     shared, leader = 0, None
-    for above, (verdict, score, entry) in enumerate(ordered):
-        if leader is None or not overlap(leader, score):
+    for above, source in enumerate(sources):
+        score, wide = source.score, too_wide(source.score)
+        if not wide and (leader is None or not overlap(leader, score)):
             shared, leader = above + 1, score
-        told = tell(entry)
+        newest = told[source.newest.hash]
+        verdict, runs = source.verdict, [grading.run for grading in source.gradings]
         yield Row(
-            **_identity(verdict, score, entry),
-            rank=shared,
-            modes=tuple(sorted({benchmark.mode for benchmark in told.benchmarks})),
-            cases=len(told.benchmarks),
-            effort=told.effort,
-            speedups=told.speedups,
-            moderation=found.moderation(verdict.run),
-            stale=_stale(found, verdict, current),
+            **source.identity,
+            rank=None if wide else shared,
+            state="too_wide" if wide else "ranks",
+            gradings=len(runs),
+            modes=tuple(sorted({benchmark.mode for benchmark in newest.benchmarks})),
+            cases=len(newest.benchmarks),
+            effort=newest.effort,
+            speedups=newest.speedups,
+            moderation=found.events.of(runs, verdict.submission.sha256, verdict.submission.author),
+            stale=found.present.mark(verdict) if found.present is not None else None,
         )
 
 

@@ -1,4 +1,5 @@
-"""The statistics of times: quantiles, intervals of medians and of paired ratios, and what gives a series away.
+"""The statistics of times: quantiles, intervals of medians and of paired ratios, repeated estimates made one, and
+what gives a series away.
 
 The judge and the board call it. Trusted, pure Python. Nothing here assumes that times are normally distributed, or that
 the one does not depend on the one before: they are skewed, have several modes where a chip changes its clock, and
@@ -7,6 +8,7 @@ remember its temperature.
 
 from harness.stats.estimate import Estimate, combine, estimate_median, geometric_mean
 from harness.stats.modes import two_modes
+from harness.stats.pool import pool
 from harness.stats.quantile import median, quantile, spread
 from harness.stats.ratio import paired_ratio
 from harness.stats.series import correlation_time, drift, looks
@@ -21,6 +23,7 @@ __all__ = [
     "looks",
     "median",
     "paired_ratio",
+    "pool",
     "quantile",
     "spread",
     "two_modes",

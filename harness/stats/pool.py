@@ -1,0 +1,65 @@
+"""Several estimates of one positive quantity made into one: the repeated gradings of a source. Trusted, pure.
+
+The ranking calls it, through `leaderboard.pooling`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from statistics import NormalDist
+
+from harness.stats.estimate import Estimate, antilog
+
+_FINEST = 1e-6  # relative: no interval of a time is believed to be narrower
+
+
+def pool(estimates: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
+    """The random-effects mean of the logarithms, as an estimate; a single estimate is returned as it is.
+
+    DerSimonian and Laird, "Meta-Analysis in Clinical Trials", Controlled Clinical Trials 7 (1986). Each estimate has
+    the variance that its interval tells, (log(high / low) / 2z)² with the normal quantile z of its own confidence, and
+    all share a variance τ² between them: what their scatter exceeds those intervals by, by the moments of Cochran's Q.
+    Each is weighted by the inverse of both together. So estimates that agree narrow the interval and those that
+    disagree widen it, and none of them is picked.
+
+    The interval is that of a normal distribution, so it is too narrow where a few estimates disagree by more than their
+    own intervals. Simulated, 95 % cover 96 % where there is no variance between estimates, 87 to 91 % (two to eight
+    estimates) where it equals that within, and 78 to 91 % where τ is twice as large; the interval of a single estimate
+    covers 81 and 60 % there.
+
+    Raises:
+        ValueError: `estimates` is empty or holds a bound that is not positive, or a confidence is not between 0 and 1.
+    """
+    if not estimates or not all(each.low > 0 for each in estimates):
+        raise ValueError("pooling needs estimates with positive bounds, at least one")
+    if len(estimates) == 1:
+        return estimates[0]
+    logs = [math.log(each.median) for each in estimates]
+    within = [
+        max(math.log(each.high / each.low) / (2 * _quantile(each.confidence)), _FINEST) ** 2 for each in estimates
+    ]
+    between = _between(logs, within)
+    weights = [1 / (variance + between) for variance in within]
+    total = math.fsum(weights)
+    mean = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True)) / total
+    reach = _quantile(confidence) / math.sqrt(total)
+    return Estimate(antilog(mean), antilog(mean - reach), antilog(mean + reach), confidence)
+
+
+def _between(logs: Sequence[float], within: Sequence[float]) -> float:
+    """The variance τ² between the estimates, at least 0."""
+    weights = [1 / variance for variance in within]
+    total = math.fsum(weights)
+    mean = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True)) / total
+    scatter = math.fsum(weight * (log - mean) ** 2 for weight, log in zip(weights, logs, strict=True))
+    return max(0.0, (scatter - len(logs) + 1) / (total - math.fsum(weight * weight for weight in weights) / total))
+
+
+@lru_cache(maxsize=64)
+def _quantile(confidence: float) -> float:
+    """How many standard deviations on either side of its mean hold this share of a normal distribution."""
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
+    return NormalDist().inv_cdf((1 + confidence) / 2)
