@@ -69,7 +69,7 @@ def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies:
             Place(
                 problem=book.problem,
                 key=board.table.key,
-                of=len(board.table.rows),
+                of=len(board.table.ranked),
                 row=boards.standing(row, book.runs.get(row.run)),
             )
             for book, board, row in rows
@@ -88,7 +88,7 @@ def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies:
 
     # A run never changes, so that its name stands for all that is told of it but its marks.
     stands = [
-        (book.problem, board.table.key, len(board.table.rows), row.rank, site.marks(row)) for book, board, row in rows
+        (book.problem, board.table.key, len(board.table.ranked), row.rank, site.marks(row)) for book, board, row in rows
     ]
     tried = [
         (

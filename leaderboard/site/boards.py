@@ -63,6 +63,8 @@ def standing(row: Row, run: Run | None) -> Standing:
         modes=row.modes,
         sandbox=row.sandbox,
         created_at=row.created_at,
+        gradings=row.gradings,
+        state=row.state,
         moderation=row.moderation,
         stale=row.stale,
     )

@@ -1,14 +1,14 @@
 """What the pages tell of one ledger: its boards, the records over time, the runs shown, and each author's tally.
 
 `reading` makes books and keeps them; pages are made of books alone, and of the verdicts of the runs that have a page.
-Ranks come from `leaderboard.ranking.rank` and from nowhere else. Trusted; pure.
+Ranks come from `leaderboard.ranking` and from nowhere else. Trusted; pure.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
@@ -26,8 +26,8 @@ from harness.verdict import (
     SubmissionId,
     Verdict,
 )
-from leaderboard.excerpt import Question
-from leaderboard.ranking import Table, TableKey
+from leaderboard.pooling import too_wide
+from leaderboard.ranking import Ranking, Table
 from leaderboard.site.line import Line
 
 _FAILURES = 5  # of an author on a problem, the newest: as many as anybody reads
@@ -115,7 +115,10 @@ class Tally(Record):
 
 
 class Step(Record):
-    """A time that was better than every one before it on its board."""
+    """A source that was new, and faster than every one before it on its board: its interval lies below all of theirs.
+
+    `run` and `at` are its first grading's, `score_ns` what all its gradings come to.
+    """
 
     run: str
     author: str
@@ -124,7 +127,7 @@ class Step(Record):
 
 
 class Board(Record):
-    """A table of the ranking with its history. `bests` has the improvements of each author, oldest first."""
+    """A table of the ranking with its history. `bests` has the improvements of each author's sources, oldest first."""
 
     table: Table
     records: tuple[Step, ...]
@@ -147,14 +150,14 @@ def make(
     problem: str,
     source: str,
     lines: Iterable[Line],
-    tables: Iterable[Table],
+    rankings: Iterable[Ranking],
     old: Book | None,
     fetch: Callable[[set[str]], Mapping[str, Verdict]],
 ) -> Book:
     """Digest a ledger; `fetch` reads whole verdicts by the hashes of their lines, and is asked once, for what `old` has
     not."""
-    lines, tables = list(lines), list(tables)
-    boards = _boards(lines, tables)
+    lines = list(lines)
+    boards = tuple(map(_board, rankings))
     shown = {row.run for board in boards for row in board.table.rows}
     shown |= {step.run for board in boards for step in board.records}
     failed = _newest_failures(lines)
@@ -188,27 +191,29 @@ def moment(seconds: float) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if seconds > 0 else datetime.min.replace(tzinfo=UTC)
 
 
-def _boards(lines: list[Line], tables: Sequence[Table]) -> tuple[Board, ...]:
-    unranked = {run.run for table in tables for run in table.set_aside}  # these hold no record either
-    by_question: dict[Question, list[Line]] = {}
-    for each in lines:
-        if each.accepted and each.run not in unranked:
-            by_question.setdefault(each.question, []).append(each)
-    by_key = {TableKey.of(question): found for question, found in by_question.items()}
-    return tuple(_board(table, by_key.get(table.key, [])) for table in tables)
-
-
-def _board(table: Table, lines: list[Line]) -> Board:
+def _board(ranking: Ranking) -> Board:
+    """A table with its records. Sources count from when they were first graded there, each for what is known of it now;
+    the same bytes count once, for whoever handed them in first, and what is too wide to rank not at all.
+    """
     records: list[Step] = []
     bests: dict[str, list[tuple[datetime, int]]] = {}
-    for each in sorted(lines, key=lambda each: (each.created_s, each.run)):
-        score_ns, at = each.score_ns or 0, moment(each.created_s)
-        if not records or score_ns < records[-1].score_ns:
-            records.append(Step(run=each.run, author=each.author, at=at, score_ns=score_ns))
-        own = bests.setdefault(each.author, [])
-        if not own or score_ns < own[-1][1]:
-            own.append((at, score_ns))
-    return Board(table=table, records=tuple(records), bests={author: tuple(own) for author, own in bests.items()})
+    seen: set[str] = set()
+    record: Interval | None = None
+    for source in sorted(ranking.sources, key=lambda source: source.first):
+        submission, score, first = source.verdict.submission, source.score, source.first
+        new = submission.sha256 not in seen
+        seen.add(submission.sha256)
+        if too_wide(score):
+            continue
+        at = moment(first.created_at.timestamp())
+        if new and (record is None or score.high_ns < record.low_ns):
+            record = score
+            records.append(Step(run=first.run, author=submission.author, at=at, score_ns=score.median_ns))
+        own = bests.setdefault(submission.author, [])
+        if not own or score.median_ns < own[-1][1]:
+            own.append((at, score.median_ns))
+    bested = {author: tuple(own) for author, own in bests.items()}
+    return Board(table=ranking.table, records=tuple(records), bests=bested)
 
 
 def _newest_failures(lines: Iterable[Line]) -> dict[str, list[Line]]:

@@ -85,8 +85,8 @@ def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
         yield from (run.page(site, book, each, rows.get(each.run)) for each in book.runs.values())
         for board in book.boards:
             if board.table.key in current:
-                for one, other in comparison.pairs(board):
-                    yield comparison.page(site, book, board.table.key, book.runs[one], book.runs[other])
+                for pair in comparison.pairs(board):
+                    yield comparison.page(site, book, board.table.key, pair)
     for name in _STATIC:
         yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
     for kind in KINDS:

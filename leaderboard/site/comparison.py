@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from harness.verdict import Interval, Ratio
-from leaderboard.ranking import TableKey
+from leaderboard.ranking import Row, TableKey
 from leaderboard.site import markup, place
 from leaderboard.site.book import Board, Book, Case, Run
 from leaderboard.site.document import Compared, ComparisonDocument, Side
@@ -21,15 +21,16 @@ _LINES = 1200  # of a difference that a page shows
 _LONGEST = 400_000  # bytes of a source: difflib's time grows with the square
 
 
-def pairs(board: Board) -> Iterator[tuple[str, str]]:
-    """Which runs of a board are compared: each with the next, and each with the first; the better one stands first."""
-    runs = [row.run for row in board.table.rows]
-    yield from pairwise(runs)
-    yield from ((runs[0], other) for other in runs[2:])
+def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
+    """Which rows of a board are compared: each with the next, and each with the first; the better one stands first."""
+    rows = board.table.rows
+    yield from pairwise(rows)
+    yield from ((rows[0], other) for other in rows[2:])
 
 
-def page(site: Site, book: Book, key: TableKey, one: Run, other: Run) -> Page:
-    """The page of two runs of the board with this key."""
+def page(site: Site, book: Book, key: TableKey, rows: tuple[Row, Row]) -> Page:
+    """The page of two rows of the board with this key."""
+    one, other = (book.runs[row.run] for row in rows)
     path = place.comparison(one.run, other.run)
     hidden = site.hidden(book.problem)
 
@@ -37,15 +38,17 @@ def page(site: Site, book: Book, key: TableKey, one: Run, other: Run) -> Page:
         document = ComparisonDocument(
             problem=book.problem,
             key=key,
-            one=_side(one),
-            other=_side(other),
+            one=_side(rows[0]),
+            other=_side(rows[1]),
             cases=tuple(compared(one, other)),
             diff=_difference(site, book.problem, one, other),
             hidden=hidden,
         )
         return document, {"paired": any(case.paired is not None for case in document.cases), "shown": _LINES}
 
-    return site.page(path, "comparison.html", (one.hash, other.hash, hidden, site.titles.get(book.problem, "")), make)
+    scores = str([(row.score, row.gradings) for row in rows])
+    key_parts = (one.hash, other.hash, scores, hidden, site.titles.get(book.problem, ""))
+    return site.page(path, "comparison.html", key_parts, make)
 
 
 def compared(one: Run, other: Run) -> Iterator[Compared]:
@@ -98,5 +101,12 @@ def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ..
     return markup.difference(sources[0], sources[1], (f"{one.author}/{one.name}", f"{other.author}/{other.name}"))
 
 
-def _side(run: Run) -> Side:
-    return Side(run=run.run, author=run.author, submission=run.name, language=run.language, score=run.score)
+def _side(row: Row) -> Side:
+    return Side(
+        run=row.run,
+        author=row.author,
+        submission=row.submission,
+        language=row.language,
+        score=row.score,
+        gradings=row.gradings,
+    )

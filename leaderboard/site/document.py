@@ -19,7 +19,10 @@ from leaderboard.staleness import Stale
 
 
 class Standing(Record):
-    """A row of a board, or a baseline, which has no rank, run or interval of its own."""
+    """A row of a board, or a baseline, which has no rank, run or interval of its own.
+
+    `score` is what `gradings` of the source come to together; a row whose `state` is "too_wide" has no rank.
+    """
 
     rank: int | None
     author: str
@@ -33,6 +36,8 @@ class Standing(Record):
     modes: tuple[str, ...] = ()
     sandbox: SandboxName | None = None
     created_at: datetime | None = None
+    gradings: int = 1
+    state: Literal["ranks", "too_wide"] = "ranks"
     moderation: tuple[Moderation, ...] = ()
     stale: Stale | None = None
 
@@ -100,24 +105,32 @@ class ProblemDocument(Record):
 
 
 class RunDocument(Record):
-    """A run: its verdict, less what quotes a source that may not be shown. `stale` is told of those on a board."""
+    """A run: its verdict, less what quotes a source that may not be shown.
+
+    Of those on a board is told what they stand for (`pooled`, the time of `gradings` of the source), and whether they
+    are `stale`.
+    """
 
     kind: Literal["run"] = "run"
     verdict: Verdict
     source: str | None = None
     hidden: str = ""
     command: str
+    gradings: int = 1
+    pooled: Interval | None = None
+    state: Literal["ranks", "too_wide"] | None = None
     stale: Stale | None = None
 
 
 class Side(Record):
-    """One of the two runs of a comparison."""
+    """One of the two rows of a comparison: `score` is what the gradings of the source come to, `run` the newest."""
 
     run: str
     author: str
     submission: str
     language: str
     score: Interval
+    gradings: int = 1
 
 
 class Compared(Record):

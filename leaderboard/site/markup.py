@@ -24,6 +24,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from leaderboard.pooling import TOO_WIDE
 from leaderboard.site import place
 from leaderboard.units import duration, interval, ratio
 from leaderboard.visible import escaped, visible
@@ -160,7 +161,7 @@ def _environment() -> Environment:
         percent=lambda share: f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}",
         params=parameters,
     )
-    environment.globals.update(place=place, nbsp=Markup("&nbsp;"))
+    environment.globals.update(place=place, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))
     return environment
 
 

@@ -73,9 +73,9 @@ class Site:
         return None
 
     def marks(self, row: Row | Standing) -> str:
-        """What was said of a row since it was graded, for the keys of the pages that tell it."""
+        """What is told of a row besides its run, for the keys of the pages that tell it."""
         linked = row.stale is not None and row.stale.again in self.runs
-        return f"{row.run} {row.stale} {linked} {row.moderation}"
+        return f"{row.run} {row.score} {row.gradings} {row.state} {row.stale} {linked} {row.moderation}"
 
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]

@@ -61,9 +61,9 @@ def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:
     sha256 = statement.sha256 if statement.slug in site.statements else None
     keys = boards.current(book, sha256)
     leaders = tuple(
-        (board.table.key, boards.standing(board.table.rows[0], book.runs.get(board.table.rows[0].run)))
+        (board.table.key, boards.standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)))
         for board in book.boards
-        if board.table.key in keys and board.table.rows
+        if board.table.key in keys and board.table.ranked
     )
     return Summary(
         slug=statement.slug,

@@ -19,7 +19,7 @@ from harness.verdict import Verdict
 from leaderboard.durable import write_whole
 from leaderboard.entry import VERDICT, Entry
 from leaderboard.ledger import JsonlLedger
-from leaderboard.ranking import rank
+from leaderboard.ranking import rankings
 from leaderboard.site import book
 from leaderboard.site.book import Book
 from leaderboard.site.line import Line, line
@@ -63,8 +63,8 @@ class Reader:
         if old is not None and self._mark_kept(path.stem) == mark:
             return old
         lines: list[Line] = []
-        tables = rank(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
-        made = book.make(path.stem, _end(path), lines, tables, old, lambda wanted: self._verdicts(path, wanted))
+        found = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
+        made = book.make(path.stem, _end(path), lines, found, old, lambda wanted: self._verdicts(path, wanted))
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
         head = json.dumps([self._version, mark])
         self._keep(f"{path.stem}.book.json", f"{head}\n{made.model_dump_json()}")

@@ -70,6 +70,9 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
             source=source,
             hidden=hidden,
             command=command(site, verdict),
+            gradings=row.gradings if row is not None else 1,
+            pooled=row.score if row is not None and row.gradings > 1 else None,
+            state=row.state if row is not None else None,
             stale=row.stale if row is not None else None,
         )
         highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
