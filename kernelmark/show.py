@@ -75,7 +75,7 @@ def standing(result: Verdict, table: Table) -> str:
     """`rank 2 of 7 on NVIDIA H200`, why there is none, or which better source keeps the author's place."""
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
-        return f"none: it is {aside.state}, and does not rank"
+        return f"none: it is {aside.state}, and does not rank{_because(aside)}"
     own = [row for row in table.rows if row.author == result.submission.author]  # the best first, then those too wide
     row = next((row for row in own if row.sha256 == result.submission.sha256), None)
     if row is None:
@@ -83,6 +83,12 @@ def standing(result: Verdict, table: Table) -> str:
     if row.rank is None:
         return _too_wide(row) + (f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else "")
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
+
+
+def _because(aside: SetAside) -> str:
+    """What was said that decided it."""
+    last = next(event for event in reversed(aside.moderation) if event.decides)
+    return f" ({last.subject}{visible(last.reason)})"
 
 
 def _keeps(row: Row, table: Table) -> str:

@@ -53,6 +53,11 @@ class Moderation(Record):
         return self
 
     @property
+    def decides(self) -> bool:
+        """Whether it says anything of a run's state."""
+        return self.action in _STATES
+
+    @property
     def subject(self) -> str:
         """What it speaks of; of its run it need not be said."""
         return "" if self.scope == "run" else f"every run of this {self.scope}: "

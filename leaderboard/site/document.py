@@ -107,8 +107,8 @@ class ProblemDocument(Record):
 class RunDocument(Record):
     """A run: its verdict, less what quotes a source that may not be shown.
 
-    Of those on a board is told what they stand for (`pooled`, the time of `gradings` of the source), and whether they
-    are `stale`.
+    Of those on a board is told what they stand for (`pooled`, the time of `gradings` of the source), and whether that
+    is `too_wide` to rank, or `stale`.
     """
 
     kind: Literal["run"] = "run"
@@ -118,7 +118,7 @@ class RunDocument(Record):
     command: str
     gradings: int = 1
     pooled: Interval | None = None
-    state: Literal["ranks", "too_wide"] | None = None
+    too_wide: bool = False
     stale: Stale | None = None
 
 

@@ -59,6 +59,7 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
     """The page of a run, and of its row where it stands on a board."""
     path = place.run(run.run)
     hidden = site.hidden(book.problem)
+    on_board = _on_board(row)
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
         verdict = site.fetch(book.problem, run.hash)
@@ -70,10 +71,7 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
             source=source,
             hidden=hidden,
             command=command(site, verdict),
-            gradings=row.gradings if row is not None else 1,
-            pooled=row.score if row is not None and row.gradings > 1 else None,
-            state=row.state if row is not None else None,
-            stale=row.stale if row is not None else None,
+            **on_board,
         )
         highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
         return document, {
@@ -89,8 +87,17 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
         }
 
     there = str(not hidden and present(site.material.archive, book.problem, run.submission))
-    marks = site.marks(row) if row is not None else ""
+    linked = row is not None and row.stale is not None and row.stale.again in site.runs
+    marks = f"{on_board} {linked}"
     return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
+
+
+def _on_board(row: Row | None) -> dict[str, Any]:
+    """What a run's page tells of its row."""
+    if row is None:
+        return {"too_wide": False, "stale": None}
+    pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
+    return {**pooled, "too_wide": row.state == "too_wide", "stale": row.stale}
 
 
 def command(site: Site, verdict: Verdict) -> str:

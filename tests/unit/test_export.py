@@ -20,7 +20,7 @@ from tests.verdicts import EPOCH, accepted, failed
 
 VERDICTS = [
     accepted(author="ada", run="a" * 16, score_ns=1000),
-    accepted(author="ada", run="b" * 16, score_ns=900, created_at=EPOCH + timedelta(hours=1)),
+    accepted(author="ada", run="b" * 16, score_ns=900, created_at=EPOCH + timedelta(hours=1), source="faster"),
     accepted(author="bob", run="c" * 16, score_ns=5000, modes=("calls",)),
     accepted(author="eve", run="d" * 16, score_ns=10),
     failed(author="mal", name='<script>"x', run="e" * 16, message="a\nb\x00,|"),

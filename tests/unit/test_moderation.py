@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
+from harness.verdict import Verdict
+from kernelmark import show
 from leaderboard.entry import Entry, encode
 from leaderboard.ledger import JsonlLedger
 from leaderboard.markdown import board
-from leaderboard.moderation import Action, Moderation
+from leaderboard.moderation import Action, Moderation, Scope
 from leaderboard.ranking import Table, moderation, rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
 FAST, SLOW, BOB = (
     accepted(run="a" * 16, score_ns=1000),
-    accepted(run="b" * 16, score_ns=3000),
+    accepted(run="b" * 16, score_ns=3000, source="another"),
     accepted(run="c" * 16, score_ns=2000, author="bob"),
 )
 
@@ -37,6 +39,18 @@ def chained(*events: Moderation) -> list[Entry]:
     for each in events:
         entries.append(encode(entries[-1], each.to_json().encode(), kind="moderation")[0])
     return entries
+
+
+def about(verdict: Verdict, scope: Scope, action: Action = "disqualify", reason: str = "why") -> Moderation:
+    """An event about the source or the author of a run."""
+    named = {
+        "source": {"sha256": verdict.submission.sha256},
+        "author": {"author": verdict.submission.author},
+        "run": {},
+    }
+    return Moderation(
+        run=verdict.run, action=action, scope=scope, actor="grace", reason=reason, created_at=EPOCH, **named[scope]
+    )
 
 
 def standings(*events: Moderation) -> tuple[list[tuple[int, str, str]], list[tuple[str, str]]]:
@@ -66,6 +80,65 @@ def test_the_last_event_that_decides_wins(
     actions: tuple[Action, ...], rows: list[tuple[int, str, str]], aside: list[tuple[str, str]]
 ) -> None:
     assert standings(*(event(FAST.run, action) for action in actions)) == (rows, aside)
+
+
+COPY = accepted(run="d" * 16, score_ns=500, author="eve", source="# ada")
+LATER = accepted(run="e" * 16, score_ns=400, created_at=EPOCH + timedelta(days=1), source="a third")
+
+
+@pytest.mark.parametrize(
+    ("events", "aside"),
+    [
+        pytest.param([], "", id="without"),
+        pytest.param([about(FAST, "source")], "da", id="a source, whoever hands it in, later ones too"),
+        pytest.param([about(FAST, "author")], "eab", id="an author, whatever they hand in, later ones too"),
+        pytest.param([about(FAST, "author"), event(SLOW.run, "reinstate")], "ea", id="one run of theirs again"),
+        pytest.param([event(SLOW.run, "reinstate"), about(FAST, "author")], "eab", id="the last one wins"),
+        pytest.param([about(FAST, "author"), about(FAST, "author", "reinstate")], "", id="all of them again"),
+        pytest.param([about(FAST, "source"), about(COPY, "author", "reinstate")], "a", id="one who may"),
+        pytest.param([event(FAST.run, "late"), about(FAST, "author", "reinstate")], "", id="late ones too"),
+    ],
+)
+def test_events_about_a_source_or_an_author(events: list[Moderation], aside: str) -> None:
+    entries = chained(*events)
+    for verdict in (COPY, LATER):  # handed in after all that was said
+        entries.append(encode(entries[-1], verdict.to_json().encode())[0])
+    (table,) = rank(entries)
+    found = {run.run[0]: run for run in table.set_aside}
+    assert sorted(found) == sorted(aside)
+    assert all(run.state != "ranks" for run in table.set_aside)
+    # Of ada's sources only the best has a row.
+    authors = {"a": "ada", "b": "ada", "c": "bob", "d": "eve", "e": "ada"}
+    expected = {min((r for r in "edcab" if authors[r] == who and r not in aside), key="edacb".index, default="")
+                for who in ("ada", "bob", "eve")} - {""}  # fmt: skip
+    assert {row.run[0] for row in table.rows} == expected
+    for run in table.set_aside:
+        assert run.moderation[-1] in events, "it says why"
+
+
+def test_an_event_about_a_run_is_written_as_before_scopes_and_old_lines_are_read() -> None:
+    old = (
+        '{"schema_version":1,"run":"aaaaaaaaaaaaaaaa","action":"disqualify","actor":"grace","reason":"why",'
+        '"created_at":"2026-01-01T00:00:00Z"}'
+    )
+    assert Moderation.model_validate_json(old).to_json() == old == event(FAST.run, "disqualify").to_json()
+    scoped = about(FAST, "source")
+    assert Moderation.model_validate_json(scoped.to_json()) == scoped
+    assert json.loads(scoped.to_json())["scope"] == "source"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scope": "source"},
+        {"scope": "author"},
+        {"author": "ada"},
+        {"scope": "author", "author": "a", "sha256": "0" * 64},
+    ],
+)
+def test_an_event_names_what_it_is_about(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="an event about a source names its sha256"):
+        Moderation.model_validate({**json.loads(event(FAST.run, "disqualify").to_json()), **wrong})
 
 
 def test_last_means_by_the_chain_and_not_by_a_clock_or_the_order_of_reading() -> None:
@@ -182,6 +255,9 @@ def test_an_event_that_is_appended_while_it_is_read_counts(ledger: JsonlLedger) 
         def events(self) -> list[Entry]:
             return []
 
+        def at(self, wanted: Collection[int]) -> list[Entry]:
+            return [entry for entry in ledger.read() if entry.seq in wanted]
+
         def __iter__(self) -> Iterator[Entry]:
             return iter(ledger.read())
 
@@ -197,3 +273,43 @@ def test_a_late_verdict_is_never_there_without_its_event(ledger: JsonlLedger) ->
     assert (first.kind, second.kind) == ("moderation", "verdict"), "a crash between the two leaves no ranked run"
     (table,) = rank(ledger.read())
     assert [run.author for run in table.set_aside] == ["eve"]
+
+
+def test_the_commands_speak_of_a_source_and_of_an_author(
+    ledger: JsonlLedger, command: Command, competition: Path
+) -> None:
+    other = JsonlLedger(competition / "leaderboard/results/gelu.jsonl")
+    other.append(accepted(run="f" * 16, author="eve", problem="gelu"))
+    said = command("moderate", "disqualify", "aaaa", "--source", "--actor", "grace", "--reason", "reads the clock")
+    assert said.code == 0
+    assert "every run of this source: reads the clock (grace" in said.out
+    ledger.append(COPY)
+    shown = command("show", COPY.run).out
+    assert "state       disqualified" in shown
+    assert "every run of this source: reads the clock (grace" in shown
+    assert f"{COPY.run} by eve: disqualified" in command("board", "softmax").out
+    assert other.verify() == 1, "a source is disqualified on its problem"
+
+    assert command("moderate", "disqualify", "c", "--author", "--actor", "grace", "--reason", "two accounts").code == 0
+    late = accepted(run="9" * 16, author="bob", problem="gelu")
+    other.append(late)
+    tables = json.loads(command("board", "--format", "json").out)
+    aside = {run["run"][0]: run["moderation"][-1]["reason"] for table in tables for run in table["set_aside"]}
+    assert aside == {"a": "reads the clock", "d": "reads the clock", "c": "two accounts", "9": "two accounts"}
+    markdown = (competition / "leaderboard/BOARD.md").read_text()
+    assert "disqualify: every run of this author: two accounts (grace)" in markdown
+    assert command("verify").out.count("moderates run") == 0, "an author's event stands in every ledger"
+
+    assert command("moderate", "reinstate", "9999", "--actor", "grace", "--reason", "not bob's").code == 0
+    tables = json.loads(command("board", "--format", "json").out)
+    assert {run["run"][0] for table in tables for run in table["set_aside"]} == {"a", "d", "c"}
+    both = command("moderate", "disqualify", "c", "--author", "--source", "--actor", "g", "--reason", "why")
+    assert (both.code, both.err.count("\n")) == (2, 1)
+    assert command("moderate", "annotate", "c", "--author", "--actor", "g", "--reason", "why").code == 2
+
+
+def test_standing_says_that_a_source_that_was_disqualified_does_not_rank(ledger: JsonlLedger) -> None:
+    ledger.append(COPY)
+    ledger.moderate(about(FAST, "source"))
+    (table,) = rank(ledger.read())
+    assert show.standing(COPY, table) == "none: it is disqualified, and does not rank (every run of this source: why)"

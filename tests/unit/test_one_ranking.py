@@ -1,5 +1,5 @@
-"""One ranking: terminal, Markdown, JSON, the exported tables and the site say the same rank of every run, and of the
-same rows that they are stale."""
+"""One ranking: terminal, Markdown, JSON, the exported tables and the site say the same rank and the same pooled time of
+every row, and of the same rows that they are stale or too wide to rank."""
 
 from __future__ import annotations
 
@@ -10,24 +10,27 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from harness.verdict import Verdict
+from harness.verdict import Interval, Verdict
 from harness.wire import PROTOCOL
 from kernelmark import project
 from kernelmark.settings import Settings
 from leaderboard.ledger import JsonlLedger
 from leaderboard.moderation import Moderation
+from leaderboard.pooling import TOO_WIDE
 from leaderboard.ranking import Row, rank
+from leaderboard.units import interval
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 
-Standing = tuple[int, str]
+Standing = tuple[int, str, str]  # rank (0 without one), run, and the time with its interval
 Stale = tuple[str, str, str]  # run, reason, and the run that took its place or nothing
 SLUGS = ("double", "gelu", "softmax")
 
 
 def fill(competition: Path) -> None:
-    """Three problems on two devices, many shared ranks, failures, runs set aside, and rows that are stale by problem
-    (`double`, which is there in another version), by protocol and by torch; the same every time."""
+    """Three problems on two devices, many shared ranks, sources of several gradings and without a rank, failures, runs
+    set aside (by themselves, by source and by author), and rows that are stale by problem (`double`, which is there in
+    another version), by protocol and by torch; the same every time."""
     draw = random.Random(7)
     for slug in SLUGS:
         ledger = JsonlLedger(competition / f"leaderboard/results/{slug}.jsonl")
@@ -37,21 +40,29 @@ def fill(competition: Path) -> None:
             if draw.random() < 0.2:
                 ledger.append(failed(author=author, problem=slug, created_at=moment))
                 continue
+            middle = draw.randrange(1000, 1100)
+            wide = draw.random() < 0.15
             verdict = accepted(
                 author=author,
                 problem=slug,
+                source=f"{author}'s {draw.randrange(2)}",
                 protocol=PROTOCOL if draw.random() < 0.9 else PROTOCOL - 1,
                 device_name=draw.choice(("NVIDIA H200", "NVIDIA L4")),
-                score_ns=draw.randrange(1000, 1100),
+                score_ns=middle,
+                low_ns=middle // 3 if wide else None,
+                high_ns=3 * middle if wide else None,
                 created_at=moment,
                 modes=("graphs",),
                 speedups={"eager": 1.5} if draw.random() < 0.5 else {},
             )
-            runs.append(verdict.run)
+            runs.append(verdict)
             ledger.append(verdict if number > 30 else with_torch(verdict, "2.10.0"))
-        for run in draw.sample(runs, 3):
-            event = Moderation(run=run, action="disqualify", actor="grace", reason="why", created_at=EPOCH)
-            ledger.moderate(event)
+        said = {"action": "disqualify", "actor": "grace", "reason": "why", "created_at": EPOCH}
+        one, source, author = draw.sample(runs, 3)
+        ledger.moderate(Moderation(run=one.run, **said))
+        sha256 = source.submission.sha256
+        ledger.moderate(Moderation(run=source.run, scope="source", sha256=sha256, **said))
+        ledger.moderate(Moderation(run=author.run, scope="author", author=author.submission.author, **said))
 
 
 def with_torch(verdict: Verdict, version: str) -> Verdict:
@@ -62,19 +73,25 @@ def told(row: Row) -> list[Stale]:
     return [(row.run, row.stale.reason, row.stale.again or "")] if row.stale else []
 
 
+def standings_in_json(rows: list[dict[str, Any]]) -> list[Standing]:
+    assert all((row.get("rank") is None) == (row["state"] == "too_wide") for row in rows)
+    return [(row.get("rank") or 0, row["run"], interval(Interval.model_validate(row["score"]))) for row in rows]
+
+
 def in_json(rows: list[dict[str, Any]]) -> list[Stale]:
     found = ((row["run"], row.get("stale")) for row in rows)
     return [(run, stale["reason"], stale.get("again") or "") for run, stale in found if stale]
 
 
 def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
-    """Rank and run of every row whose first cell is a rank; the run is the first cell of 16 hexadecimal digits."""
+    """Every row whose first cell is a rank, or empty; the run is the first cell of 16 hexadecimal digits."""
     standings, stale = list[Standing](), list[Stale]()
-    for place, rest in re.findall(r"^\| (\d+) \|(.*)$", text, re.MULTILINE):
+    for place, rest in re.findall(r"^\| (\d*) \|(.*)$", text, re.MULTILINE):
         found = re.search(r"\| ([0-9a-f]{16}) \|", rest)
         if found is None:
             continue  # a row of another table, of cases
-        standings.append((int(place), found[1]))
+        assert bool(place) != (TOO_WIDE in rest)
+        standings.append((int(place or 0), found[1], rest.split("|")[3].strip()))
         stale += [(found[1], *said) for said in re.findall(r"stale: (.*?)(?:, graded again as (\w+))? \|", rest)]
     return standings, stale
 
@@ -82,9 +99,15 @@ def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
 def in_html(text: str) -> tuple[list[Standing], list[Stale]]:
     """The same of a page of the site; a row that names its baselines has no rank."""
     standings, stale = list[Standing](), list[Stale]()
-    for place, rest in re.findall(r'<tr><td class="r">(\d+)</td><th scope="row">(.*?)</tr>', text, re.DOTALL):
-        (run,) = re.findall(r'<td><a class="run"[^>]*>(\w{16})</a></td>', rest)
-        standings.append((int(place), run))
+    row = r'<tr><td class="r"(?: data-v="\d+")?>(\d*)</td><th scope="row">(.*?)</tr>'
+    for place, rest in re.findall(row, text, re.DOTALL):
+        found = re.findall(r'<td><a class="run"[^>]*>(\w{16})</a></td>', rest)
+        if 'class="name">eager' in rest:
+            continue
+        assert bool(place) != (TOO_WIDE in rest)
+        time, bounds = re.findall(r'<td class="r" data-v="\d+">([^<]*)</td><td class="bounds">([^<]*)', rest)[0]
+        standings.append((int(place or 0), found[0], f"{time} {bounds}"))
+        run = found[0]
         said = re.findall(r"stale: (.*?)(?:, graded again as <[^>]*>(\w{16})</\w+>)?</span>", rest)
         stale += [(run, *each) for each in said]
     return standings, stale
@@ -95,19 +118,27 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     settings = Settings.load()
     now = project.current(settings)
     tables = [table for each in project.ledgers(settings) for table in rank(each.read(), now)]
-    expected = [(row.rank, row.run) for table in tables for row in table.rows]
+    expected = [(row.rank or 0, row.run, interval(row.score)) for table in tables for row in table.rows]
     stale = [mark for table in tables for row in table.rows for mark in told(row)]
     assert len(expected) > 40
-    assert len({place for place, _ in expected}) > 5
-    assert len(expected) > 2 * len({place for place, _ in expected}), "many ranks are shared"
+    assert len({place for place, *_ in expected}) > 5
+    assert len(expected) > 2 * len({place for place, *_ in expected}), "many ranks are shared"
+    assert {row.state for table in tables for row in table.rows} == {"ranks", "too_wide"}
+    assert {row.gradings for table in tables for row in table.rows} >= {1, 2}
+    assert {event.scope for table in tables for run in table.set_aside for event in run.moderation} == {
+        "run", "source", "author",
+    }  # fmt: skip
     assert {reason.split(" ")[0] for _, reason, _ in stale} == {"the", "protocol", "torch"}
     assert {bool(again) for _, _, again in stale} == {True, False}
 
     rows = [row for table in json.loads(command("board", "--write", "--format", "json").out) for row in table["rows"]]
-    assert ([(row["rank"], row["run"]) for row in rows], in_json(rows)) == (expected, stale)
+    assert (standings_in_json(rows), in_json(rows)) == (expected, stale)
     said = command("board").out
-    terminal = re.findall(r"^ +(\d+)  author-.*  ([0-9a-f]{16})$", said, re.MULTILINE)
-    assert [(int(place), run) for place, run in terminal] == expected
+    line = r"^ +(\d+|-)  author-\d+ +kernel.py +([\d.]+ \S+)  (\[.*?\]).*  ([0-9a-f]{16})$"
+    terminal = re.findall(line, said, re.MULTILINE)
+    assert [(int(p.replace("-", "0")), run, f"{time} {bounds}") for p, time, bounds, run in terminal] == expected
+    unranked = re.findall(rf"^ *(\w{{16}}) by .*: .*{TOO_WIDE}$", said, re.MULTILINE)
+    assert unranked == [run for place, run, _ in expected if not place]
     marks = re.findall(r"^ *(\w{16}) by .* is stale: (.*?)(?:; graded again as (\w+))?$", said, re.MULTILINE)
     assert marks == stale
     assert in_markdown((competition / "leaderboard/BOARD.md").read_text()) == (expected, stale)
@@ -118,7 +149,11 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     )
     assert command("export", "--out", "out").code == 0
     rows = [json.loads(line) for line in (competition / "out/verdicts.jsonl").read_text().splitlines()]
-    assert sorted((row["rank"], row["run"]) for row in rows if row["rank"] is not None) == sorted(expected)
+    stands = [row for row in rows if row["pooled_median_ns"] is not None]
+    for row in stands:
+        row["score"] = {key: row[f"pooled_{key}"] for key in ("median_ns", "low_ns", "high_ns", "confidence")}
+    assert sorted(standings_in_json(stands)) == sorted(expected)
+    assert [row["rank"] for row in rows if row not in stands] == [None] * (len(rows) - len(stands))
     exported = sorted((row["run"], row["stale"]) for row in rows if row["stale"] is not None)
     assert exported == sorted((run, reason) for run, reason, _ in stale)
 
@@ -126,7 +161,7 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     site = competition / "site"
     documents = [json.loads((site / f"problems/{slug}.json").read_bytes()) for slug in SLUGS]
     rows = [row for document in documents for board in document["boards"] for row in board["rows"]]
-    assert ([(row["rank"], row["run"]) for row in rows], in_json(rows)) == (expected, stale)
+    assert (standings_in_json(rows), in_json(rows)) == (expected, stale)
     pages = [in_html((site / f"problems/{slug}.html").read_text()) for slug in SLUGS]
     assert ([row for page in pages for row in page[0]], [mark for page in pages for mark in page[1]]) == (
         expected,
@@ -134,13 +169,25 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     )
     authors = [json.loads(path.read_bytes()) for path in (site / "authors").glob("*.json")]
     rows = [place["row"] for author in authors for place in author["places"]]
-    assert (sorted((row["rank"], row["run"]) for row in rows), sorted(in_json(rows))) == (
+    assert (sorted(standings_in_json(rows)), sorted(in_json(rows))) == (
         sorted(expected),
         sorted(stale),
     )
     runs = [json.loads(path.read_bytes()) for path in (site / "runs").glob("*.json")]
     on_runs = in_json([{"run": run["verdict"]["run"], "stale": run.get("stale")} for run in runs])
     assert sorted(on_runs) == sorted(stale)
+    pooled = {run: time for row in runs if row.get("pooled") for run, time in [
+        (row["verdict"]["run"], interval(Interval.model_validate(row["pooled"])))]}  # fmt: skip
+    many = {row.run for table in tables for row in table.rows if row.gradings > 1}
+    assert pooled == {run: time for _, run, time in expected if run in many}
+    assert {row["verdict"]["run"] for row in runs if row["too_wide"]} == {run for rank, run, _ in expected if not rank}
+    for path in (site / "compare").glob("*.json"):
+        sides = [json.loads(path.read_bytes())[side] for side in ("one", "other")]
+        beside = {(side["run"], interval(Interval.model_validate(side["score"]))) for side in sides}
+        assert beside <= {(run, time) for _, run, time in expected}
+    times = {run: time for _, run, time in expected}
+    for run in many:
+        assert f"gradings of this source: {times[run]}" in command("show", run).out
     for run, reason, again in stale:
         text = re.sub(r"<[^>]+>", "", (site / f"runs/{run}.html").read_text())
         assert f"Stale: {reason}{f', graded again as {again}' if again else ''}. Its rank stands." in text

@@ -89,7 +89,8 @@ def test_an_accepted_verdict_shows_times_score_run_and_standing() -> None:
 
 
 def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
-    first, slower, peer = accepted(score_ns=50_000), accepted(score_ns=90_000), accepted(author="bob", score_ns=50_100)
+    first, peer = accepted(score_ns=50_000), accepted(author="bob", score_ns=50_100)
+    slower = accepted(score_ns=90_000, source="another")
     [table] = tables(first, slower, peer)
     assert show.standing(peer, table) == "rank 1 of 2 on NVIDIA H200, shared"
     assert show.standing(slower, table).startswith(f"ada's better run {first.run} (50.0 µs [")

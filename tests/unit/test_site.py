@@ -121,9 +121,15 @@ def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject)
     (baseline,) = board["baselines"]
     assert (baseline["submission"], baseline["score"]["median_ns"], baseline["run"]) == ("eager", 75_000, "b" * 16)
     assert "rank" not in baseline
-    assert [(step["author"], step["score_ns"]) for step in board["records"]] == [("ada", 60_000), ("bob", 50_000)]
+    (ada,) = (row for row in board["rows"] if row["author"] == "ada")
+    assert (ada["run"], ada["gradings"], ada["score"]["median_ns"]) == ("d" * 16, 2, 57_446)
+    assert "2 gradings pooled" in said
+    assert [(s["author"], s["run"], s["score_ns"]) for s in board["records"]] == [
+        ("ada", "a" * 16, 57_446),
+        ("bob", "b" * 16, 50_000),
+    ]
     titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
-    assert titles[0].startswith("Record over time: from 60.0 µs to 50.0 µs in 2 steps")
+    assert titles[0].startswith("Record over time: from 57.4 µs to 50.0 µs in 2 steps")
     assert titles[1].startswith("Roofline: 12 cases")
     assert sum("2048 square" in title for title in titles) == 1
 
@@ -147,7 +153,7 @@ def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
 
 
 def test_a_run_that_held_a_record_has_a_page_and_one_that_never_did_has_none(project: SiteProject) -> None:
-    project.add(run_of("bob", 58_000, "9", created_at=EPOCH + timedelta(days=9)))
+    project.add(run_of("bob", 58_000, "9", created_at=EPOCH + timedelta(days=9)), "another")
     project.build()
     runs = {path.stem[0] for path in (project.out / "runs").glob("*.html")}
     assert runs == set("abcde"), "a was the record, e stands on another board, 9 was never the best"
@@ -431,13 +437,14 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     project.protocol = 1
     touched()
     assert touched() == set()
-    again = run_of("bob", 90_000, "9", created_at=EPOCH + timedelta(days=9))
+    again = run_of("bob", 50_000, "9", created_at=EPOCH + timedelta(days=9))
     ran = again.environment.model_copy(update={"torch": "2.12.0"})
     project.add(again.model_copy(update={"environment": ran}))
-    assert touched() == {f"{name}.html" for name in {*rows, "index", "authors"}}
-    assert project.json(f"runs/{'b' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0", "again": "9" * 16}
-    assert f"graded again as <code>{'9' * 16}</code>" in project.html("problems/softmax.html")
-    assert "again" not in project.json(f"runs/{'c' * 16}.json")["stale"]
+    compared = {f"compare/{pair[0] * 16}-{pair[1] * 16}" for pair in ("9c", "9d")}
+    changed = {*rows - {f"runs/{'b' * 16}"}, *compared, f"runs/{'9' * 16}", "index", "authors"}
+    assert touched() == {f"{name}.html" for name in changed}
+    assert project.json(f"runs/{'c' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0"}
+    assert "stale" not in project.json(f"runs/{'9' * 16}.json"), "its file was graded again"
 
 
 def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(project: SiteProject) -> None:

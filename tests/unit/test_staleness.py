@@ -90,7 +90,9 @@ def test_the_newest_grading_tells_what_runs_on_a_device() -> None:
     fast = accepted(run="a" * 16, score_ns=1000)
     assert marks(fast, slow) == {"a": ("driver 580.65, now 600.1", None)}
     again = newer(accepted(run="c" * 16, score_ns=2000), driver="600.1")
-    assert marks(fast, slow, again) == {"a": ("driver 580.65, now 600.1", "c" * 16)}
+    assert marks(fast, slow, again) == {}, "the row rests on what is there now"
+    (row,) = (row for row in rank(chained(fast, slow, again), NOW)[0].rows if row.author == "ada")
+    assert (row.run, row.score, row.gradings) == ("c" * 16, again.score, 1)
 
 
 def test_marks_change_no_rank_and_without_a_present_there_are_none() -> None:
