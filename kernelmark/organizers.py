@@ -191,14 +191,15 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
 @form_option
 def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
-    """Grade again what is out of date on the board of PROBLEM, or of all: a problem, protocol or machine has changed.
+    """Grade again what is out of date on the board of PROBLEM, or of all (a problem, protocol or machine has changed),
+    and what is known too badly to rank.
 
     Exit status: 0 if every file has a new verdict, whatever it says; 2 or 7 if one could not be graded.
     """
     from kernelmark import regrade as again
 
     settings = load_settings(**flags)
-    found = again.stale(settings, problem)
+    found = again.due(settings, problem)
     if dry_run or not found:
         listed = [
             {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in found

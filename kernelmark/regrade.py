@@ -1,7 +1,8 @@
-"""Grading again what is out of date: `kernelmark regrade`.
+"""Grading again what is out of date, or not known well enough to rank: `kernelmark regrade`.
 
 The command line calls it. Trusted; the sources come from the archive, whose hashes are checked. Which rows are stale is
-`leaderboard.staleness`'s to say; what this adds is what it would grade with now, on this machine.
+`leaderboard.staleness`'s to say, and which are too wide the ranking's; what this adds is what it would grade with now,
+on this machine.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from kernelmark.report import Graded
 from kernelmark.settings import Settings
 from leaderboard.archive import stored
 from leaderboard.entry import VERDICT
+from leaderboard.pooling import TOO_WIDE
 from leaderboard.ranking import rank
 from leaderboard.staleness import newest_environment
+from leaderboard.units import interval
 
 if TYPE_CHECKING:
     from harness.sandbox import Provider
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Stale:
+class Due:
     """A row to be graded again, and the verdicts that it stands among."""
 
     ledger: JsonlLedger
@@ -43,8 +46,10 @@ class Stale:
         return f"{self.ledger.path.stem} {row.run} {row.submission} by {row.author}: {self.reason}"
 
 
-def stale(settings: Settings, problem: str | None) -> list[Stale]:
+def due(settings: Settings, problem: str | None) -> list[Due]:
     """What this machine can and should grade again: each author's best of the newest table first, by rank.
+
+    What is stale was not graded again since; what is too wide to rank is graded once more by each call, and pooled.
 
     Rows of other devices, and of sandboxes weaker or stronger than this one, are for another machine or another flag.
 
@@ -56,7 +61,7 @@ def stale(settings: Settings, problem: str | None) -> list[Stale]:
 
     device = choose_device(settings.device, "py")
     provider = choose(settings.sandbox, providers(settings))
-    facts, now, found = device_facts(device), current(settings), list[Stale]()
+    facts, now, found = device_facts(device), current(settings), list[Due]()
     for ledger in ledgers(settings, problem):
         if ledger.path.stem not in now.problems:
             continue  # its problem is gone, and cannot be graded at all
@@ -68,11 +73,11 @@ def stale(settings: Settings, problem: str | None) -> list[Stale]:
             for table in rank(ledger.read(), known)
             if (table.key.device_kind, table.key.device_name, table.key.isolated) == mine
         ]
-        found += [Stale(ledger, row, row.stale.reason) for row in _ordered(tables) if row.stale is not None]
+        found += [Due(ledger, row, reason) for row, reason in _ordered(tables)]
     return found
 
 
-def regrade(settings: Settings, found: Stale) -> Graded:
+def regrade(settings: Settings, found: Due) -> Graded:
     """Grade one file again and record it; a deadline does not close this, since nobody hands anything in."""
     from kernelmark.progress import Reporter
 
@@ -93,22 +98,30 @@ def regrade(settings: Settings, found: Stale) -> Graded:
     return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 
-def _ordered(tables: list[Table]) -> Iterator[Row]:
-    """Stale rows that were not graded again yet, each file once: every author's first, then their others."""
+def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
+    """Rows that are due, with the reason, each file once: every author's first, then their others."""
     seen: set[tuple[str, str]] = set()
     authors: set[str] = set()
-    later: list[Row] = []
+    later: list[tuple[Row, str]] = []
     for table in tables:
         for row in table.rows:
-            if row.stale is None or row.stale.again is not None or (row.author, row.sha256) in seen:
+            reason = _reason(row)
+            if reason is None or (row.author, row.sha256) in seen:
                 continue
             seen.add((row.author, row.sha256))
             if row.author in authors:
-                later.append(row)
+                later.append((row, reason))
             else:
                 authors.add(row.author)
-                yield row
+                yield row, reason
     yield from later
+
+
+def _reason(row: Row) -> str | None:
+    """Why a row is due; None where it is not, or was graded again in another table."""
+    if row.stale is not None:
+        return row.stale.reason if row.stale.again is None else None
+    return f"{TOO_WIDE}, {interval(row.score)}" if row.state == "too_wide" else None
 
 
 def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: Mapping[str, Any]) -> Environment | None:

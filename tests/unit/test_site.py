@@ -159,6 +159,43 @@ def test_a_run_that_held_a_record_has_a_page_and_one_that_never_did_has_none(pro
     assert runs == set("abcde"), "a was the record, e stands on another board, 9 was never the best"
 
 
+@pytest.mark.parametrize(
+    ("author", "score", "source", "is_one"),
+    [
+        pytest.param("bob", (48_000, 47_000, 49_700), "new", True, id="new, and its interval below"),
+        pytest.param("bob", (48_000, 47_000, 49_800), "new", False, id="new, and not told apart"),
+        pytest.param("bob", (48_000, 47_000, 49_700), "ada's", False, id="the same bytes by somebody else"),
+        pytest.param("ada", (48_000, 47_000, 49_700), "ada's", False, id="the same bytes graded again"),
+        pytest.param("bob", (30_000, 20_000, 40_000), "new", False, id="too wide to rank"),
+        pytest.param("bob", (50_000, 49_800, 50_200), "new", False, id="the same time again"),
+    ],
+)
+def test_a_record_is_a_new_source_with_an_interval_below_the_last(
+    tmp_path: Path, author: str, score: tuple[int, int, int], source: str, is_one: bool
+) -> None:
+    project = SiteProject(tmp_path)
+    project.add(run_of("ada", 50_000, "a", low_ns=49_800, high_ns=50_200), "ada's")
+    median, low, high = score
+    later = EPOCH + timedelta(days=1)
+    project.add(run_of(author, median, "b", low_ns=low, high_ns=high, created_at=later), source)
+    project.build()
+    front = project.json("index.json")
+    assert [each["step"]["run"] for each in front["records"]] == (["b" * 16] if is_one else [])
+    records = project.json("problems/softmax.json")["boards"][0]["records"]
+    assert [step["run"] for step in records] == ["a" * 16, *(["b" * 16] if is_one else [])]
+
+
+def test_a_lucky_grading_is_no_record_once_more_is_known(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.add(run_of("ada", 50_000, "a"), "ada's")
+    project.add(run_of("bob", 45_000, "b", created_at=EPOCH + timedelta(days=1)), "bob's")
+    project.build()
+    assert len(project.json("index.json")["records"]) == 1
+    project.add(run_of("bob", 51_000, "c", created_at=EPOCH + timedelta(days=2)), "bob's")
+    project.build()
+    assert project.json("index.json")["records"] == []
+
+
 def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     verdict = run_of("ada", 50_000, "a", speedups={"eager": 1.5}, roofline=MEMORY)

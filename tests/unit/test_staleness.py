@@ -116,10 +116,10 @@ def here(**changes: object) -> Environment:
     return Environment.model_validate(told | changes)
 
 
-def entered(author: str, score_ns: int, problem: str, **changes: object) -> None:
+def entered(author: str, score_ns: int, problem: str, high_ns: int | None = None, **changes: object) -> None:
     """Record a result of this machine, with its source."""
     submission = Submission.of(f"# {author}'s\n", "py", author=author, name="kernel.py")
-    verdict = accepted(author=author, problem="double", score_ns=score_ns, protocol=PROTOCOL)
+    verdict = accepted(author=author, problem="double", score_ns=score_ns, high_ns=high_ns, protocol=PROTOCOL)
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
     identity = verdict.problem.model_copy(update={"sha256": problem})
     update = {"submission": told, "problem": identity, "environment": here(**changes)}
@@ -162,6 +162,20 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
     assert "graded again as" in (competition / "leaderboard/BOARD.md").read_text()
     assert command("regrade").out == "nothing is out of date here\n"
     assert judged == ["bob", "ada"]
+
+
+def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, _now(), high_ns=1400)
+    entered("bob", 700, _now())
+    (listed,) = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    assert (listed["author"], listed["reason"]) == ("ada", "interval too wide to rank, 900 ns [896, 1400]")
+    assert command("regrade").code == 0
+    assert judged == ["ada"]
+    for _ in range(3):
+        entered("ada", 900, _now())
+    assert json.loads(command("regrade", "--dry-run", "--format", "json").out) == []
 
 
 @pytest.mark.parametrize(
