@@ -74,7 +74,7 @@ def grade(
     """Build a submission, run all test cases, and time all benchmark cases, in alternation with the baselines.
 
     Each baseline has a sandbox of its own, which starts now, together with the submission's. Of the calibrations
-    that of this device counts: what beats it is rejected. On a GPU this waits for other gradings on the device.
+    that of this device counts: what beats it is rejected. This waits for other gradings on the device.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
@@ -82,7 +82,8 @@ def grade(
     """
     warm_context(device)
     with contextlib.ExitStack() as stack:
-        waiting = Progress(Stage.BUILD, 0, 0, "waits: another grading is on this GPU")
+        name = "GPU" if device == "cuda" else "CPU"
+        waiting = Progress(Stage.BUILD, 0, 0, f"waits: another grading is on this {name}")
         stack.enter_context(take_turn(device, lambda: on_progress(waiting)))
         stack.callback(give_back, device)
         session = stack.enter_context(Session(provider, device, problem.limits))

@@ -35,6 +35,10 @@ class Baseline:
         self.name = submission.name.partition(".")[0]
         self.fault: str | None = None
 
+    def cpu_ns(self) -> int | None:
+        """As for `Sandbox.cpu_ns`."""
+        return self._session.cpu_ns()
+
     def build(self, command: wire.Build) -> None:
         """Wait for its sandbox, and hand the source over."""
         self._session.handshake()

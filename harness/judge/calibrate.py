@@ -28,7 +28,8 @@ _CPU_CACHE_BYTES = 64 << 20
 
 def measure(device: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
     """Calibrate the device; some seconds. A dtype that its PyTorch cannot multiply, or barely, is left out."""
-    with take_turn(device, lambda: on_progress("when the grading on this GPU is over")):
+    name = "GPU" if device == "cuda" else "CPU"
+    with take_turn(device, lambda: on_progress(f"when the grading on this {name} is over")):
         return _measure(device, on_progress)
 
 

@@ -12,6 +12,9 @@ from harness import stats
 from harness.judge.agreement import WIDEST, Agreement, escaped, outlasts
 from harness.verdict import ClaimedLatency, DeviceKind, Doubt, SealedRound
 
+_BUSY = 0.1  # of the CPU time that there was
+_BUSY_NS = 100_000_000  # what is less may be the kernel's rounding
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -32,6 +35,14 @@ def doubts(measured: Measured) -> tuple[Doubt, ...]:
     """Everything that should be said beside the time."""
     found = [*_of_the_batch(measured), *_of_the_clocks(measured), *_of_the_samples(measured)]
     return tuple(Doubt(code=code, text=text) for code, text in found)
+
+
+def busy_machine(others: tuple[float, int] | None) -> tuple[Doubt, ...]:
+    """What to say of a CPU that others used while a case was timed: their share of its time, and how much in ns."""
+    if others is None or others[0] < _BUSY or others[1] < _BUSY_NS:
+        return ()
+    text = f"other programs used {100 * others[0]:.0f} % of the CPU time while this was timed"
+    return (Doubt(code="busy_machine", text=text),)
 
 
 def _of_the_batch(measured: Measured) -> Iterator[tuple[str, str]]:

@@ -17,7 +17,9 @@ from harness.judge import Progress
 from harness.judge.baseline import Baseline, ratio
 from harness.judge.correctness import Correctness, result
 from harness.judge.device_memory import DeviceMemory
+from harness.judge.doubts import busy_machine
 from harness.judge.environment import architecture, device_facts, environment
+from harness.judge.neighbours import Neighbours
 from harness.judge.overhead import Overhead, measure_overhead
 from harness.judge.rounds import Rounds
 from harness.judge.sealing import CONFIDENCE, Roof, Sealing
@@ -239,13 +241,16 @@ class Grading:
     ) -> BenchmarkResult:
         problem, device, plan = self._problem, self._device, self._plan
         self._enter(Stage.TIME, i, len(self._benchmarks), case.name)
+        neighbours = Neighbours(device, [session.cpu_ns, *(each.cpu_ns for each in self._baselines)])
+        before = neighbours.read()
         limit = TimeLimit(problem.limits.time_s)
         latency = claimed_latency(session, problem, case, device, plan, limit)
         truth = Truth(self._reference, case)
         paired = [found for each in self._baselines if (found := each.pair(case, truth, plan, sensors))]
         self._enter(Stage.SEAL, i, len(self._benchmarks), case.name)
         rounds = Rounds(session, problem, truth, case, device, sensors, limit)
-        return Sealing(rounds, case, device, plan, self._overhead, paired, roof).run(latency)
+        timed = Sealing(rounds, case, device, plan, self._overhead, paired, roof).run(latency)
+        return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission

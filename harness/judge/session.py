@@ -131,6 +131,10 @@ class Session:
             if hasattr(self, "_listener"):
                 stack.callback(self._listener.close)
 
+    def cpu_ns(self) -> int | None:
+        """As for `Sandbox.cpu_ns`."""
+        return self._sandbox.cpu_ns() if self._sandbox is not None else None
+
     def finish(self, seconds: float) -> str:
         """Hang up, so that the runner ends by itself, at most `seconds`; returns what a watcher printed by then."""
         assert self._socket is not None

@@ -73,6 +73,11 @@ class Sandbox(Protocol):
     def breach(self) -> Breach | None:
         """The limit that is exceeded right now, or None. Never blocks; cheap enough for every 50 ms."""
 
+    def cpu_ns(self) -> int | None:
+        """The CPU time that everything in it has used so far, by the kernel's account and to 10 ms; None where that
+        cannot be told from here. Never blocks.
+        """
+
     def close(self) -> None:
         """Kill the whole process tree, wait until it is gone, and remove everything that the sandbox made. Idempotent.
 

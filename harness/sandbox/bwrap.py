@@ -165,6 +165,9 @@ class BwrapSandbox:
             return Breach("memory", f"more than {self._limits.memory_bytes:,} bytes wanted") if kills else None
         return over(process_tree.usage(process_tree.tree({self._init_pid})), self._limits)
 
+    def cpu_ns(self) -> int:
+        return process_tree.cpu_ns(process_tree.tree({self._init_pid}))
+
     def close(self) -> None:
         """Kill the first process of the PID namespace: the kernel kills all others before it reports that death.
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from harness.errors import SandboxError
 from harness.sandbox import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, cgroup, gpu, inside, seccomp
+from harness.sandbox import tree as process_tree
 from harness.verdict import SandboxName
 
 IMAGE = "kernelmark-runner:latest"
@@ -185,7 +186,7 @@ class Container:
 
     def __init__(self, api: Any, container: str, memory_bytes: int) -> None:
         self._api, self._id, self._memory_bytes = api, container, memory_bytes
-        self._pidfd = -1
+        self._pidfd = self._pid = -1
         self._group: Path | None = None
         self._died_at: float | None = None
         self._exit: Exit | None = None
@@ -202,7 +203,7 @@ class Container:
             pidfd = os.pidfd_open(pid)
             # Read after opening: if this is our container now, the descriptor is of it as well.
             if self._id in Path(f"/proc/{pid}/cgroup").read_text():
-                self._pidfd, self._group = pidfd, cgroup.group_of(pid)
+                self._pidfd, self._pid, self._group = pidfd, pid, cgroup.group_of(pid)
             else:
                 os.close(pidfd)
 
@@ -220,6 +221,10 @@ class Container:
         if self._closed or self._group is None or not cgroup.kills(self._group):
             return None
         return Breach("memory", f"more than {self._memory_bytes:,} bytes wanted")
+
+    def cpu_ns(self) -> int | None:
+        """None where the daemon's process ids are not ours."""
+        return process_tree.cpu_ns(process_tree.tree({self._pid})) if self._pidfd >= 0 else None
 
     def close(self) -> None:
         """Kill and remove the container, as often as it takes: the daemon gives up on a kill that takes its time.

@@ -107,6 +107,9 @@ class ProcessSandbox:
         self._seen = process_tree.tree(self._seen)
         return over(process_tree.usage(self._seen), self._limits)
 
+    def cpu_ns(self) -> int:
+        return process_tree.cpu_ns(process_tree.tree(self._seen))
+
     def close(self) -> None:
         """Kills by session, by descent and by this run's mark in the environment, then removes the directories.
 

@@ -32,6 +32,7 @@ _MEANING = {
     "low_claim": "The runner claims less than the judge's own clock allows; the judge's clock counts.",
     "late_clock": "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
     "unsteady": "The machine was disturbed while this ran; the score is an upper bound of the time.",
+    "busy_machine": "Other programs took CPU time away while this was timed: on a quiet machine it may be faster.",
     "wide_tolerance": "The batch was too short for the judge's clock to check the claim closely.",
     "escaped_work": "Work went on outside the stream that was timed; the longer time counts.",
     "drift": "The device warmed up, or somebody else used it: the median lies between the beginning and the end.",

@@ -1,4 +1,4 @@
-"""Gradings on one GPU take turns; on a CPU, and on another GPU, nobody waits."""
+"""Gradings on one GPU take turns, and those on the CPU; on another GPU nobody waits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from harness import judge
 from harness.judge import turn as module
 from harness.judge.turn import take_turn
-from harness.sandbox import gpu
+from harness.problem import load
+from harness.sandbox import gpu, provider
+from harness.submission import Submission
+from harness.verdict import DeviceKind
 
+PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
+KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")
 HOLDER = """
 import sys, signal
 from pathlib import Path
@@ -38,15 +44,16 @@ def nobody_waits() -> None:
     pytest.fail("it waited")
 
 
-def test_the_second_grading_on_a_gpu_waits_for_the_first() -> None:
+@pytest.mark.parametrize("device", ["cuda", "cpu"])
+def test_the_second_grading_on_a_device_waits_for_the_first(device: DeviceKind) -> None:
     waits, entered = threading.Event(), threading.Event()
 
     def second() -> None:
-        with take_turn("cuda", waits.set):
+        with take_turn(device, waits.set):
             entered.set()
 
     thread = threading.Thread(target=second)
-    with take_turn("cuda", nobody_waits):
+    with take_turn(device, nobody_waits):
         thread.start()
         assert waits.wait(5)
         assert not entered.wait(0.1)
@@ -77,10 +84,54 @@ def _busy() -> bool:
     return False
 
 
-def test_neither_a_cpu_nor_another_gpu_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_gpu_is_not_waited_for_and_cpu_and_gpu_not_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     with take_turn("cuda", nobody_waits):
         with take_turn("cpu", nobody_waits):
             pass
         monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:43:00.0")
         with take_turn("cuda", nobody_waits):
             pass
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_judges_of_other_users_can_take_the_lock(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with take_turn("cpu", nobody_waits):
+            pass
+    finally:
+        os.umask(before)
+    (lock,) = tmp_path.glob("kernelmark-*.lock")
+    assert lock.stat().st_mode & 0o777 == 0o444
+
+
+def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the judge does before and after its turn is cut away: no sandbox is started."""
+    entered, told = threading.Event(), list[str]()
+
+    class Stopped(Exception):
+        pass
+
+    def session(*_: object) -> None:
+        entered.set()
+        raise Stopped
+
+    def tell(step: judge.Progress) -> None:
+        told.append(step.label)
+
+    def grading() -> None:
+        with pytest.raises(Stopped):
+            judge.grade(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
+
+    monkeypatch.setattr(judge, "Session", session)
+    thread = threading.Thread(target=grading)
+    with take_turn("cpu", nobody_waits):
+        with pytest.raises(Stopped):
+            judge.check(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
+        assert told == []
+        entered.clear()
+        thread.start()
+        assert not entered.wait(0.2)
+        assert told == ["waits: another grading is on this CPU"]
+    thread.join(5)
+    assert entered.is_set()

@@ -1,0 +1,94 @@
+"""A machine that others use while a kernel is timed is a doubt; a quiet one, and a kernel that is busy itself, are not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from harness.judge import grade
+from harness.judge.doubts import busy_machine
+from harness.judge.neighbours import Neighbours, busy
+from harness.problem import load
+from harness.sandbox import provider
+from harness.submission import Submission
+from harness.verdict import SandboxName, Verdict
+
+ROOT = Path(__file__).resolve().parents[2]
+PROBLEM = load(ROOT / "problems" / "vector_add")
+KERNEL = Submission.read(ROOT / "reference" / "vector_add" / "eager.py", "ada")
+
+
+@contextmanager
+def loops() -> Iterator[None]:
+    """A busy loop for each CPU."""
+    children = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def doubted(verdict: Verdict) -> list[str]:
+    return [doubt.text for case in verdict.benchmarks for doubt in case.doubts if doubt.code == "busy_machine"]
+
+
+def others_now() -> float:
+    """The share of the CPU that others use while nothing is graded."""
+    neighbours = Neighbours("cpu", ())
+    before = neighbours.read()
+    time.sleep(0.5)
+    return (neighbours.since(before) or (1.0, 0))[0]
+
+
+@pytest.mark.parametrize("sandbox", ["process", pytest.param("bwrap", marks=pytest.mark.bwrap),
+                                     pytest.param("docker", marks=pytest.mark.docker)])  # fmt: skip
+def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: SandboxName) -> None:
+    with loops():
+        beside = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
+    assert beside.score is not None, beside.message
+    assert doubted(beside), "the loops were not seen"
+    for _ in range(5):  # what else this machine does is not ours to decide
+        share = others_now()
+        alone = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
+        share = max(share, others_now())
+        if not doubted(alone):
+            return
+        if share < 0.05:
+            pytest.fail(f"{doubted(alone)} on a machine of which others used {100 * share:.0f} %")
+    pytest.skip(f"others use {100 * share:.0f} % of this machine")
+
+
+STAT = """cpu  300 30 60 9000 50 6 3 9 0 0
+cpu0 100 10 20 3000 50 2 1 3 0 0
+cpu1 200 20 40 6000 0 4 2 6 100 0
+intr 1 2 3
+"""
+
+
+@pytest.mark.parametrize(("cpus", "ticks"), [({0}, 136), ({1}, 272), ({0, 1}, 408)])
+def test_what_the_kernel_tells_of_some_cpus(cpus: set[int], ticks: int) -> None:
+    assert busy(STAT, cpus) == ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+
+
+def test_a_cpu_that_is_not_told_of_is_not_taken_for_idle() -> None:
+    with pytest.raises(ValueError, match="each CPU"):
+        busy(STAT, {0, 2})
+    assert Neighbours("cpu", [lambda: None]).read() is None, "a sandbox that cannot be asked"
+    assert Neighbours("cuda", ()).read() is None
+    assert Neighbours("cpu", ()).since(None) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "doubts"), [(None, 0), ((0.09, 10**9), 0), ((0.5, 90_000_000), 0), ((0.11, 110_000_000), 1)]
+)
+def test_how_much_is_a_doubt(others: tuple[float, int] | None, doubts: int) -> None:
+    assert len(busy_machine(others)) == doubts
