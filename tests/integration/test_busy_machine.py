@@ -1,4 +1,4 @@
-"""A machine that others use while a kernel is timed is a doubt; a quiet one, and a kernel that is busy itself, are not."""
+"""A machine that others use while a kernel is timed is a doubt; a quiet one is none."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from harness.submission import Submission
 from harness.verdict import SandboxName, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBLEM = load(ROOT / "problems" / "vector_add")
-KERNEL = Submission.read(ROOT / "reference" / "vector_add" / "eager.py", "ada")
+PROBLEM = load(ROOT / "tests" / "problems" / "double")
+KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")
+QUIET = 0.05  # half of what is a doubt
 
 
 @contextmanager
@@ -56,15 +57,14 @@ def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: Sa
         beside = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
     assert beside.score is not None, beside.message
     assert doubted(beside), "the loops were not seen"
-    for _ in range(5):  # what else this machine does is not ours to decide
-        share = others_now()
+    for _ in range(10):  # what else this machine does is not ours to decide
+        if others_now() > QUIET:
+            continue
         alone = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
-        share = max(share, others_now())
         if not doubted(alone):
             return
-        if share < 0.05:
-            pytest.fail(f"{doubted(alone)} on a machine of which others used {100 * share:.0f} %")
-    pytest.skip(f"others use {100 * share:.0f} % of this machine")
+        assert others_now() > QUIET, f"{doubted(alone)}, and nothing else ran"
+    pytest.skip("others use this machine")
 
 
 STAT = """cpu  300 30 60 9000 50 6 3 9 0 0
