@@ -16,20 +16,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import ClassVar
 
 from harness.errors import SandboxError
-from harness.sandbox import CLOSE_S, Breach, Exit, Launch, gpu, inside, seccomp
+from harness.sandbox import CLOSE_S, Breach, Exit, Launch, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.cgroup import MemoryGroup
-from harness.sandbox.limits import over
+from harness.sandbox.limits import over, too_many_sockets
 from harness.sandbox.startup import StartupLog
 from harness.verdict import SandboxName
 
-FIRST_UID, UIDS = 60_000_000, 100_000
 _SYSTEM = (
     "/usr",
     "/bin",
@@ -92,7 +89,7 @@ class BwrapSandbox:
     def __init__(self, launch: Launch) -> None:
         self._limits = launch
         self._log = StartupLog()
-        self._uid = _Uids.take() if os.geteuid() == 0 else None
+        self._uid = uids.take() if os.geteuid() == 0 else None
         self._group: MemoryGroup | None = None
         self._closed = False
         try:
@@ -106,8 +103,7 @@ class BwrapSandbox:
     def _start(self, options: list[str], command: list[str]) -> None:
         told, tell = os.pipe()
         uid = os.getuid() if self._uid is None else self._uid
-        # Libraries name their cache directories after the user, so there has to be one.
-        users = _file(f"runner:x:{uid}:{uid}::{inside.HOME}:/bin/sh\n".encode())
+        users = _file(uids.passwd(uid).encode())
         options = ["--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd", *options]
         passed = [tell, users]
         if (program := seccomp.program()) is not None:
@@ -116,7 +112,9 @@ class BwrapSandbox:
         # The runner sees bubblewrap's own command line and environment, as those of its first process: nothing of the
         # host stands in either.
         passed.append(_file(b"".join(option.encode() + b"\0" for option in options)))
-        bwrap = ["bwrap", "--args", str(passed[-1]), "--", *command]
+        # Before bubblewrap installs the filter, which refuses a change of this limit.
+        bwrap = ["prlimit", f"--core={inside.core_bytes()}:{inside.core_bytes()}", "bwrap", "--args", str(passed[-1])]
+        bwrap += ["--", *command]
         # The shell enters the control group and becomes bubblewrap: no moment in which a child is outside.
         enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._group.entrance)] if self._group else []
         try:
@@ -157,9 +155,11 @@ class BwrapSandbox:
         return inside.exit_of_init(code, out_of_memory) if code >= 0 else Exit(None, -code, out_of_memory)
 
     def breach(self) -> Breach | None:
-        """With a control group: whether the kernel had to kill. Without: what the process tree holds."""
+        """Its sockets; with a control group, whether the kernel had to kill; without one, what its processes hold."""
         if self._closed:
             return None
+        if breach := too_many_sockets(self._init_pid, self._init):
+            return breach
         if self._group is not None:
             kills = self._group.kills()
             return Breach("memory", f"more than {self._limits.memory_bytes:,} bytes wanted") if kills else None
@@ -190,35 +190,12 @@ class BwrapSandbox:
 
     def _release(self) -> None:
         if self._uid is not None:
-            _Uids.give_back(self._uid)
+            uids.give_back(self._uid)
         if self._group is not None and not self._group.remove(CLOSE_S):
             raise SandboxError(f"the control group of {self._group.entrance} cannot be removed", "remove it by hand")
 
     def startup_log(self) -> str:
         return self._log.text()
-
-
-class _Uids:
-    """User ids out of a high range, each for one sandbox at a time.
-
-    Two judges draw from disjoint parts, by their process ids; a collision would only share a limit.
-    """
-
-    _lock: ClassVar[threading.Lock] = threading.Lock()
-    _taken: ClassVar[set[int]] = set()
-
-    @classmethod
-    def take(cls) -> int:
-        with cls._lock:
-            start = os.getpid() * 64 % UIDS
-            uid = next(u for i in range(UIDS) if (u := FIRST_UID + (start + i) % UIDS) not in cls._taken)
-            cls._taken.add(uid)
-            return uid
-
-    @classmethod
-    def give_back(cls, uid: int) -> None:
-        with cls._lock:
-            cls._taken.discard(uid)
 
 
 def _file(content: bytes) -> int:
@@ -255,8 +232,10 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     tools = [path for path in (toolkit, launch.watcher and launch.watcher.directory) if path]
     places = {path: str(path) for path in _system([*tools, *driver])}
     # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
-    places |= inside.runner_files(launch.program) | {launch.socket: inside.SOCKET}
+    places |= {inside.staged(launch): inside.ROOT, launch.socket: inside.SOCKET}
     options += ["--proc", "/proc", "--dev", "/dev"]
+    # Pseudo-terminals are one number for the whole machine: what is mounted above devpts has none to give.
+    options += ["--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]
     options += _parents([inside.HOME, inside.TMPDIR, *places.values()])
     sizes_bytes = {inside.HOME: launch.disk_bytes, inside.TMPDIR: launch.disk_bytes, "/dev/shm": inside.SHM_BYTES}
     for at, size_bytes in sizes_bytes.items():
@@ -306,7 +285,7 @@ def _lowered(launch: Launch, uid: int | None) -> list[str]:
     Inside a user namespace the limit on processes counts that namespace alone since Linux 5.14; before, it would count
     all of the user's processes, so there it is left to polling.
     """
-    limit = ["prlimit", "--core=0:0", "--nofile=4096:4096"]
+    limit = ["prlimit", "--nofile=4096:4096"]
     if uid is None:
         release = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2])
         return [*limit, *([f"--nproc={launch.processes}:{launch.processes}"] if release >= (5, 14) else []), "--"]

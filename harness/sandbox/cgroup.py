@@ -14,6 +14,9 @@ import time
 from pathlib import Path
 
 _FILESYSTEM = Path("/sys/fs/cgroup")
+# What TCP and UDP may hold in buffers. Version 1 does not count it as memory, and the kernel has one limit for the
+# whole machine (net.ipv4.tcp_mem); version 2 counts it.
+_SOCKET_BYTES = 16 << 20
 
 
 class MemoryGroup:
@@ -41,6 +44,7 @@ class MemoryGroup:
                     (directory / "memory.limit_in_bytes").write_text(str(limit_bytes))
                     with contextlib.suppress(OSError):  # absent where the kernel does not account for swap
                         (directory / "memory.memsw.limit_in_bytes").write_text(str(limit_bytes))
+                    bound_sockets(directory)
                     return cls(directory)
             directory.rmdir()
         return None
@@ -77,6 +81,12 @@ def group_of(process: int | str) -> Path | None:
         if not controllers and (_FILESYSTEM / "cgroup.controllers").exists():
             return _FILESYSTEM / at.strip("/")
     return None
+
+
+def bound_sockets(group: Path) -> None:
+    """Bound the buffers of TCP and UDP in a version 1 group, as far as this process may."""
+    with contextlib.suppress(OSError):  # absent in some kernels, and not for everybody to write
+        (group / "memory.kmem.tcp.limit_in_bytes").write_text(str(_SOCKET_BYTES))
 
 
 def kills(group: Path) -> int:

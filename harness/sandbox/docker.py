@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SandboxError
-from harness.sandbox import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, cgroup, gpu, inside, seccomp
+from harness.sandbox import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, cgroup, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
+from harness.sandbox.limits import too_many_sockets
 from harness.verdict import SandboxName
 
 IMAGE = "kernelmark-runner:latest"
 LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
 _AGAIN_S = 0.5
-NOBODY = 65534
 _BYTES_PER_FILE = 4096
 # The daemon learns of an OOM kill from another channel than of the death itself, and at times later.
 OOM_NEWS_S = 0.5
@@ -67,20 +67,23 @@ class Docker:
         Raises:
             SandboxError: the daemon refused, a host path is missing, or there is no such GPU.
         """
-        with _translated():
+        with _translated(), contextlib.ExitStack() as undone:
             _ = self._swept
+            uid = uids.take(self._uids)
+            undone.callback(uids.give_back, uid)
             created: str = self._api.create_container(
                 self.image,
                 command=self._command(launch),
                 use_config_proxy=False,  # the account's proxies, and the passwords in them, are none of a container's
                 entrypoint=[],
-                user=f"{NOBODY}:{NOBODY}",
+                user=f"{uid}:{uid}",
                 working_dir=inside.HOME,
                 hostname="runner",
                 labels={LABEL: "runner", JUDGE_LABEL: f"{_process_space()} {os.getpid()}"},
-                host_config=self._host_config(launch),
+                host_config=self._host_config(launch, uid),
             )["Id"]
-            container = Container(self._api, created, launch.memory_bytes)
+            container = Container(self._api, created, uid, launch.memory_bytes)
+            undone.pop_all()
             try:
                 self._api.start(created)
                 container.watch()
@@ -107,6 +110,10 @@ class Docker:
         return gpu.way_for_docker(self._api.info())
 
     @cached_property
+    def _uids(self) -> range:
+        return uids.among(self._api.info())
+
+    @cached_property
     def _swept(self) -> bool:
         """Removes, once, the containers of judges on this machine that were killed before they could."""
         for each in self._api.containers(all=True, filters={"label": f"{LABEL}=runner"}):
@@ -130,24 +137,27 @@ class Docker:
         extra = {"LD_LIBRARY_PATH": searched} if searched else {}
         return inside.environment(launch, path=inside.search_path(*toolkits, Path("/usr/local/cuda/bin")), extra=extra)
 
-    def _mounts(self, launch: Launch) -> list[Any]:
+    def _mounts(self, launch: Launch, uid: int) -> list[Any]:
         from docker.types import Mount
 
         places = {path: str(path) for path in self.binds}
         tools = [each for each in (gpu.toolkit(), launch.watcher and launch.watcher.directory) if each]
         wanted = [*self._libraries(launch), *tools]
         places |= {path: str(path) for path in wanted if not self._bound(path)}
-        places |= inside.runner_files(launch.program)
-        places[Path(__file__).with_name("enter.py")] = inside.ENTER
+        places[inside.staged(launch)] = inside.ROOT
+        users = launch.socket.with_name("passwd")
+        users.write_text(uids.passwd(uid))
+        users.chmod(0o644)
+        places[users] = "/etc/passwd"
         mounts = [Mount(at, str(path), type="bind", read_only=True) for path, at in places.items()]
         # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
         return [*mounts, Mount(inside.SOCKET, str(launch.socket), type="bind", read_only=True)]
 
-    def _host_config(self, launch: Launch) -> Any:
+    def _host_config(self, launch: Launch, uid: int) -> Any:
         from docker.types import LogConfig, Ulimit
 
         # Owned by the user, because runc gives the file system the mode of a directory that is there already.
-        scratch = f"rw,exec,nosuid,nodev,uid={NOBODY},gid={NOBODY},mode=0700,size={launch.disk_bytes}"
+        scratch = f"rw,exec,nosuid,nodev,uid={uid},gid={uid},mode=0700,size={launch.disk_bytes}"
         scratch += f",nr_inodes={launch.disk_bytes // _BYTES_PER_FILE}"  # an empty file takes the kernel's memory too
         return self._api.create_host_config(
             network_mode="none",
@@ -160,9 +170,11 @@ class Docker:
             memswap_limit=launch.memory_bytes,
             pids_limit=launch.processes,
             shm_size=inside.SHM_BYTES,
-            tmpfs={inside.HOME: scratch, inside.TMPDIR: scratch},
-            mounts=self._mounts(launch),
-            ulimits=[Ulimit(name="core", soft=0, hard=0), Ulimit(name="nofile", soft=4096, hard=4096)],
+            # Pseudo-terminals are one number for the whole machine: what is mounted in devpts' place has none to give.
+            tmpfs={inside.HOME: scratch, inside.TMPDIR: scratch, "/dev/pts": "ro,size=4k"},
+            mounts=self._mounts(launch, uid),
+            # As `inside.core_bytes`; the daemon may always set it.
+            ulimits=[Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=4096, hard=4096)],
             log_config=LogConfig(type="json-file", config={"max-size": "64k", "max-file": "1"}),
             **self._gpu_options(launch),
         )
@@ -184,8 +196,8 @@ class Docker:
 class Container:
     """One running container."""
 
-    def __init__(self, api: Any, container: str, memory_bytes: int) -> None:
-        self._api, self._id, self._memory_bytes = api, container, memory_bytes
+    def __init__(self, api: Any, container: str, uid: int, memory_bytes: int) -> None:
+        self._api, self._id, self._uid, self._memory_bytes = api, container, uid, memory_bytes
         self._pidfd = self._pid = -1
         self._group: Path | None = None
         self._died_at: float | None = None
@@ -204,6 +216,8 @@ class Container:
             # Read after opening: if this is our container now, the descriptor is of it as well.
             if self._id in Path(f"/proc/{pid}/cgroup").read_text():
                 self._pidfd, self._pid, self._group = pidfd, pid, cgroup.group_of(pid)
+                if self._group is not None:
+                    cgroup.bound_sockets(self._group)  # runc does nothing with Docker's own option for it
             else:
                 os.close(pidfd)
 
@@ -214,13 +228,16 @@ class Container:
         return self._exit
 
     def breach(self) -> Breach | None:
-        """Whether the kernel had to kill the runner or a process that it started, if their control group is in sight.
+        """Its sockets, and whether the kernel had to kill the runner or a process that it started.
 
-        Elsewhere `ended` tells of the runner's own end.
+        Both only where the container's processes and their control group are in sight; `ended` tells of the runner's
+        own end. The kernel holds all other limits.
         """
-        if self._closed or self._group is None or not cgroup.kills(self._group):
+        if self._closed or self._pidfd < 0:
             return None
-        return Breach("memory", f"more than {self._memory_bytes:,} bytes wanted")
+        if self._group is not None and cgroup.kills(self._group):
+            return Breach("memory", f"more than {self._memory_bytes:,} bytes wanted")
+        return too_many_sockets(self._pid, self._pidfd)
 
     def cpu_ns(self) -> int | None:
         """None where the daemon's process ids are not ours."""
@@ -238,6 +255,7 @@ class Container:
         try:
             with _translated():
                 _remove_until_gone(self._api, self._id)
+            uids.give_back(self._uid)
         finally:
             if self._pidfd >= 0:
                 os.close(self._pidfd)

@@ -1,12 +1,14 @@
 """What every sandbox holds: the runner's files, its environment and its command line.
 
-Called by the providers alone. Trusted. The runner's files are bound from the judge's own checkout, so that the two
-sides of the wire are never of different versions.
+Called by the providers alone. Trusted. The runner's files come from the judge's own checkout, so that the two sides of
+the wire are never of different versions.
 """
 
 from __future__ import annotations
 
 import os
+import resource
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,24 +23,55 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-_FILES = ("__init__.py", "errors.py", "arena", "runner", "wire")
+_FILES = {
+    **{name: f"harness/{name}" for name in ("__init__.py", "errors.py", "arena", "runner", "wire")},
+    "sandbox/enter.py": "enter.py",
+}
 
 
-def runner_files(program: Path | None) -> dict[Path, str]:
-    """Host path → path inside, for everything that the runner consists of; all to be bound read-only.
+def staged(launch: Launch) -> Path:
+    """A copy of everything that the runner consists of, beside the judge's socket; to be bound read-only at `ROOT`.
+
+    A runner can read in /proc/self/mountinfo what is bound: a copy shows neither where the checkout lies nor its files
+    themselves, whose state the kernel would share with other sandboxes. Whoever made the socket's directory removes it.
 
     Raises:
-        SandboxError: a file is missing from the installation, or others than its owner may not read it.
+        SandboxError: a file is missing from the installation, or the copy cannot be written.
     """
-    files = {HARNESS / name: f"{ROOT}/harness/{name}" for name in _FILES}
-    if program is not None:
-        files[program.resolve()] = PROGRAM
-    for path in files:
-        if not path.exists():
-            raise SandboxError(f"{path} is missing", "install kernelmark again")
-        if not path.stat().st_mode & 0o004:
-            raise SandboxError(f"the sandbox's user may not read {path}", "run `chmod -R o+rX` on the installation")
-    return files
+    at = launch.socket.parent / "runner"
+    try:
+        for name, place in _FILES.items():
+            _copy(HARNESS / name, at / place)
+        if launch.program is not None:
+            _copy(launch.program, at / "program.py")
+        for path in (at, *at.rglob("*")):  # whatever the judge's umask is, the runner is another user
+            path.chmod(0o755 if path.is_dir() else 0o644)
+    except OSError as error:
+        raise SandboxError(f"the runner's files cannot be copied ({error})", "look there, or install again") from error
+    return at
+
+
+def _copy(source: Path, to: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(source, to, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, to)
+
+
+def core_bytes() -> int:
+    """The limit on core dumps with which none is written: less than a page, yet not 0.
+
+    Where /proc/sys/kernel/core_pattern is a pipe, the kernel takes 0 for no limit at all, and 1 for "none". A judge
+    that was itself given 0, and may not raise it, has nothing better to pass on.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    if hard == 0:
+        try:
+            resource.setrlimit(resource.RLIMIT_CORE, (soft, 1))
+        except (ValueError, OSError):
+            return 0
+    return 1
 
 
 def runner(launch: Launch) -> str:

@@ -1,9 +1,15 @@
-"""Compares what a process tree holds with what it may hold, for the providers that have to look for themselves."""
+"""Compares what a sandbox holds with what it may hold, for the providers, where the kernel has no limit for it."""
 
 from __future__ import annotations
 
+import select
+from pathlib import Path
+
 from harness.sandbox import Breach, Launch
 from harness.sandbox.tree import Usage
+
+# What is queued at a socket is not counted as the sandbox's memory for netlink, and not for all of TCP: 200 KiB each.
+SOCKETS = 1024
 
 
 def over(usage: Usage, limits: Launch) -> Breach | None:
@@ -13,3 +19,14 @@ def over(usage: Usage, limits: Launch) -> Breach | None:
     if usage.tasks > limits.processes:
         return Breach("processes", f"{usage.tasks} processes and threads, {limits.processes} allowed")
     return None
+
+
+def too_many_sockets(pid: int, pidfd: int) -> Breach | None:
+    """Whether the network namespace of a process, held by a descriptor so that the id stays its own, has too many."""
+    try:
+        used = int(Path(f"/proc/{pid}/net/sockstat").read_text().split(maxsplit=3)[2])  # "sockets: used 3"
+    except (OSError, ValueError, IndexError):
+        return None  # it has ended
+    if used <= SOCKETS or select.select([pidfd], [], [], 0)[0]:
+        return None
+    return Breach("memory", f"{used:,} sockets open, {SOCKETS:,} allowed")

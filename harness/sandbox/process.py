@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import secrets
 import shutil
 import signal
@@ -81,7 +82,7 @@ class ProcessSandbox:
         self._log = StartupLog()
         with self._log.writer() as output:
             self._process = subprocess.Popen(
-                ["/bin/sh", "-c", 'ulimit -c 0; exec "$0" "$@"', *command],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -89,6 +90,8 @@ class ProcessSandbox:
                 env={"PATH": variables["PATH"]},
                 start_new_session=True,
             )
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(self._process.pid, resource.RLIMIT_CORE, (inside.core_bytes(),) * 2)
         self._seen = {self._process.pid}
         self._exit: Exit | None = None
         self._closed = False

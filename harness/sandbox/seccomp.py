@@ -1,58 +1,155 @@
 """A system call filter: what Docker's default filter takes away, or should, and namespaces alone do not.
 
-Called by `bwrap`, and by `docker`, whose daemon may be older than that advice. Trusted. A user namespace would hand the
-runner a full set of capabilities over the kernel's most attacked parts, keyrings have no namespace, and bpf, perf,
-userfaultfd and io_uring serve exploits and no kernel author. See seccomp(2) for the layout of the filter's program and
-of the data that it looks at.
+Called by `bwrap`, and by `docker`, whose daemon may be older than that advice. Trusted. What is refused, and why:
+
+- user namespaces would hand the runner a full set of capabilities over the kernel's most attacked parts;
+- keyrings have no namespace; bpf, perf, userfaultfd and io_uring serve exploits and no kernel author;
+- socket families other than those below: AF_VSOCK leads out of a virtual machine, past the network namespace;
+- asynchronous I/O contexts, which the machine has one number of for all (fs.aio-max-nr);
+- locks, leases and notifications on files: sandboxes share those of the host, and could talk through them;
+- changing the limit on core dumps: only 1 keeps the kernel from piping one to the host's handler.
+
+What programs try, and do without, is answered as by a kernel that was built without it. See seccomp(2) for the layout
+of the filter's program and of the data that it looks at.
 """
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import platform
+import resource
+import socket
 import struct
+from collections.abc import Iterable
 
-_CLONE_NEWUSER = 0x10000000
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
-_NUMBER_AT, _ARCHITECTURE_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+_NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _X32_CALLS = 0x40000000
 
-# machine: (AUDIT_ARCH, clone, unshare, then setns add_key request_key keyctl bpf perf_event_open userfaultfd)
-_NUMBERS = {
-    "x86_64": (0xC000003E, 56, 272, (308, 248, 249, 250, 321, 298, 323)),
-    "aarch64": (0xC00000B7, 220, 97, (268, 217, 218, 219, 280, 241, 282)),
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+# On x86_64, on aarch64; None where there is no such call.
+_NUMBERS: dict[str, tuple[int | None, int | None]] = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
+    "unshare": (272, 97),
+    "setns": (308, 268),
+    "add_key": (248, 217),
+    "request_key": (249, 218),
+    "keyctl": (250, 219),
+    "bpf": (321, 280),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
+    "syslog": (103, 116),
+    "io_setup": (206, 0),
+    "io_submit": (209, 2),
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "fanotify_init": (300, 262),
+    "cachestat": (451, 451),
+    "flock": (73, 32),
+    "fcntl": (72, 25),
+    "socket": (41, 198),
+    "socketpair": (53, 199),
+    "setrlimit": (160, 164),
+    "prlimit64": (302, 261),
 }
-_IO_URING, _CLONE3 = (425, 426, 427), 435
+_FORBIDDEN = (
+    *("setns", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd"),
+    *("io_uring_setup", "io_uring_enter", "io_uring_register", "syslog"),
+)
+# clone3 hides its flags behind a pointer. "No such call" makes the C library fall back to clone, filelock to files that
+# exist or not, and so on.
+_MISSING = (
+    *("clone3", "io_setup", "io_submit", "inotify_init", "inotify_init1", "fanotify_init", "cachestat", "flock"),
+)
+FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
+_CLONE_NEWUSER = 0x10000000
+_NETLINK_ROUTE = 0
+_SET_RW_HINT, _SET_FILE_RW_HINT = 1036, 1038
+_FILE_LOCKS = (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_GETLK, fcntl.F_OFD_SETLK, fcntl.F_OFD_SETLKW)
+_FILE_NEWS = (fcntl.F_SETLEASE, fcntl.F_GETLEASE, fcntl.F_NOTIFY, _SET_RW_HINT, _SET_FILE_RW_HINT)
 
 
 def program() -> bytes | None:
     """The filter, as the kernel and `bwrap --seccomp` read it; None on a machine whose call numbers are not known."""
-    if platform.machine() not in _NUMBERS:
+    if platform.machine() not in _ARCHITECTURES:
         return None
-    architecture, clone, unshare, refused = _NUMBERS[platform.machine()]
+    no_rights, no_such_call = _error(errno.EPERM), _error(errno.ENOSYS)
+    rules: dict[str, list[bytes]] = {
+        **dict.fromkeys(_FORBIDDEN, no_rights),
+        **dict.fromkeys(_MISSING, no_such_call),
+        "clone": [*_argument(0), _step(_ANY_BIT, _CLONE_NEWUSER, otherwise=1), *no_rights, *_allowed()],
+        "fcntl": [*_argument(1), *_if_in((*_FILE_LOCKS, *_FILE_NEWS), no_such_call), *_allowed()],
+        "socket": _socket(),
+        "setrlimit": [*_argument(0), *_if_in([resource.RLIMIT_CORE], no_rights), *_allowed()],
+        "prlimit64": _prlimit(),
+    }
+    rules["unshare"], rules["socketpair"] = rules["clone"], rules["socket"]
     steps = [
         _step(_LOAD, _ARCHITECTURE_AT),
-        _step(_EQUAL, architecture, then=1),
+        _step(_EQUAL, _ARCHITECTURES[platform.machine()], then=1),
         _step(_RETURN, _KILL),
         _step(_LOAD, _NUMBER_AT),
         _step(_AT_LEAST, _X32_CALLS, otherwise=1),
-        _step(_RETURN, _ERRNO | errno.ENOSYS),
-        # clone3 hides its flags behind a pointer. "No such call" makes the C library fall back to clone.
-        _step(_EQUAL, _CLONE3, otherwise=1),
-        _step(_RETURN, _ERRNO | errno.ENOSYS),
+        *no_such_call,
     ]
-    for number in (*refused, *_IO_URING):
-        steps += [_step(_EQUAL, number, otherwise=1), _step(_RETURN, _ERRNO | errno.EPERM)]
-    steps += [
-        _step(_EQUAL, clone, then=1),
-        _step(_EQUAL, unshare, otherwise=3),
-        _step(_LOAD, _FIRST_ARGUMENT_AT),
-        _step(_ANY_BIT, _CLONE_NEWUSER, otherwise=1),
-        _step(_RETURN, _ERRNO | errno.EPERM),
-        _step(_RETURN, _ALLOW),
+    for call, rule in rules.items():
+        if (number := _NUMBERS[call][list(_ARCHITECTURES).index(platform.machine())]) is not None:
+            steps += [_step(_EQUAL, number, otherwise=len(rule)), *rule]
+    return b"".join([*steps, *_allowed()])
+
+
+def _socket() -> list[bytes]:
+    """The families above, as a kernel that has no other; of netlink what the C library asks about interfaces."""
+    return [
+        *_argument(0),
+        *_if_in([each for each in FAMILIES if each != socket.AF_NETLINK], _allowed()),
+        _step(_EQUAL, socket.AF_NETLINK, then=1),
+        *_error(errno.EAFNOSUPPORT),
+        *_argument(2),
+        *_if_in([_NETLINK_ROUTE], _allowed()),
+        *_error(errno.EPROTONOSUPPORT),
     ]
-    return b"".join(steps)
+
+
+def _prlimit() -> list[bytes]:
+    """As setrlimit, where the pointer to the new limit is not NULL in either half: without one the call only reads."""
+    no_rights = _error(errno.EPERM)
+    return [
+        *_argument(1),
+        _step(_EQUAL, resource.RLIMIT_CORE, then=1),
+        *_allowed(),
+        *_argument(2),
+        _step(_EQUAL, 0, then=1),
+        *no_rights,
+        _step(_LOAD, _ARGUMENTS_AT + 2 * 8 + 4),
+        _step(_EQUAL, 0, then=1),
+        *no_rights,
+        *_allowed(),
+    ]
+
+
+def _argument(index: int) -> list[bytes]:
+    """Loads its lower half (both machines are little-endian): all that the kernel takes, whatever stands above it."""
+    return [_step(_LOAD, _ARGUMENTS_AT + index * 8)]
+
+
+def _if_in(values: Iterable[int], answer: list[bytes]) -> list[bytes]:
+    """Ends with the answer where what was loaded is one of the values, and goes on otherwise."""
+    return [step for value in values for step in (_step(_EQUAL, value, otherwise=len(answer)), *answer)]
+
+
+def _allowed() -> list[bytes]:
+    return [_step(_RETURN, _ALLOW)]
+
+
+def _error(number: int) -> list[bytes]:
+    return [_step(_RETURN, _ERRNO | number)]
 
 
 def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
