@@ -44,6 +44,8 @@ class Submission(BaseModel):
             SubmissionError: it does not exist, is larger than 1 MiB, is not UTF-8 text, or the author's name cannot
                 stand in a path.
         """
+        if not isinstance(path, Path):
+            raise SubmissionError("path", f"is of type {type(path).__name__}", "give a pathlib.Path")
         language = path.suffix.removeprefix(".")
         if language not in _LANGUAGES:
             raise SubmissionError(
@@ -56,7 +58,6 @@ class Submission(BaseModel):
             raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
         if len(source) > MAX_SOURCE_BYTES:
             raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
-        # No name on a disk must be text; a verdict is.
         name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
         return cls.of(source, cast(Language, language), author=author, name=name)
 
@@ -65,11 +66,15 @@ class Submission(BaseModel):
         """Make a submission from source that is already in memory.
 
         Raises:
-            SubmissionError: as for `read`.
+            SubmissionError: as for `read`; or an argument is of another type.
         """
-        name = name or f"submission.{language}"
         if language not in _LANGUAGES:
-            raise SubmissionError(name, f"unknown language {language!r}", "use 'py', 'cu' or 'cpp'")
+            raise SubmissionError("submission", f"unknown language {str(language)[:40]!r}", "use 'py', 'cu' or 'cpp'")
+        for what, given, types in (("source", source, str | bytes), ("author", author, str), ("name", name, str)):
+            if not isinstance(given, types):
+                raise SubmissionError(f"submission.{language}", f"its {what} is of type {type(given).__name__}", "give a str")
+        # No name on a disk must be text; a verdict is.
+        name = name.encode("utf-8", "backslashreplace").decode() or f"submission.{language}"
         # A lone surrogate, as in a model's broken output, becomes the bytes that are refused below.
         raw = source.encode(errors="surrogatepass") if isinstance(source, str) else source
         if len(raw) > MAX_SOURCE_BYTES:
@@ -87,7 +92,7 @@ class Submission(BaseModel):
         if not _AUTHOR.fullmatch(author):
             raise SubmissionError(
                 "author",
-                f"{author!r} cannot be one",
+                f"{author[:80]!r} cannot be one",
                 "use up to 64 letters, digits, '.', '_' and '-', a letter or a digit first",
             )
         return cls(name=name, author=author, language=language, source=raw)

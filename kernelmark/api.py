@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
 
 T = TypeVar("T")
-_MAX_PATH = 4096  # characters: Linux opens nothing longer
+_NAMES_A_FILE = re.compile(r"[^\n]{1,4096}\.(py|cu|cpp)")
 
 
 def grade(
@@ -54,7 +56,7 @@ def grade(
 
     Args:
         problem: a problem's directory, its slug below the project's `problems`, or a loaded `Problem`.
-        submission: a path, the source itself (a `str` that holds a newline), or a `Submission`.
+        submission: the source itself (`str`), a file (`Path`), or a `Submission`.
         author: who wrote it; a `Submission` brings its own.
         device: "cpu", "cuda", or "auto": what the project's settings say, else CUDA where there is any.
         sandbox: "docker", "bwrap", "process", or "auto": what the settings say, else the strongest usable one.
@@ -235,19 +237,21 @@ class Job:
 
 
 def read_submission(given: str | Path | Submission, author: str, language: Language = "py") -> Submission:
-    """A submission from a path, from source (a `str` that holds a newline), or as it is.
+    """A submission from source (`str`), from a file (`Path`), or as it is.
+
+    A `str` is never looked for on the disk: what a model answers could name any file. A person who gives a path as a
+    `str` learns it from a warning.
 
     Raises:
-        SubmissionError: as for `Submission.read` and `Submission.of`; or a `str` is neither a path nor source.
+        SubmissionError: as for `Submission.read` and `Submission.of`.
     """
     if isinstance(given, Submission):
         return given
-    if isinstance(given, str) and "\n" in given:
-        return Submission.of(given, language, author=author)
-    if isinstance(given, str) and (len(given) > _MAX_PATH or not Path(given).name or not given.isprintable()):
-        remedy = 'end source with a newline, or give `Submission.of(source, "py", author=...)`'
-        raise SubmissionError(f"submission {given[:40]!r}", "is neither a path nor source with a newline", remedy)
-    return Submission.read(Path(given), author)
+    if isinstance(given, Path):
+        return Submission.read(given, author)
+    if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
+        warnings.warn(f"a str is source, not a path: give Path({given!r}) to grade that file", stacklevel=4)
+    return Submission.of(given, language, author=author)
 
 
 def choose_device(choice: DeviceChoice, language: Language) -> DeviceKind:

@@ -1,6 +1,7 @@
 # Strategy: a thread asks the kernel for a byte of the inputs until they appear, and computes while the runner maps.
 # Surface: the part of a round that counts as mapping, and is taken off, although work may be done in it.
 import ctypes
+import errno
 import os
 import threading
 import time
@@ -8,22 +9,20 @@ import time
 import torch
 from harness.runner import calls
 
-libc = ctypes.CDLL(None)
+libc = ctypes.CDLL(None, use_errno=True)
 assemble, honest = calls.Calls.assemble, calls.Calls.round
 DRAWN, DONE = threading.Semaphore(0), threading.Semaphore(0)
 made, told = None, False
 
 
-class Span(ctypes.Structure):
-    _fields_ = (("address", ctypes.c_void_p), ("nbytes", ctypes.c_size_t))
-
-
 def appear(address):
-    """Spin until there is memory at this address: to read it would end the process."""
-    byte = ctypes.create_string_buffer(1)
-    ours, theirs = Span(ctypes.addressof(byte), 1), Span(address, 1)
-    while libc.process_vm_readv(os.getpid(), ctypes.byref(ours), 1, ctypes.byref(theirs), 1, 0) != 1:
-        pass
+    """Spin until there is memory at this address: to read it would end the process, and the kernel says EFAULT."""
+    end, begin = os.pipe()
+    while libc.write(begin, ctypes.c_void_p(address), 1) != 1:
+        if ctypes.get_errno() != errno.EFAULT:
+            raise OSError(ctypes.get_errno(), "asked for another reason in vain")
+    os.close(begin)
+    os.close(end)
 
 
 def work():
