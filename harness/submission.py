@@ -72,7 +72,9 @@ class Submission(BaseModel):
             raise SubmissionError("submission", f"unknown language {str(language)[:40]!r}", "use 'py', 'cu' or 'cpp'")
         for what, given, types in (("source", source, str | bytes), ("author", author, str), ("name", name, str)):
             if not isinstance(given, types):
-                raise SubmissionError(f"submission.{language}", f"its {what} is of type {type(given).__name__}", "give a str")
+                raise SubmissionError(
+                    f"submission.{language}", f"its {what} is of type {type(given).__name__}", "give a str"
+                )
         # No name on a disk must be text; a verdict is.
         name = name.encode("utf-8", "backslashreplace").decode() or f"submission.{language}"
         # A lone surrogate, as in a model's broken output, becomes the bytes that are refused below.

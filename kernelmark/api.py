@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.errors import DeviceError, HarnessError, SubmissionError, UsageError
+from harness.errors import DeviceError, HarnessError, UsageError
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.calibrations import stored
