@@ -36,6 +36,8 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
     MEMORY_LIMIT = "memory_limit"
     REJECTED = "rejected"
+    UNSUPPORTED = "unsupported"
+    """Triton's interpreter cannot run it, or it needs a GPU: neither right nor wrong."""
 
     @property
     def exit_code(self) -> int:
@@ -51,6 +53,7 @@ _EXIT_CODES = {
     Outcome.MEMORY_LIMIT: 4,
     Outcome.TIMEOUT: 5,
     Outcome.REJECTED: 6,
+    Outcome.UNSUPPORTED: 8,
 }
 
 

@@ -2,7 +2,8 @@
 
 Data goes to stdout; progress, warnings and errors to stderr. Trusted. The exit status is the outcome's, or the
 exception's: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
-6 rejected, 7 our fault, 130 interrupted. What is slow to import is imported by the command that needs it.
+6 rejected, 7 our fault, 8 unsupported, 130 interrupted. What is slow to import is imported by the command that needs
+it.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
-    6 rejected, 7 our fault.
+    6 rejected, 7 our fault, 8 unsupported (Triton's interpreter cannot run it).
     """
     return _whole_grading(_job(given), form, record=not no_record, late=late)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
 from harness.errors import HarnessError, UsageError
+from harness.verdict import Outcome
 from kernelmark import show
 from kernelmark.text import visible
 from leaderboard.markdown import escape, grid
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from harness.verdict import Verdict
     from leaderboard.ranking import Table
 
+_UNSUPPORTED = Outcome.UNSUPPORTED.exit_code
 _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -63,8 +65,8 @@ class Graded:
 
 
 def worst(results: Sequence[Graded]) -> int:
-    """The exit status of all together: the largest of theirs, 0 of none."""
-    return max((each.code for each in results), default=0)
+    """The exit status of all together: the largest of theirs, 0 of none; a kernel that needs a GPU counts least."""
+    return max((each.code for each in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
 
 
 def summary(results: Sequence[Graded]) -> str:
@@ -81,10 +83,13 @@ def summary(results: Sequence[Graded]) -> str:
 
 
 def junit(results: Sequence[Graded]) -> bytes:
-    """A suite with a case a hand-in: what it does wrong is a failure, what could not be graded an error."""
-    errors = sum(each.unrecorded for each in results)
-    failures = sum(each.code != 0 for each in results) - errors
-    counts = {"tests": str(len(results)), "failures": str(failures), "errors": str(errors)}
+    """A suite with a case a hand-in: what it does wrong is a failure, what could not be graded an error.
+
+    What only a GPU can run is skipped.
+    """
+    kinds = [_kind(each) for each in results]
+    counts = {"tests": str(len(results)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error"))}
+    counts["skipped"] = str(kinds.count("skipped"))
     suites = ElementTree.Element("testsuites", counts)
     suite = ElementTree.SubElement(suites, "testsuite", {"name": "kernelmark", **counts})
     for each in results:
@@ -93,11 +98,16 @@ def junit(results: Sequence[Graded]) -> bytes:
         told = {"classname": _xml(str(path.parent)), "name": _xml(path.name), "time": f"{seconds:.3f}"}
         case = ElementTree.SubElement(suite, "testcase", told)
         if each.code:
-            kind = "error" if each.unrecorded else "failure"
-            wrong = ElementTree.SubElement(case, kind, {"message": _xml(each.message), "type": each.outcome})
+            wrong = ElementTree.SubElement(case, _kind(each), {"message": _xml(each.message), "type": each.outcome})
             wrong.text = _xml("\n".join(each.lines()))
     document: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
     return document + b"\n"
+
+
+def _kind(each: Graded) -> str:
+    if each.code == _UNSUPPORTED:
+        return "skipped"
+    return "error" if each.unrecorded else "failure" if each.code else ""
 
 
 def _cells(each: Graded) -> tuple[str, ...]:

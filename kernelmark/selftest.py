@@ -32,7 +32,7 @@ TESTS = Path(__file__).resolve().parent.parent / "tests"
 Surface = Literal["clock", "work", "answers", "checker", "judge", "host"]
 Ending = Literal[
     "accepted", "wrong_answer", "compile_error", "runtime_error", "timeout", "memory_limit", "rejected",
-    "usage", "harness_error",
+    "unsupported", "usage", "harness_error",
 ]  # fmt: skip
 # How much faster than its twin an accepted attack may be by chance, besides the twin's interval: others use a CPU too.
 _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
@@ -257,4 +257,5 @@ _ENDINGS: dict[Outcome, Ending] = {
     Outcome.TIMEOUT: "timeout",
     Outcome.MEMORY_LIMIT: "memory_limit",
     Outcome.REJECTED: "rejected",
+    Outcome.UNSUPPORTED: "unsupported",
 }

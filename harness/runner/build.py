@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from harness import wire
+from harness.runner import interpreter
 from harness.runner.device import Device
 
 Kernel = Callable[[str, Sequence[Any], Sequence[int | float], Sequence[int]], None]
@@ -64,6 +65,8 @@ def interpreted() -> bool:
 
 
 def _import_python(symbols: Sequence[str]) -> Kernel:
+    if os.environ.get("TRITON_INTERPRET") == "1":
+        interpreter.complete()
     # A real file under an importable name: Triton reads its kernels' source back through inspect.
     spec = importlib.util.spec_from_file_location("submission", source_path())
     assert spec is not None

@@ -9,6 +9,7 @@ import torch
 
 from harness import wire
 from harness.runner.build import CompileError, source_path
+from harness.runner.unsupported import origin, why_unsupported
 
 _MESSAGE, _TRACEBACK = 500, 8_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
@@ -16,10 +17,11 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 
 def describe(error: BaseException, *, building: bool) -> wire.Failed:
     """Make the `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
+    raised = origin(error)
     try:
-        text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
     except BaseException:  # noqa: BLE001  # the participant's __str__ may raise anything
-        text = type(error).__name__
+        text = type(raised).__name__
     if isinstance(error, CompileError):
         return _failed("compile_error", error.message, error.log)
     if isinstance(error, SyntaxError) and building:
@@ -28,7 +30,11 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
         outcome = "memory_limit"
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(source_path())]
+    elif why := why_unsupported(error):
+        outcome, text = "unsupported", f"{why} ({text})"
+    found = traceback.extract_tb(error.__traceback__)
+    found += traceback.extract_tb(raised.__traceback__) if raised is not error else []
+    frames = [f for f in found if f.filename == str(source_path())]
     if frames:
         text = f"line {frames[-1].lineno}: {text}"
     own = "".join(traceback.format_list(frames)) + text

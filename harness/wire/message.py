@@ -147,9 +147,9 @@ class Built:
 
 @dataclass(frozen=True)
 class Failed:
-    """The submission raised, or did not compile. Unless `fatal`, the runner may be asked again."""
+    """The submission raised, did not compile, or cannot run on a CPU. Unless `fatal`, the runner may be asked again."""
 
-    outcome: str = checked(choice("compile_error", "runtime_error", "memory_limit"))
+    outcome: str = checked(choice("compile_error", "runtime_error", "memory_limit", "unsupported"))
     message: str = checked(_SHORT)
     traceback: str = checked(_LONG)
     fatal: bool = checked(boolean)  # the device's context is lost

@@ -13,7 +13,7 @@ from leaderboard.site.document import Activity, Attempts, AuthorDocument, Author
 from leaderboard.site.folder import Page
 from leaderboard.site.material import Site
 
-_QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR}
+_QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.UNSUPPORTED}
 _LISTED = 1000  # authors that the list shows
 _FAILED = 40  # whose reports a page shows: it stays below 300 KB
 

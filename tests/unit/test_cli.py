@@ -38,7 +38,7 @@ def test_effort_and_baselines_reach_the_judge(run: Command, judge: Callable[...,
 @pytest.mark.parametrize(
     ("outcome", "code"),
     [("accepted", 0), ("wrong_answer", 1), ("compile_error", 3), ("runtime_error", 4), ("memory_limit", 4),
-     ("timeout", 5), ("rejected", 6)],
+     ("timeout", 5), ("rejected", 6), ("unsupported", 8)],
 )  # fmt: skip
 @pytest.mark.parametrize("command", ["submit", "bench", "check"])
 def test_every_outcome_ends_with_its_status_and_only_submit_records_it(

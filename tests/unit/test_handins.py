@@ -16,7 +16,7 @@ import harness.judge
 from harness.errors import SandboxError
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
-from kernelmark.report import Graded, junit, summary
+from kernelmark.report import Graded, junit, summary, worst
 from leaderboard.ledger import JsonlLedger
 from tests.repository import commit, git, init
 from tests.unit.conftest import Command
@@ -236,6 +236,17 @@ def test_a_deadline_closes_this_way_in_too(
     assert "its deadline passed" in said.out
     assert command("grade", "--changed", base, "--late", "grace").code == 0
     assert "| late | ada |" in (competition / "leaderboard/BOARD.md").read_text()
+
+
+def test_a_kernel_that_only_a_gpu_can_run_fails_no_build() -> None:
+    unsupported = Graded("a.py", 8, "grade it on a GPU", failed(Outcome.UNSUPPORTED))
+    wrong, ours = Graded("b.py", 1, "wrong", failed(Outcome.WRONG_ANSWER)), Graded("c.py", 7, "no daemon")
+    suites = ElementTree.fromstring(junit([unsupported, wrong, ours]))
+    counts = [suites.get(kind) for kind in ("tests", "failures", "errors", "skipped")]
+    assert counts == ["3", "1", "1", "1"]
+    (skipped,) = suites.iter("skipped")
+    assert skipped.get("message") == "grade it on a GPU"
+    assert [worst(each) for each in ([], [unsupported], [unsupported, wrong], [unsupported, ours])] == [0, 8, 1, 7]
 
 
 def test_hostile_text_stays_text_in_both_reports() -> None:

@@ -1,0 +1,146 @@
+"""Triton's interpreter, completed: what the compiler takes and the interpreter would refuse.
+
+Without a GPU a kernel runs in Triton's interpreter, in which a launch's float is a Python float, without `.to`; a bool
+cannot be passed at all; libdevice is missing; and `autotune` asks a driver for times. The runner calls `complete`
+before it imports a submission. Each part is put in when Triton itself imports the module that it belongs to, and only
+if the module has what is replaced. Runs in the runner's process, untrusted.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+
+# By the names of libdevice, without `__nv_` and the `f` of float32: on float64, from which the result is rounded.
+_FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
+    **{
+        name: getattr(torch, name)
+        for name in (
+            "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos", "cosh", "erf",
+            "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "lgamma", "log", "log10", "log1p",
+            "log2", "pow", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+        )
+    },
+    "exp10": lambda x: torch.pow(10.0, x),
+    "fabs": torch.abs,
+    "fdivide": torch.div,
+    "fma": lambda x, y, z: x * y + z,
+    "frcp_rn": torch.reciprocal,
+    "frsqrt_rn": torch.rsqrt,
+    "fsqrt_rn": torch.sqrt,
+    "isnan": torch.isnan,
+    "isinf": torch.isinf,
+    "nearbyint": torch.round,
+    "normcdf": torch.special.ndtr,
+    "rint": torch.round,
+    "saturate": lambda x: x.clamp(0, 1).nan_to_num(0.0),
+}  # fmt: skip
+
+
+def complete() -> None:
+    """Complete Triton's modules as they are imported from now on."""
+    sys.meta_path.insert(0, _Completer())
+
+
+class _Completer(MetaPathFinder):
+    """Loads a module as it would be loaded, and completes it before anybody sees it."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        completed = _COMPLETED.get(name)
+        spec = PathFinder.find_spec(name, path, target) if completed else None
+        if completed is None or spec is None or spec.loader is None:
+            return None
+        load = spec.loader.exec_module
+
+        def load_and_complete(module: ModuleType) -> None:
+            load(module)
+            completed(module)
+
+        spec.loader.exec_module = load_and_complete  # type: ignore[method-assign]
+        return spec
+
+
+def _complete_interpreter(module: Any) -> None:
+    if hasattr(module, "_implicit_cvt"):
+        module._implicit_cvt = functools.partial(_argument, module, module._implicit_cvt)
+    if hasattr(module, "InterpreterBuilder"):
+        module.InterpreterBuilder.create_extern_elementwise = _libdevice(module)
+
+
+def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:
+    """An argument of a launch: a float is a float32 and a bool an int1, of one element, as for the compiler."""
+    if not isinstance(value, bool | float):
+        return convert(value)
+    dtype, element = (module.tl.int1, np.bool_) if isinstance(value, bool) else (module.tl.float32, np.float32)
+    with np.errstate(over="ignore"):
+        return module.tl.tensor(module.TensorHandle(np.array([value], dtype=element), dtype), dtype)
+
+
+def _libdevice(module: Any) -> Callable[..., Any]:
+    """What makes a call of libdevice, in the interpreter's builder."""
+
+    def create_extern_elementwise(
+        _builder: Any, _library: str, _path: str, symbol: str, arguments: Sequence[Any], dtype: Any, _pure: bool
+    ) -> Any:
+        name = symbol.removeprefix("__nv_").removeprefix("fast_")
+        function = _FUNCTIONS.get(name) or _FUNCTIONS.get(name.removesuffix("f").removesuffix("d"))
+        if function is None:
+            raise NotImplementedError(f"libdevice's {symbol} is not there in the interpreter")
+        values = [torch.from_numpy(np.atleast_1d(np.asarray(each.data, dtype=np.float64))) for each in arguments]
+        with np.errstate(over="ignore"):
+            result = function(*values).numpy().astype(module._get_np_dtype(dtype.scalar))
+        return module.TensorHandle(result, dtype.scalar)
+
+    return create_extern_elementwise
+
+
+def _complete_autotuner(module: Any) -> None:
+    """Nothing is timed here, where times mean nothing: the first configuration is taken."""
+
+    def do_bench(_tuner: Any) -> Callable[..., list[float]]:
+        return lambda *_args, **_kwargs: [0.0, 0.0, 0.0]
+
+    if hasattr(module, "Autotuner"):
+        module.Autotuner.do_bench = property(do_bench)
+
+
+def _complete_builtins(module: Any) -> None:
+    """A device's own functions expect the compiler's state as an argument; the interpreter gives it to `tl`'s alone."""
+    for name, function in list(vars(module).items()):
+        if callable(function) and getattr(function, "__triton_builtin__", False):
+            setattr(module, name, _with_semantic(function))
+
+
+def _with_semantic(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        semantic = sys.modules["triton.runtime.interpreter"].interpreter_semantic
+        return function(*args, **{**kwargs, "_semantic": semantic})
+
+    return called
+
+
+def _complete_libdevice(module: Any) -> None:
+    """These are stubs, for which the compiler takes the device's functions of the same names."""
+    from triton.language.extra.cuda import libdevice
+
+    for name, function in vars(libdevice).items():
+        if hasattr(module, name) and getattr(function, "__triton_builtin__", False):
+            setattr(module, name, function)
+
+
+_COMPLETED: Mapping[str, Callable[[Any], None]] = {
+    "triton.runtime.interpreter": _complete_interpreter,
+    "triton.runtime.autotuner": _complete_autotuner,
+    "triton.language.extra.cuda.libdevice": _complete_builtins,
+    "triton.language.extra.cuda.utils": _complete_builtins,
+    "triton.language.extra.libdevice": _complete_libdevice,
+}

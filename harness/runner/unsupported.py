@@ -1,0 +1,66 @@
+"""Tells what Triton's interpreter cannot do from what a submission does wrong.
+
+`faults` asks. The interpreter wraps whatever a kernel raises in an `InterpreterError`; whose fault it was shows in the
+exception behind that, by its type and by where it was raised. What the compiler would take and the interpreter does not
+is nobody's fault, and so is asking for a GPU where there is none. Whatever is in doubt is the submission's: this says
+only what cannot be its mistake. Runs in the runner's process, untrusted: what it says earns no rank.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+# Places that raise for want of a compiler or a device, and for nothing else: module and function.
+_INTERPRETER = {
+    ("triton.runtime.interpreter", "_patch_lang"),  # `tl` is not a global of the kernel
+    ("triton.runtime.interpreter", "_get_np_dtype"),  # a type without numpy's like
+    ("triton.runtime.interpreter", "_new_to_ir"),
+}
+_IN_A_KERNEL = {("triton.language.core", "wrapper")}  # a function of `tl` that the interpreter did not take over
+_DEVICE = {("triton.runtime.driver", "_create_driver"), ("torch.cuda", "_lazy_init")}
+
+
+def origin(error: BaseException) -> BaseException:
+    """What the kernel raised, behind the interpreter's own exceptions."""
+    while _of_the_interpreter(error) and error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def why_unsupported(error: BaseException) -> str:
+    """Why a CPU cannot run what raised this; empty if that is not known to be the reason."""
+    found = origin(error)
+    place = _raised_at(found)
+    if place in _DEVICE:
+        return "this needs a CUDA device, and there is none here; grade it on a GPU"
+    missing = isinstance(found, NotImplementedError) and place[0].startswith(("triton.", "harness.runner.interpreter"))
+    in_a_kernel = found is not error
+    if missing or place in _INTERPRETER or (in_a_kernel and (place in _IN_A_KERNEL or _plain_value(found))):
+        return "Triton's interpreter cannot run this; grade it on a GPU"
+    return ""
+
+
+def _of_the_interpreter(error: BaseException) -> bool:
+    kind = type(error)
+    return (kind.__module__, kind.__name__) == ("triton.runtime.errors", "InterpreterError")
+
+
+def _raised_at(error: BaseException) -> tuple[str, str]:
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return (str(frames[-1].f_globals.get("__name__", "")), frames[-1].f_code.co_name) if frames else ("", "")
+
+
+def _plain_value(error: BaseException) -> bool:
+    """Whether a plain Python value stood where the compiler has a tensor or a constant of its own, such as the variable
+    of a `for`; or the interpreter's builder lacks an operation.
+    """
+    if not isinstance(error, AttributeError) or error.name is None:
+        return False
+    value: Any = error.obj
+    if type(value).__module__ == "triton.runtime.interpreter":
+        return True
+    tl: Any = sys.modules["triton.language"]
+    meant = (tl.tensor(None, tl.int32), tl.constexpr(0))
+    return type(value) in (bool, int, float, str) and any(hasattr(each, error.name) for each in meant)

@@ -1,0 +1,139 @@
+"""What a runner without a GPU does with Triton kernels: what the interpreter cannot run is not held against them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernelmark
+from harness import wire
+from harness.judge.output import Output
+from harness.judge.session import Session, SubmissionFault
+from harness.verdict import Outcome
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent / "interpreter"
+
+# What the runner does, without a judge: it completes the interpreter, imports the submission, describes each failure.
+RUN = """
+import importlib.util, json, sys
+from dataclasses import asdict
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import torch
+from harness.runner import faults, interpreter
+interpreter.complete()
+spec = importlib.util.spec_from_file_location("submission", Path.home() / "submission.py")
+module = sys.modules["submission"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+told = {}
+for name, kernel in {**module.RIGHT, **module.HIS, **module.OURS}.items():
+    x, y = torch.rand(256) + 1, torch.zeros(256)
+    try:
+        kernel(x, y, 1e-5, True)
+    except BaseException as error:
+        told[name] = asdict(faults.describe(error, building=False))
+    else:
+        told[name] = {"outcome": "right", "x": x[:16].tolist(), "y": y[:16].tolist()}
+tables = {table: list(getattr(module, table)) for table in ("RIGHT", "HIS", "OURS")}
+print(json.dumps({"told": told, **tables}))
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    home = tmp_path_factory.mktemp("home")
+    shutil.copy(HERE / "kernels.py", home / "submission.py")
+    environment = {**os.environ, "HOME": str(home), "TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", RUN, str(ROOT)],
+        env=environment, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_what_the_interpreter_cannot_do_is_told_from_what_an_author_does_wrong(ran: dict[str, Any]) -> None:
+    expected = {"RIGHT": "right", "HIS": "runtime_error", "OURS": "unsupported"}
+    for table, outcome in expected.items():
+        became = {name: ran["told"][name]["outcome"] for name in ran[table]}
+        assert became == dict.fromkeys(ran[table], outcome), json.dumps(ran["told"], indent=2)
+
+
+def test_both_are_told_with_the_line_of_the_kernel_and_what_it_raised(ran: dict[str, Any]) -> None:
+    lines = (HERE / "kernels.py").read_text().splitlines()
+    for name, line, said in (
+        ("unknown_name", "tl.store(y + foo, 1.0)", "NameError: name 'foo' is not defined"),
+        ("unknown_name_in_a_helper", "return missing(value)", "NameError: name 'missing' is not defined"),
+        ("variable_of_a_for_has_to", "k.to(tl.int64)", "Triton's interpreter cannot run this; grade it on a GPU"),
+        ("device_of_torch", "torch.cuda.synchronize()", "needs a CUDA device, and there is none here"),
+    ):
+        number = next(i for i, text in enumerate(lines, 1) if line in text)
+        assert ran["told"][name]["message"].startswith(f"line {number}: "), ran["told"][name]
+        assert said in ran["told"][name]["message"]
+
+
+def test_the_completed_interpreter_computes_what_the_device_would(ran: dict[str, Any]) -> None:
+    import torch
+
+    def got(name: str) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.tensor(ran["told"][name]["x"]), torch.tensor(ran["told"][name]["y"])
+
+    x, y = got("float_argument_has_to")
+    torch.testing.assert_close(y, x + 1e-5)
+    x, y = got("float_argument_computes")
+    torch.testing.assert_close(y, torch.full_like(x, 1.5e-5))
+    x, y = got("bool_argument")
+    assert y[0] == 1.0
+    x, y = got("libdevice_dispatched")
+    torch.testing.assert_close(y, x.tanh() + x**2)
+    x, y = got("libdevice_of_cuda")
+    torch.testing.assert_close(y, x.exp() * x[0].rsqrt())
+
+
+@pytest.mark.bwrap
+def test_a_layer_norm_in_ligers_style_is_accepted_without_a_gpu() -> None:
+    found = kernelmark.check(ROOT / "problems" / "layernorm", HERE / "layernorm.py", device="cpu", sandbox="bwrap")
+    assert found.outcome is Outcome.ACCEPTED, found.message
+
+
+@pytest.mark.bwrap
+def test_a_kernel_that_only_a_gpu_can_run_is_unsupported() -> None:
+    assembly = "    tl.inline_asm_elementwise('', '=r,r', [values], tl.float32, True, 1)\n"
+    text = (HERE / "layernorm.py").read_text().replace("    mean = ", f"{assembly}    mean = ")
+    found = kernelmark.check(ROOT / "problems" / "layernorm", text, device="cpu", sandbox="bwrap")
+    assert found.outcome is Outcome.UNSUPPORTED
+    assert found.outcome.exit_code == 8
+    assert "Triton's interpreter cannot run this; grade it on a GPU" in found.message
+    assert {test.outcome for test in found.tests} == {Outcome.UNSUPPORTED}
+
+
+@pytest.mark.parametrize(("device", "outcome"), [("cpu", Outcome.UNSUPPORTED), ("cuda", Outcome.REJECTED)])
+def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -> None:
+    judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    session = Session.__new__(Session)
+    session._socket, session._device, session._handed_over, session.output = judge, device, True, Output(1000)
+
+    def lie() -> None:
+        token, _, _ = wire.receive_command(runner)
+        wire.send(runner, token, wire.Failed("unsupported", "grade it on a GPU", "", fatal=False))
+
+    liar = threading.Thread(target=lie)
+    liar.start()
+    with pytest.raises(SubmissionFault) as fault:
+        session.ask(wire.Call(sets=(0,)), wire.Done, seconds=10, doing="testing")
+    liar.join()
+    session.output.close()
+    judge.close()
+    runner.close()
+    assert fault.value.outcome is outcome
