@@ -338,13 +338,14 @@ class Check(Record):
     protocol: int
     seeds: tuple[int, ...] = Field(default=(), description="of the inputs of the visible test cases, in order")
     tests: tuple[CaseResult, ...] = ()
+    tests_not_run: int = Field(default=0, ge=0, description="those that an earlier failure left no runner for")
     log: str = Field(default="", description="build log and the submission's own output, head and tail")
     traceback: str = Field(default="", description="the participant's own lines only")
 
     @model_validator(mode="after")
     def _outcome_follows_from_the_tests(self) -> Self:
         failed = [c for c in self.tests if c.outcome is not Outcome.ACCEPTED]
-        if self.outcome is Outcome.ACCEPTED and (failed or not self.tests):
+        if self.outcome is Outcome.ACCEPTED and (failed or not self.tests or self.tests_not_run):
             raise ValueError("accepted needs at least one test, and every test accepted")
         if self.outcome is not Outcome.ACCEPTED and not self.message:
             raise ValueError("a submission that is not accepted is told why")

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
+from harness.headline import most_telling, telling
 from kernelmark import times
 from kernelmark.text import INDENT, block, columns, counted, visible
 from leaderboard.moderation import state
@@ -39,6 +40,7 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own rights, and its time is ranked apart; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
+_NAMED = 4  # of the tests that failed alike
 INTERPRETED = (
     "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
 )
@@ -263,13 +265,31 @@ def _outcome(result: Check) -> Iterator[str]:
     yield from _headline(result)
     failed = [case for case in result.tests if case.outcome.exit_code]
     if result.tests:
-        yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {len(result.tests)} right"
-    for case in failed:
-        yield f"{INDENT}failed      {_case(case)}"
-    for output, mismatch, case_name in _mismatches(failed)[:1]:  # one table is read, twelve are not
-        yield from _mismatch(mismatch, f" in {case_name}")
+        missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
+        total = len(result.tests) + result.tests_not_run
+        yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
+    yield from _failed(failed)
+    if explained := [case for case in failed if _mismatches(case)]:  # one table is read, twelve are not
+        case = most_telling(explained)
+        output, mismatch = min(_mismatches(case), key=lambda each: telling(each[1]))
+        yield from _mismatch(mismatch, f" in {visible(case.name)}")
         yield from _budgets(output, f" in {mismatch.dtype}")
     yield from _traceback_and_log(result)
+
+
+def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
+    """A line for each way in which tests failed: what several say alike is said once."""
+    alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
+    for case in failed:
+        alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
+    for cases in alike.values():
+        first, *others = cases
+        if not others:
+            yield f"{INDENT}failed      {_case(first)}"
+            continue
+        kind = "hidden tests" if first.hidden else "tests"
+        names = ", ".join(visible(case.name) for case in cases[:_NAMED]) + (", ..." if len(cases) > _NAMED else "")
+        yield f"{INDENT}failed      {len(cases)} {kind} ({names}): {_why(first)}"
 
 
 def _headline(result: Check) -> Iterator[str]:
@@ -321,12 +341,16 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
 def _case(case: CaseResult) -> str:
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
     params = f" ({times.parameters(case.params)})" if case.params else ""
+    return f"{name}{params}: {_why(case)}"
+
+
+def _why(case: CaseResult) -> str:
     outcome = case.outcome.value.replace("_", " ")
-    return f"{name}{params}: {outcome}" + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
+    return outcome + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
 
 
-def _mismatches(failed: Iterable[CaseResult]) -> list[tuple[OutputCheck, Mismatch, str]]:
-    return [(o, o.mismatch, visible(case.name)) for case in failed for o in case.outputs if o.mismatch is not None]
+def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
+    return [(output, output.mismatch) for output in case.outputs if output.mismatch is not None]
 
 
 def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:

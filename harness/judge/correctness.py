@@ -25,7 +25,7 @@ class Correctness:
         self._problem, self._reference, self._device = problem, reference, device
         self._called = False
         self.seeds: list[int] = []  # of the cases that are not hidden
-        self.traceback = ""  # of the first exception that the runner survived, in a case that is not hidden
+        self.tracebacks: dict[str, str] = {}  # by case, of those that are not hidden
 
     def run(self, session: Session, case: ResolvedCase, label: str) -> CaseResult:
         """Grade one case.
@@ -61,7 +61,7 @@ class Correctness:
             if not fault.survives:
                 raise
             if not case.hidden:
-                self.traceback = self.traceback or fault.traceback
+                self.tracebacks[label] = fault.traceback
             return result(case, label, fault.outcome, fault.message)
         finally:
             batch.close_arenas()

@@ -13,6 +13,7 @@ import torch
 
 from harness import stats, wire
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
+from harness.headline import outcome_of
 from harness.judge import Progress
 from harness.judge.baseline import Baseline, ratio
 from harness.judge.correctness import Correctness, result
@@ -84,6 +85,7 @@ class Grading:
         self._interpreted = False
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
+        self._runner_is_gone = False
         self._timed: list[BenchmarkResult] = []
         self._before_hidden: dict[str, Any] | None = None
 
@@ -145,12 +147,25 @@ class Grading:
         except SubmissionFault as fault:
             self._traceback = fault.traceback
             return fault.outcome, fault.message
-        self._test_hidden(session)
-        self._traceback = self._correctness.traceback
-        return next(((r.outcome, f"test {r.name}: {r.message}") for r in self._failed()), (Outcome.ACCEPTED, ""))
+        if not self._runner_is_gone:
+            self._test_hidden(session)
+        return self._tested() if self._failed() else (Outcome.ACCEPTED, "")
 
     def _failed(self) -> list[CaseResult]:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
+
+    def _tested(self) -> tuple[Outcome, str]:
+        """The outcome of tests of which some failed, and the line of the first that ended so."""
+        outcome = outcome_of(self._results)
+        told = next(each for each in self._results if each.outcome is outcome)
+        self._traceback = self._correctness.tracebacks.get(told.name, "")
+        missed = f" ({self._not_run} not run)" if self._not_run else ""
+        named = told.message.endswith(f"test {told.name}")  # a fault says itself what the runner was doing
+        return outcome, ("" if named else f"test {told.name}: ") + told.message + missed
+
+    @property
+    def _not_run(self) -> int:
+        return len(self._tests) + len(self._hidden) - len(self._results)
 
     def _enter(self, stage: Stage, done: int, total: int, label: str) -> None:
         self._stage = stage
@@ -177,9 +192,9 @@ class Grading:
                 if fault.memory_fault and (name := self._written_input(case)):
                     message = f"wrote to its input `{name}`, which is read-only: {message}"
                 self._results.append(result(case, case.name, fault.outcome, message))
-                rest = len(self._tests + self._hidden) - i - 1
-                missed = f" ({rest} later tests were not run)" if rest else ""
-                raise SubmissionFault(fault.outcome, message + missed, fault.traceback) from None
+                self._correctness.tracebacks[case.name] = fault.traceback
+                self._runner_is_gone = True
+                return
 
     def _test_hidden(self, session: Session) -> None:
         """The hidden tests, last of all: whatever the submission says from here on could carry their sizes out.
@@ -268,6 +283,7 @@ class Grading:
             "protocol": wire.PROTOCOL,
             "seeds": tuple(self._correctness.seeds),
             "tests": tuple(self._results),
+            "tests_not_run": self._not_run,
             "log": log,
             "traceback": self._traceback,
         }

@@ -117,7 +117,7 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     shown = text(show.verdict(wrong()))
     assert shown.startswith("wrong answer: 2 of 4 cases are wrong\n")
     assert "tests       1 of 4 right" in shown
-    for case in ("small (rows=3 cols=5): wrong answer: y is", "large (rows=3", "secret (hidden): wrong answer\n"):
+    for case in ("2 tests (small, large): wrong answer: y is", "secret (hidden): wrong answer\n"):
         assert f"failed      {case}" in shown
     assert shown.count("elements wrong") == 1
     assert "y [3, 5] float32 in small: 12 of 15 elements wrong (80 %), worst at [2, 4]" in shown

@@ -1,0 +1,53 @@
+"""What the tests of one grading come to: the outcome that heads the verdict, and the test that tells its author most.
+
+The judge asks for the first, `kernelmark.show` for the second. Trusted; pure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from harness.verdict import CaseResult, Mismatch, Outcome
+
+# From the least severe to the most.
+_SEVERITY = (
+    Outcome.ACCEPTED,
+    Outcome.UNSUPPORTED,
+    Outcome.WRONG_ANSWER,
+    Outcome.RUNTIME_ERROR,
+    Outcome.COMPILE_ERROR,
+    Outcome.TIMEOUT,
+    Outcome.MEMORY_LIMIT,
+    Outcome.REJECTED,
+)
+
+
+def outcome_of(results: Iterable[CaseResult]) -> Outcome:
+    """The most frequent outcome of the tests that failed, and of equally frequent ones the most severe.
+
+    A rejection heads the verdict however rare it is. `unsupported` heads it only alone: where a test shows a mistake,
+    the kernel has one.
+    """
+    counts: Counter[Outcome] = Counter(each.outcome for each in results if each.outcome is not Outcome.ACCEPTED)
+    if Outcome.REJECTED in counts:
+        return Outcome.REJECTED
+    judged: list[Outcome] = [outcome for outcome in counts if outcome is not Outcome.UNSUPPORTED]
+    return max(
+        judged or counts, key=lambda outcome: (counts[outcome], _SEVERITY.index(outcome)), default=Outcome.ACCEPTED
+    )
+
+
+def most_telling(failed: Sequence[CaseResult]) -> CaseResult:
+    """The failed test with the smallest share of wrong elements in an output of more than one; hidden ones last."""
+    return min(failed, key=lambda case: (case.hidden, *_told(case)))
+
+
+def _told(case: CaseResult) -> tuple[bool, float]:
+    wrong = [telling(output.mismatch) for output in case.outputs if output.mismatch is not None]
+    return min(wrong, default=(True, 0.0))
+
+
+def telling(mismatch: Mismatch) -> tuple[bool, float]:
+    """The less, the more it tells: an output of one element has no pattern, and one that is wrong all over hides it."""
+    return mismatch.total == 1, mismatch.percent

@@ -1,0 +1,79 @@
+"""What the tests of a grading come to: the outcome at its head, and the test that tells most."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.headline import most_telling, outcome_of
+from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
+from kernelmark import show
+from tests.verdicts import failed
+
+W, R, T, M, J, U, A = (
+    Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT, Outcome.MEMORY_LIMIT, Outcome.REJECTED,
+    Outcome.UNSUPPORTED, Outcome.ACCEPTED,
+)  # fmt: skip
+
+
+def case(outcome: Outcome, name: str = "a", *wrong_of: tuple[int, int], message: str = "why") -> CaseResult:
+    outputs = tuple(
+        OutputCheck(
+            output=f"y{i}", dtype="int32", correct=False,
+            mismatch=Mismatch(output=f"y{i}", shape=(total,), dtype="int32", wrong=wrong, total=total),
+        )
+        for i, (wrong, total) in enumerate(wrong_of)
+    )  # fmt: skip
+    return CaseResult(name=name, outcome=outcome, message="" if outcome is A else message, outputs=outputs)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "expected"),
+    [
+        ([], A),
+        ([A, A], A),
+        ([W] + [R] * 11, R),
+        ([R] + [W] * 11, W),
+        ([A] * 9 + [W, R], R),
+        ([R, T], T),
+        ([T, M], M),
+        ([J] + [W] * 11, J),
+        ([U] * 12, U),
+        ([U] * 11 + [W], W),
+        ([U] * 10 + [A, A], U),
+    ],
+)
+def test_the_head_is_what_happened_most_often(outcomes: list[Outcome], expected: Outcome) -> None:
+    assert outcome_of([case(each) for each in outcomes]) is expected
+    assert outcome_of([case(each) for each in reversed(outcomes)]) is expected
+
+
+def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None:
+    all_wrong, one_element = case(W, "all", (2, 2)), case(W, "one", (1, 1))
+    few, later = case(W, "few", (900, 1000), (3, 1000)), case(W, "later", (3, 1000))
+    hidden = CaseResult(name="hidden 1", hidden=True, outcome=W, message="wrong answer")
+    assert most_telling([hidden, one_element, all_wrong, few, later]).name == "few"
+    assert most_telling([hidden, one_element]).name == "one"
+    assert most_telling([hidden]).name == "hidden 1"
+    assert most_telling([case(R, "first"), case(R, "second")]).name == "first"
+
+
+def test_the_table_is_of_the_output_that_tells_most() -> None:
+    tests = (case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
+    shown = "\n".join(show.check(failed(W).model_copy(update={"tests": tests})))
+    assert "y1 [1000] int32 in few: 3 of 1,000 elements wrong" in shown
+    assert shown.count("elements wrong") == 1
+
+
+def test_what_several_tests_say_alike_is_said_once() -> None:
+    tests = [case(R, f"t{i}", message="line 3: NameError") for i in range(11)] + [case(W, "odd", (1, 2))]
+    hidden = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtime error") for i in (1, 2)]
+    shown = "\n".join(show.check(failed(R).model_copy(update={"tests": (*tests, *hidden)})))
+    assert "failed      11 tests (t0, t1, t2, t3, ...): runtime error: line 3: NameError\n" in shown
+    assert "failed      odd: wrong answer: why\n" in shown
+    assert "failed      2 hidden tests (hidden 1, hidden 2): runtime error\n" in shown
+    assert shown.count("failed      ") == 3
+
+
+def test_tests_that_were_not_run_are_counted() -> None:
+    stopped = failed(T).model_copy(update={"tests": (case(T, "first"),), "tests_not_run": 11})
+    assert "tests       0 of 12 right, 11 not run\n" in "\n".join(show.check(stopped))
