@@ -11,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from harness.sandbox import gpu
+from harness.sandbox import Exit, gpu, provider
+from harness.sandbox.docker import Docker
+from harness.verdict import SandboxName
 from kernelmark import api, doctor
 from kernelmark.cli import main
 from kernelmark.doctor import Finding
@@ -125,8 +127,63 @@ def test_isolation_is_missed_where_neither_provider_can_be_used(
 ) -> None:
     reasons = {"docker": docker, "bwrap": bwrap, "process": None}
     fakes = [SimpleNamespace(name=name, unavailable=lambda why=why: why) for name, why in reasons.items()]
+    monkeypatch.setattr(doctor, "launch_fails", lambda _provider: None)
     monkeypatch.setattr(api, "providers", lambda _settings: fakes)
     assert statuses(doctor.sandboxes(Settings(), cuda_is_here=False)) == expected
+
+
+class Stuck:
+    """A sandbox from which nothing connects."""
+
+    def __init__(self, ended: Exit | None) -> None:
+        self._ended, self.closed = ended, False
+
+    def ended(self) -> Exit | None:
+        return self._ended
+
+    def startup_log(self) -> str:
+        return "exec: docker-init:\n\x1b[2J not found"
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("ended", "says"),
+    [
+        (Exit(code=127, signal=None), "the sandbox ended at once (exit status 127)"),
+        (Exit(code=None, signal=9), "the sandbox ended at once (signal 9)"),
+        (None, "the sandbox is silent for 0 s"),
+    ],
+)
+def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
+    monkeypatch: pytest.MonkeyPatch, ended: Exit | None, says: str
+) -> None:
+    monkeypatch.setattr(doctor, "LAUNCH_S", 0.2)
+    stuck = Stuck(ended)
+    fake = SimpleNamespace(name="docker", unavailable=lambda: None, launch=lambda _launch: stuck)
+    monkeypatch.setattr(api, "providers", lambda _settings: [fake])
+    found = list(doctor.sandboxes(Settings(), cuda_is_here=False))
+    assert [(each.status, each.check) for each in found] == [("warn", "docker"), ("warn", "isolation")]
+    assert found[0].text.startswith(f"no sandbox starts: {says}, it printed: exec: docker-init: \\x1b[2J not found; ")
+    assert "make image" in found[0].text
+    assert "\n" not in found[0].text
+    assert stuck.closed
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=getattr(pytest.mark, n)) for n in ("docker", "bwrap")])
+def test_a_sandbox_of_each_provider_is_really_launched(name: SandboxName) -> None:
+    assert doctor.launch_fails(provider(name)) is None
+
+
+@pytest.mark.docker
+def test_an_image_that_can_start_no_container_is_found() -> None:
+    broken = Docker(python="/no/such/python")
+    assert broken.unavailable() is None, "which is why one is launched"
+    reason = doctor.launch_fails(broken)
+    assert reason is not None
+    assert reason.startswith("no sandbox starts: ")
+    assert "/no/such/python" in reason
 
 
 @pytest.mark.parametrize(
