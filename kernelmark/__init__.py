@@ -1,5 +1,6 @@
-"""kernelmark grades GPU kernels: `grade` gives a verdict that cannot be forged, `check` its correctness alone.
+"""kernelmark grades GPU kernels: `grade` tests and times one from outside its process, `check` tests it.
 
+What a hostile kernel can still gain stands in docs/threat-model.md, under "Known gaps".
 The names below are the public Python API. They are imported when they are first used, so that `import kernelmark`
 costs nothing; torch is imported when a grading starts.
 """

@@ -98,7 +98,7 @@ def _timed(command: F) -> F:
 @click.version_option(__version__, prog_name="kernelmark")
 @click.pass_context
 def main(context: click.Context) -> None:
-    """Grade GPU kernels: a verdict that nobody can forge, and a time that repeats."""
+    """Grade untrusted GPU kernels: each runs in a sandbox, and is tested and timed from outside."""
     if context.invoked_subcommand is None:
         print_lines([context.get_help()])
 

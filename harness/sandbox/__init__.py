@@ -44,7 +44,7 @@ class Launch:
     environment: Mapping[str, str] = field(default_factory=dict)
     watcher: Watcher | None = None
     program: Path | None = None
-    """Seam of the conformance suite: a script that is run instead of the runner, with the same arguments."""
+    """A script that is run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
 
 
 @dataclass(frozen=True)

@@ -46,6 +46,7 @@ COMMANDS: list[wire.Command] = [
     wire.Capture(),
     wire.Assemble(order=(3, 1)),
     wire.Round(),
+    wire.Unmap(),
     wire.Release(),
 ]
 
@@ -54,6 +55,18 @@ json_values = st.recursive(
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=10), inner, max_size=5),
     max_leaves=20,
 )
+
+
+def test_no_kind_of_frame_is_forgotten_here_nor_in_the_design() -> None:
+    for messages, kinds in ((REPLIES, wire.REPLIES), (COMMANDS, wire.COMMANDS)):
+        assert {type(message).__name__ for message in messages} == set(kinds)
+    text = (Path(__file__).parents[2] / "docs" / "design.md").read_text()
+    table = text.partition("| command | with it | reply |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert [row[0] for row in rows] == ["(none)", *(f"`{kind}`" for kind in wire.COMMANDS)]
+    assert {row[2] for row in rows} == {f"`{kind}`" for kind in wire.REPLIES if kind != "Failed"}
+    carries = {row[0].strip("`") for row in rows if row[1]}
+    assert carries == {kind for kind in wire.COMMANDS if "Descriptor" in (getattr(wire, kind).__doc__ or "")}
 
 
 @pytest.mark.parametrize("message", REPLIES + COMMANDS, ids=lambda m: type(m).__name__)
