@@ -4,7 +4,7 @@ One round: the judge fills fresh arenas that the runner has no mapping of, draws
 has the runner assemble them. Then the clock starts, the descriptors go out, the runner maps them, launches,
 synchronizes and answers; the judge takes a secret sample of the outputs and stops the clock. Afterwards it copies all
 outputs into private memory, where every one must be right and the sample must not have changed. A null round with no
-call drawn tells what this costs besides the calls. `sealed = (wall - overhead) / calls` rests on the judge's clock alone:
+call drawn tells what this costs besides the calls. `sealed = (wall - overhead) / calls` rests on the judge's clock:
 the inputs did not exist for the runner before the clock started, and when it stopped the outputs were there
 (docs/decisions/0003). What can be gained all the same stands in docs/threat-model.md.
 """
