@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections import Counter
@@ -26,13 +27,14 @@ from typing import Any, NamedTuple
 
 from benchmarks.scratch import report
 from harness import sandbox, stats
+from harness.headline import outcome_of
 from harness.judge.correctness import Correctness
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
-from harness.verdict import CaseResult, Outcome, OutputCheck
+from harness.verdict import Outcome, OutputCheck
 from kernelmark.api import providers
 from kernelmark.lint import read_samples
 from kernelmark.selftest import TESTS, honest
@@ -87,7 +89,8 @@ def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Te
         with Session(provider, "cpu", problem.limits) as session:
             session.handshake()
             try:
-                cases = [problem.resolve(case) for case in problem.tests if "cpu" in case.devices]
+                rng = secrets.SystemRandom()
+                cases = [problem.resolve(case.drawn(rng)) for case in problem.tests if "cpu" in case.devices]
                 command = build_command(problem, submission, cases, "cpu")
                 session.hand_over(command, submission.source, problem.limits.build_s)
                 correctness = Correctness(problem, Reference.load(problem), "cpu")
@@ -104,20 +107,17 @@ def test_once(session: Session, correctness: Correctness, problem: Problem) -> T
     Raises:
         SubmissionFault: the runner cannot go on.
     """
-    results = []
+    results, rng = [], secrets.SystemRandom()
     for case in problem.tests:
         if "cpu" in case.devices:
             # A hidden case's record has no errors to look at.
-            results.append(correctness.run(session, replace(problem.resolve(case), hidden=False), case.name))
+            seen = replace(problem.resolve(case.drawn(rng)), hidden=False)
+            results.append(correctness.run(session, seen, case.name))
     wrong = [result for result in results if result.outcome is not Outcome.ACCEPTED]
     shares = [share(output) for result in results for output in result.outputs]
     decided = any(not result.outputs for result in wrong) or None in shares
     worst = None if decided else max((found for found in shares if found is not None), default=None)
-    return Tested(_outcome(wrong), tuple(result.name for result in wrong), worst)
-
-
-def _outcome(wrong: list[CaseResult]) -> Outcome:
-    return wrong[0].outcome if wrong else Outcome.ACCEPTED
+    return Tested(outcome_of(results), tuple(result.name for result in wrong), worst)
 
 
 def share(output: OutputCheck) -> float | None:
