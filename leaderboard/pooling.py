@@ -35,14 +35,24 @@ def too_wide(score: Interval) -> bool:
 
 
 class Grading(NamedTuple):
-    """What pooling needs of one verdict, and where it stands in the ledger."""
+    """What pooling needs of one verdict, and where it stands in the ledger; flat, since there are as many as lines."""
 
     created_at: datetime
     run: str
     seq: int
     hash: str
-    score: Interval
+    median_ns: int
+    low_ns: int
+    high_ns: int
+    confidence: float
     software: tuple[object, ...]
+
+    @property
+    def estimate(self) -> stats.Estimate:
+        """Its score. A time of less than a nanosecond is taken for one: its logarithm is needed."""
+        if self.low_ns:
+            return stats.Estimate(self.median_ns, self.low_ns, self.high_ns, self.confidence)
+        return stats.Estimate(max(1, self.median_ns), max(1, self.low_ns), max(1, self.high_ns), self.confidence)
 
 
 class Source:
@@ -57,7 +67,9 @@ class Source:
     def add(self, verdict: Ranked, score: Interval, entry: Entry) -> None:
         """Count a grading."""
         at = (verdict.created_at, verdict.run)
-        self._found.append(Grading(*at, entry.seq, entry.hash, score, _software(verdict.environment)))
+        times = (score.median_ns, score.low_ns, score.high_ns)
+        software = _software(verdict.environment)
+        self._found.append(Grading(*at, entry.seq, entry.hash, *times, score.confidence, software))
         if at > self._newest_at:
             self.verdict, self._newest_at = verdict, at
 
@@ -80,8 +92,9 @@ class Source:
     def score(self) -> Interval:
         """The pooled time; a single grading's own."""
         if len(self.gradings) == 1:
-            return self.newest.score
-        pooled = stats.pool([_estimate(each.score) for each in self.gradings])
+            one = self.newest
+            return Interval(median_ns=one.median_ns, low_ns=one.low_ns, high_ns=one.high_ns, confidence=one.confidence)
+        pooled = stats.pool([each.estimate for each in self.gradings])
         return Interval(
             median_ns=round(pooled.median),
             low_ns=math.floor(pooled.low),
@@ -112,9 +125,3 @@ def identity(verdict: Ranked) -> Mapping[str, Any]:
         "sandbox": verdict.environment.sandbox,
         "created_at": verdict.created_at,
     }
-
-
-def _estimate(score: Interval) -> stats.Estimate:
-    """A time of less than a nanosecond is taken for one: its logarithm is needed."""
-    median, low, high = (max(1, ns) for ns in (score.median_ns, score.low_ns, score.high_ns))
-    return stats.Estimate(median, low, high, score.confidence)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import mul
 from statistics import NormalDist
 
 from harness.stats.estimate import Estimate, antilog
@@ -41,9 +42,7 @@ def pool(estimates: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
         max(math.log(each.high / each.low) / (2 * _quantile(each.confidence)), _FINEST) ** 2 for each in estimates
     ]
     between = _between(logs, within)
-    weights = [1 / (variance + between) for variance in within]
-    total = math.fsum(weights)
-    mean = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True)) / total
+    mean, total = _mean(logs, [1 / (variance + between) for variance in within])
     reach = _quantile(confidence) / math.sqrt(total)
     return Estimate(antilog(mean), antilog(mean - reach), antilog(mean + reach), confidence)
 
@@ -51,10 +50,16 @@ def pool(estimates: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
 def _between(logs: Sequence[float], within: Sequence[float]) -> float:
     """The variance τ² between the estimates, at least 0."""
     weights = [1 / variance for variance in within]
-    total = math.fsum(weights)
-    mean = math.fsum(weight * log for weight, log in zip(weights, logs, strict=True)) / total
-    scatter = math.fsum(weight * (log - mean) ** 2 for weight, log in zip(weights, logs, strict=True))
-    return max(0.0, (scatter - len(logs) + 1) / (total - math.fsum(weight * weight for weight in weights) / total))
+    mean, total = _mean(logs, weights)
+    scatter = sum([weight * (log - mean) ** 2 for weight, log in zip(weights, logs, strict=True)])
+    scale = total - sum(map(mul, weights, weights)) / total
+    return max(0.0, (scatter - len(logs) + 1) / scale) if scale > 0 else 0.0  # 0: rounded, all but one weigh nothing
+
+
+def _mean(logs: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
+    """The weighted mean, and the sum of the weights."""
+    total = sum(weights)
+    return sum(map(mul, weights, logs)) / total, total
 
 
 @lru_cache(maxsize=64)

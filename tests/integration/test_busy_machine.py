@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from harness.judge import grade
+from harness.judge import grade, neighbours
 from harness.judge.doubts import busy_machine
 from harness.judge.neighbours import Neighbours, busy
 from harness.problem import load
@@ -85,6 +86,31 @@ def test_a_cpu_that_is_not_told_of_is_not_taken_for_idle() -> None:
     assert Neighbours("cpu", [lambda: None]).read() is None, "a sandbox that cannot be asked"
     assert Neighbours("cuda", ()).read() is None
     assert Neighbours("cpu", ()).since(None) is None
+
+
+@pytest.mark.parametrize(
+    ("judge_s", "sandbox_s", "share"),
+    [(0.5, 1.5, 0.0), (0.5, 0.5, 0.5), (0.0, 0.0, 1.0), (1.5, 1.5, 0.0)],
+    ids=["all of it its own", "half of it", "none of it", "counted in coarser steps"],
+)
+def test_what_a_grading_uses_itself_is_not_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, judge_s: float, sandbox_s: float, share: float
+) -> None:
+    """In one second both CPUs were busy for all of it."""
+    stat, used, now = tmp_path / "stat", {"judge": 7.0, "sandbox": 3.0}, 100.0
+    tick = os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(neighbours, "_STAT", stat)
+    monkeypatch.setattr(neighbours.os, "sched_getaffinity", lambda _: {0, 1})
+    clock = SimpleNamespace(process_time_ns=lambda: int(1e9 * used["judge"]), perf_counter_ns=lambda: int(1e9 * now))
+    monkeypatch.setattr(neighbours, "time", clock)
+    stat.write_text("cpu0 500 0 0 900 0 0 0 0 0 0\ncpu1 300 0 0 900 0 0 0 0 0 0\n")
+    meter = Neighbours("cpu", [lambda: int(1e9 * used["sandbox"])])
+    before = meter.read()
+    now, used = now + 1, {"judge": 7.0 + judge_s, "sandbox": 3.0 + sandbox_s}
+    stat.write_text(f"cpu0 {500 + tick} 0 0 900 0 0 0 0 0 0\ncpu1 300 0 0 900 0 0 0 {tick} 0 0\n")
+    found = meter.since(before)
+    assert found == pytest.approx((share, share * 2e9), rel=1e-6)
+    assert bool(busy_machine(found)) == (share > 0)
 
 
 @pytest.mark.parametrize(
