@@ -38,7 +38,9 @@ EVERYWHERE = pytest.mark.parametrize(
 )
 
 
-def watched(tmp_path: Path, source: str, name: SandboxName, script: str = STAND_IN) -> tuple[Finding, str, list[str]]:
+def watched(
+    tmp_path: Path, source: str, name: SandboxName, script: str = STAND_IN, problem: Path = DOUBLE
+) -> tuple[Finding, str, list[str]]:
     """What the stand-in says of a source, what it printed, and the cases that were called."""
     program = tmp_path / "tool" / "stand-in"
     program.parent.mkdir(mode=0o755)
@@ -55,7 +57,7 @@ def watched(tmp_path: Path, source: str, name: SandboxName, script: str = STAND_
     cases: list[str] = []
     provider = sandbox.provider(name)
     before = leftovers()
-    found = audit(load(DOUBLE), submission, tool, provider=provider, device="cpu", on_case=cases.append)
+    found = audit(load(problem), submission, tool, provider=provider, device="cpu", on_case=cases.append)
     assert leftovers() == before
     return found, "".join(printed), cases
 
@@ -65,6 +67,14 @@ def test_a_tool_starts_the_runner_sees_every_test_and_sums_up_after_its_end(tmp_
     found, printed, cases = watched(tmp_path, RIGHT, name)
     assert found == Finding("clean", "3 of 3 tests: no errors")
     assert "the runner ended with 0" in printed
+    assert cases == ["one", "prime", "pages"]
+
+
+def test_a_tool_sees_no_hidden_test(tmp_path: Path) -> None:
+    """What it and the kernel say is appended to the run, for everybody to read."""
+    problem = DOUBLE.with_name("double_hidden")
+    found, _, cases = watched(tmp_path, RIGHT, "process", problem=problem)
+    assert found == Finding("clean", "3 of 3 tests: no errors")
     assert cases == ["one", "prime", "pages"]
 
 
