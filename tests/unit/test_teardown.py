@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from harness.errors import SandboxError
-from harness.sandbox import Launch, bwrap, cgroup, process, tree
+from harness.sandbox import Launch, bwrap, cgroup, process, tree, uids
 from harness.sandbox import docker as containers
 from harness.sandbox.docker import Container
 
@@ -49,7 +49,7 @@ ABSENT = requests.ConnectionError("connection refused")
 
 
 def container(daemon: Any) -> tuple[Container, int]:
-    made = Container(daemon, "c0ffee", 1 << 30)
+    made = Container(daemon, "c0ffee", uids.HIGH[0], 1 << 30)
     made._pidfd = os.pidfd_open(os.getpid())
     return made, made._pidfd
 
