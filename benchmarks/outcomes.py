@@ -3,7 +3,7 @@
     python -m benchmarks.outcomes --seeds 50 --sandbox bwrap --out benchmarks/results/outcomes.json
 
 Every reference kernel, every sample of every problem (among them a plain running sum for each problem that sums) and
-every honest kernel of the test suite. One sandbox serves ten of a kernel's gradings: each runs all tests, hidden ones
+every honest kernel of the test suite. One sandbox serves all gradings of a kernel: each runs all tests, hidden ones
 too, on inputs of its own. A kernel *flips* if not all gradings end in the same outcome.
 Beside it stands how near it comes to its budget: of each grading the worst error over what is allowed, where 1 is the
 line, and "exact" where something else than a budget decides (integers, NaN, an exception). Exits with 1 on a flip.
@@ -19,11 +19,13 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
+
+import torch
 
 from benchmarks.scratch import report
 from harness import sandbox, stats
@@ -41,7 +43,6 @@ from kernelmark.selftest import TESTS, honest
 from kernelmark.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
-AT_ONCE = 10  # gradings in one sandbox
 
 
 class Kernel(NamedTuple):
@@ -131,7 +132,8 @@ def figures(kernel: Kernel, tested: list[Tested]) -> dict[str, Any]:
     outcomes = Counter(str(each.outcome) for each in tested)
     shares = [each.share for each in tested if each.share is not None]
     failed = Counter(name for each in tested for name in each.failed)
-    row: dict[str, Any] = {"kernel": kernel.name, "outcomes": dict(outcomes), "flips": len(outcomes) > 1}
+    row: dict[str, Any] = {"kernel": kernel.name, "torch": torch.__version__, "outcomes": dict(outcomes)}
+    row["flips"] = len(outcomes) > 1
     if shares:
         spread = {"least": min(shares), "median": stats.median(shares), "most": max(shares)}
         row["share_of_budget"] = {name: float(f"{value:.3g}") for name, value in spread.items()}
@@ -142,35 +144,34 @@ def figures(kernel: Kernel, tested: list[Tested]) -> dict[str, Any]:
     return row
 
 
-def in_a_process(kernel: Kernel, seeds: int, isolation: str, cores: SimpleQueue[int]) -> list[Tested] | str:
-    """The same in a process of its own and on one core, so that several run at a time and none waits for another.
-
-    Returns what went wrong where it did not end well.
-    """
+def in_a_process(kernel: Kernel, seeds: int, isolation: str, cores: SimpleQueue[int]) -> dict[str, Any]:
+    """The same in a process of its own and on one core, so that several run at a time and none waits for another."""
     core = cores.get()
     command = ["taskset", "-c", str(core), sys.executable, "-m", "benchmarks.outcomes", "--seeds", str(seeds)]
     command += ["--sandbox", isolation, "--one", *map(str, kernel)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     cores.put(core)
-    print(f"{kernel.name}: {ran.stderr[-300:] if ran.returncode else f'{seeds} seeds'}", file=sys.stderr, flush=True)
-    return ran.stderr[-1000:] if ran.returncode else [Tested(*each) for each in json.loads(ran.stdout)]
+    if ran.returncode:
+        return {"kernel": kernel.name, "error": ran.stderr[-1000:]}
+    row: dict[str, Any] = json.loads(ran.stdout)
+    return row
 
 
-def run_all(chosen: list[Kernel], seeds: int, isolation: str, jobs: int | None) -> list[dict[str, Any]]:
-    """A row for each kernel."""
+def run_all(chosen: list[Kernel], seeds: int, isolation: str, jobs: int | None, kept: Path) -> list[dict[str, Any]]:
+    """A row for each kernel. Rows are kept in a file as they come; those that are there are not made again."""
+    done = {row["kernel"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
     cores: SimpleQueue[int] = SimpleQueue()
     for core in sorted(os.sched_getaffinity(0))[:jobs]:
         cores.put(core)
-    shares = [min(AT_ONCE, seeds - done) for done in range(0, seeds, AT_ONCE)]
-    with ThreadPoolExecutor(cores.qsize()) as pool:
-        begun = [[pool.submit(in_a_process, each, some, isolation, cores) for some in shares] for each in chosen]
-    rows = []
-    for kernel, futures in zip(chosen, begun, strict=True):
-        ended = [future.result() for future in futures]
-        errors = [each for each in ended if isinstance(each, str)]
-        tested = [one for each in ended if not isinstance(each, str) for one in each]
-        rows.append({"kernel": kernel.name, "error": errors[0]} if errors else figures(kernel, tested))
-    return rows
+    left = [kernel for kernel in chosen if kernel.name not in done]
+    with ThreadPoolExecutor(cores.qsize()) as pool, kept.open("a") as file:
+        begun = [pool.submit(in_a_process, kernel, seeds, isolation, cores) for kernel in left]
+        for future in as_completed(begun):
+            row = future.result()
+            done[row["kernel"]] = row
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+    return [done[kernel.name] for kernel in chosen]
 
 
 def main() -> int:
@@ -179,19 +180,18 @@ def main() -> int:
     parser.add_argument("--sandbox", choices=("docker", "bwrap", "process"), default="bwrap")
     parser.add_argument("--jobs", type=int, help="kernels at a time, each on one core; by default all cores")
     parser.add_argument("--only", default="", help="kernels whose name holds this")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "outcomes.json")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
         kernel = Kernel(given.one[0], Path(given.one[1]), Path(given.one[2]))
-        print(json.dumps(test_often(kernel, given.seeds, given.sandbox)))
+        print(json.dumps(figures(kernel, test_often(kernel, given.seeds, given.sandbox))))
         return 0
     chosen = [kernel for kernel in kernels() if given.only in kernel.name]
-    rows = run_all(chosen, given.seeds, given.sandbox, given.jobs)
+    rows = run_all(chosen, given.seeds, given.sandbox, given.jobs, given.out.with_suffix(".rows"))
     wrong = [row["kernel"] for row in rows if "error" in row or row["flips"]]
     found = {"seeds": given.seeds, "sandbox": given.sandbox, "kernels": len(rows), "wrong": wrong, "rows": rows}
-    if given.out:
-        report("outcomes", "outcomes over many seeds", given.out, found)
+    report("outcomes", "outcomes over many seeds", given.out, found)
     print(f"{len(rows)} kernels, {given.seeds} seeds, flips or errors: {', '.join(wrong) or 'none'}", file=sys.stderr)
     return 1 if wrong else 0
 
