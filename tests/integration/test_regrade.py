@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from pathlib import Path
 
 from leaderboard.ledger import JsonlLedger
+from leaderboard.pooling import TOO_WIDE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,13 +22,19 @@ def kernelmark(project: Path, *arguments: str) -> subprocess.CompletedProcess[st
     return subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
 
+def out_of_date(project: Path) -> list[str]:
+    """What would be graded again, but for times that a busy machine left too wide to rank."""
+    listed = json.loads(kernelmark(project, "regrade", "--dry-run", "--format", "json").stdout)
+    return [each["reason"] for each in listed if not each["reason"].startswith(TOO_WIDE)]
+
+
 def test_a_changed_problem_is_graded_again_once(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "tests/problems/double", tmp_path / "problems/double")
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\neffort = "quick"\nauthor = "ada"\n')
     (tmp_path / "kernel.py").write_text("def twice(x, y):\n    y.copy_(2 * x)\n")
     done = kernelmark(tmp_path, "submit", "double", "kernel.py")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert kernelmark(tmp_path, "regrade").stdout == "nothing is out of date here\n"
+    assert out_of_date(tmp_path) == []
     toml = tmp_path / "problems/double/problem.toml"
     toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text().replace("Twice a vector", "Twice"))
     done = kernelmark(tmp_path, "regrade")
@@ -34,6 +42,6 @@ def test_a_changed_problem_is_graded_again_once(tmp_path: Path) -> None:
     before, after = (entry.verdict for entry in JsonlLedger(tmp_path / "leaderboard/results/double.jsonl").read())
     assert before.problem.sha256 != after.problem.sha256
     assert before.submission == after.submission
-    assert kernelmark(tmp_path, "regrade").stdout == "nothing is out of date here\n"
+    assert out_of_date(tmp_path) == []
     assert f"graded again as {after.run}" in (tmp_path / "leaderboard/boards/double.md").read_text()
     assert kernelmark(tmp_path, "verify").returncode == 0
