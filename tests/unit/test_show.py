@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ from kernelmark import show
 from kernelmark.text import visible
 from leaderboard.entry import encode
 from leaderboard.ranking import Table, rank
-from tests.verdicts import accepted, failed
+from tests.verdicts import EPOCH, accepted, failed
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -94,6 +95,27 @@ def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
     [table] = tables(first, slower, peer)
     assert show.standing(peer, table) == "rank 1 of 2 on NVIDIA H200, shared"
     assert show.standing(slower, table).startswith(f"ada's better run {first.run} (50.0 µs [")
+
+
+def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
+    wide = accepted(score_ns=380_000, low_ns=31_000, high_ns=407_000, source="wide")
+    remedy = "grade it again on a quiet machine or with --thorough: gradings of one source are pooled"
+    why = "none: interval too wide to rank (380 µs [31, 407], more than 1.5 times from end to end); "
+    [table] = tables(wide)
+    assert show.standing(wide, table) == why + remedy
+    assert f"standing    {why}" in "\n".join(show.verdict(wide, table))
+    known = accepted(score_ns=500_000, source="known")
+    [table] = tables(wide, known)
+    assert show.standing(wide, table) == f"{why}{remedy}; run {known.run} keeps rank 1 of 1 on NVIDIA H200"
+    assert show.standing(known, table) == "rank 1 of 1 on NVIDIA H200"
+
+
+def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
+    first, again = accepted(score_ns=50_000), accepted(score_ns=52_000, created_at=EPOCH + timedelta(hours=1))
+    rival = accepted(author="bob", score_ns=40_000)
+    [table] = tables(first, rival, again)
+    assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, by 2 gradings: 51.0 µs [49.0, 53.0]"
+    assert f"{again.run} by ada: 2 gradings pooled" in "\n".join(show.board([table]))
 
 
 @pytest.mark.parametrize(
