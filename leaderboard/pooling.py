@@ -35,24 +35,19 @@ def too_wide(score: Interval) -> bool:
 
 
 class Grading(NamedTuple):
-    """What pooling needs of one verdict, and where it stands in the ledger; flat, since there are as many as lines."""
+    """What pooling needs of one verdict, in ns, and where it stands in the ledger; flat: there may be a million.
+
+    A time of less than a nanosecond is taken for one, since its logarithm is needed.
+    """
 
     created_at: datetime
     run: str
     seq: int
-    hash: str
-    median_ns: int
-    low_ns: int
-    high_ns: int
+    median: int
+    low: int
+    high: int
     confidence: float
     software: tuple[object, ...]
-
-    @property
-    def estimate(self) -> stats.Estimate:
-        """Its score. A time of less than a nanosecond is taken for one: its logarithm is needed."""
-        if self.low_ns:
-            return stats.Estimate(self.median_ns, self.low_ns, self.high_ns, self.confidence)
-        return stats.Estimate(max(1, self.median_ns), max(1, self.low_ns), max(1, self.high_ns), self.confidence)
 
 
 class Source:
@@ -61,17 +56,22 @@ class Source:
     def __init__(self, verdict: Ranked) -> None:
         self.verdict = verdict
         """The newest grading's, which stands for all of them."""
+        self.hash = ""
+        """Of the newest grading's line."""
         self._found: list[Grading] = []
+        self._software = _software(verdict.environment)
         self._newest_at = (verdict.created_at, verdict.run)
 
     def add(self, verdict: Ranked, score: Interval, entry: Entry) -> None:
         """Count a grading."""
         at = (verdict.created_at, verdict.run)
-        times = (score.median_ns, score.low_ns, score.high_ns)
+        times = (score.median_ns or 1, score.low_ns or 1, score.high_ns or 1)
         software = _software(verdict.environment)
-        self._found.append(Grading(*at, entry.seq, entry.hash, *times, score.confidence, software))
-        if at > self._newest_at:
-            self.verdict, self._newest_at = verdict, at
+        if software == self._software:  # one object for all, of a hundred thousand
+            software = self._software
+        self._found.append(Grading(*at, entry.seq, *times, score.confidence, software))
+        if at >= self._newest_at:
+            self.verdict, self._newest_at, self.hash = verdict, at, entry.hash
 
     @cached_property
     def gradings(self) -> tuple[Grading, ...]:
@@ -91,10 +91,7 @@ class Source:
     @cached_property
     def score(self) -> Interval:
         """The pooled time; a single grading's own."""
-        if len(self.gradings) == 1:
-            one = self.newest
-            return Interval(median_ns=one.median_ns, low_ns=one.low_ns, high_ns=one.high_ns, confidence=one.confidence)
-        pooled = stats.pool([each.estimate for each in self.gradings])
+        pooled = stats.pool(self.gradings)
         return Interval(
             median_ns=round(pooled.median),
             low_ns=math.floor(pooled.low),

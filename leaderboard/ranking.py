@@ -42,7 +42,7 @@ from harness.verdict import (
 from leaderboard.entry import MODERATION, VERDICT, Entry
 from leaderboard.excerpt import Question, Ranked, Told, read, tell
 from leaderboard.moderation import Events, Moderation, State, state
-from leaderboard.pooling import Grading, Source, identity, too_wide
+from leaderboard.pooling import Source, identity, too_wide
 from leaderboard.staleness import Current, Present, Stale
 
 
@@ -194,7 +194,7 @@ def rankings(entries: Iterable[Entry], current: Current | None = None) -> list[R
             events = found.events  # an event was appended meanwhile
         questions = {**found.sources, **found.aside}
         chosen = {question: tuple(_chosen(found.sources.get(question, {}).values())) for question in questions}
-        told = _told(entries, [source.newest for sources in chosen.values() for source in sources])
+        told = _told(entries, [source for sources in chosen.values() for source in sources])
         made = [
             Ranking(_table(question, found, sources, told), tuple(found.sources.get(question, {}).values()))
             for question, sources in chosen.items()
@@ -291,10 +291,10 @@ def _chosen(sources: Iterable[Source]) -> Iterator[Source]:
     yield from sorted(faster, key=lambda source: source.order)
 
 
-def _told(entries: Iterable[Entry], gradings: Sequence[Grading]) -> dict[str, Told]:
+def _told(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, Told]:
     """What rows tell besides, by the hashes of their lines: read anew, since documents are too large to hold all of."""
-    wanted = {grading.hash for grading in gradings}
-    found = entries.at({grading.seq for grading in gradings}) if isinstance(entries, _Ledger) else entries
+    wanted = {source.hash for source in sources}
+    found = entries.at({source.newest.seq for source in sources}) if isinstance(entries, _Ledger) else entries
     told = {entry.hash: tell(entry) for entry in found if entry.hash in wanted}
     if len(told) < len(wanted):
         raise LedgerError("the ledger was replaced while it was read", "try again")
@@ -329,7 +329,7 @@ def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, Told]) ->
         score, wide = source.score, too_wide(source.score)
         if not wide and (leader is None or not overlap(leader, score)):
             shared, leader = above + 1, score
-        newest = told[source.newest.hash]
+        newest = told[source.hash]
         verdict, runs = source.verdict, [grading.run for grading in source.gradings]
         yield Row(
             **source.identity,

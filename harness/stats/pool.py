@@ -10,14 +10,29 @@ from collections.abc import Sequence
 from functools import lru_cache
 from operator import mul
 from statistics import NormalDist
+from typing import Protocol
 
 from harness.stats.estimate import Estimate, antilog
+
+
+class Known(Protocol):
+    """What pooling asks of an estimate; an `Estimate` is one, and so is whatever is cheaper to make."""
+
+    @property
+    def median(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
+    @property
+    def confidence(self) -> float: ...
+
 
 _FINEST = 1e-6  # relative: no interval of a time is believed to be narrower
 
 
-def pool(estimates: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
-    """The random-effects mean of the logarithms, as an estimate; a single estimate is returned as it is.
+def pool(estimates: Sequence[Known], confidence: float = 0.95) -> Estimate:
+    """The random-effects mean of the logarithms, as an estimate; a single estimate stands as it is.
 
     DerSimonian and Laird, "Meta-Analysis in Clinical Trials", Controlled Clinical Trials 7 (1986). Each estimate has
     the variance that its interval tells, (log(high / low) / 2z)² with the normal quantile z of its own confidence, and
@@ -36,7 +51,7 @@ def pool(estimates: Sequence[Estimate], confidence: float = 0.95) -> Estimate:
     if not estimates or not all(each.low > 0 for each in estimates):
         raise ValueError("pooling needs estimates with positive bounds, at least one")
     if len(estimates) == 1:
-        return estimates[0]
+        return Estimate(estimates[0].median, estimates[0].low, estimates[0].high, estimates[0].confidence)
     logs = [math.log(each.median) for each in estimates]
     within = [
         max(math.log(each.high / each.low) / (2 * _quantile(each.confidence)), _FINEST) ** 2 for each in estimates

@@ -114,7 +114,7 @@ def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
     first, again = accepted(score_ns=50_000), accepted(score_ns=52_000, created_at=EPOCH + timedelta(hours=1))
     rival = accepted(author="bob", score_ns=40_000)
     [table] = tables(first, rival, again)
-    assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, by 2 gradings: 51.0 µs [49.0, 53.0]"
+    assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, by 2 gradings: 51.0 µs [49.1, 53.0]"
     assert f"{again.run} by ada: 2 gradings pooled" in "\n".join(show.board([table]))
 
 

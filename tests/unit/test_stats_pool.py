@@ -24,7 +24,7 @@ def logs(found: Estimate) -> tuple[float, float]:
 
 def test_one_estimate_stands_as_it_is() -> None:
     one = Estimate(100.0, 93.0, 128.0, 0.836)
-    assert pool([one]) is one
+    assert pool([one]) == one
 
 
 @pytest.mark.parametrize(
