@@ -106,7 +106,7 @@ class BwrapSandbox:
         users = _file(uids.passwd(uid).encode())
         options = ["--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd", *options]
         passed = [tell, users]
-        if (program := seccomp.program()) is not None:
+        if (program := seccomp.program(watched=self._limits.watcher is not None)) is not None:
             passed.append(_file(program))
             options += ["--seccomp", str(passed[-1])]
         # The runner sees bubblewrap's own command line and environment, as those of its first process: nothing of the

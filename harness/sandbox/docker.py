@@ -94,7 +94,7 @@ class Docker:
 
     def _command(self, launch: Launch) -> list[str]:
         variables, program = self._environment(launch), inside.runner(launch)
-        if (refused := seccomp.program()) is None:
+        if (refused := seccomp.program(watched=launch.watcher is not None)) is None:
             return inside.command(self.python, program, inside.SOCKET, variables, launch.watcher)
         *begin, entered, socket = inside.command(self.python, inside.ENTER, inside.SOCKET, variables, launch.watcher)
         return [*begin, entered, refused.hex(), program, socket]

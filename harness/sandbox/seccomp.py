@@ -9,6 +9,8 @@ Called by `bwrap`, and by `docker`, whose daemon may be older than that advice. 
 - locks, leases and notifications on files: sandboxes share those of the host, and could talk through them;
 - changing the limit on core dumps: only 1 keeps the kernel from piping one to the host's handler.
 
+A watcher, as a debugger or profiler is, needs more: with one, files can be locked and watched, and netlink is whole.
+
 What programs try, and do without, is answered as by a kernel that was built without it. See seccomp(2) for the layout
 of the filter's program and of the data that it looks at.
 """
@@ -67,6 +69,7 @@ _FORBIDDEN = (
 _MISSING = (
     *("clone3", "io_setup", "io_submit", "inotify_init", "inotify_init1", "fanotify_init", "cachestat", "flock"),
 )
+_OF_WATCHERS = ("inotify_init", "inotify_init1", "cachestat", "flock", "fcntl", "setrlimit", "prlimit64")
 FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 _CLONE_NEWUSER = 0x10000000
 _NETLINK_ROUTE = 0
@@ -75,8 +78,11 @@ _FILE_LOCKS = (fcntl.F_GETLK, fcntl.F_SETLK, fcntl.F_SETLKW, fcntl.F_OFD_GETLK, 
 _FILE_NEWS = (fcntl.F_SETLEASE, fcntl.F_GETLEASE, fcntl.F_NOTIFY, _SET_RW_HINT, _SET_FILE_RW_HINT)
 
 
-def program() -> bytes | None:
-    """The filter, as the kernel and `bwrap --seccomp` read it; None on a machine whose call numbers are not known."""
+def program(*, watched: bool = False) -> bytes | None:
+    """The filter, as the kernel and `bwrap --seccomp` read it; None on a machine whose call numbers are not known.
+
+    `watched`: without what Nsight Compute does not survive. An audit repeats one recorded run at an organizer's wish.
+    """
     if platform.machine() not in _ARCHITECTURES:
         return None
     no_rights, no_such_call = _error(errno.EPERM), _error(errno.ENOSYS)
@@ -85,11 +91,13 @@ def program() -> bytes | None:
         **dict.fromkeys(_MISSING, no_such_call),
         "clone": [*_argument(0), _step(_ANY_BIT, _CLONE_NEWUSER, otherwise=1), *no_rights, *_allowed()],
         "fcntl": [*_argument(1), *_if_in((*_FILE_LOCKS, *_FILE_NEWS), no_such_call), *_allowed()],
-        "socket": _socket(),
+        "socket": _socket(watched=watched),
         "setrlimit": [*_argument(0), *_if_in([resource.RLIMIT_CORE], no_rights), *_allowed()],
         "prlimit64": _prlimit(),
     }
     rules["unshare"], rules["socketpair"] = rules["clone"], rules["socket"]
+    for call in _OF_WATCHERS if watched else ():
+        del rules[call]
     steps = [
         _step(_LOAD, _ARCHITECTURE_AT),
         _step(_EQUAL, _ARCHITECTURES[platform.machine()], then=1),
@@ -104,11 +112,11 @@ def program() -> bytes | None:
     return b"".join([*steps, *_allowed()])
 
 
-def _socket() -> list[bytes]:
+def _socket(*, watched: bool) -> list[bytes]:
     """The families above, as a kernel that has no other; of netlink what the C library asks about interfaces."""
     return [
         *_argument(0),
-        *_if_in([each for each in FAMILIES if each != socket.AF_NETLINK], _allowed()),
+        *_if_in([each for each in FAMILIES if watched or each != socket.AF_NETLINK], _allowed()),
         _step(_EQUAL, socket.AF_NETLINK, then=1),
         *_error(errno.EAFNOSUPPORT),
         *_argument(2),

@@ -51,9 +51,10 @@ class Forger(NamedTuple):
 @contextlib.contextmanager
 def forger(directory: Path, name: str) -> Iterator[Forger]:
     settings = Settings.load()
-    directory.chmod(0o755)
+    directory = directory / name  # the provider puts the runner's files beside the socket
+    directory.mkdir()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        path = directory / name
+        path = directory / "socket"
         listener.bind(str(path))
         path.chmod(0o666)
         listener.listen(1)

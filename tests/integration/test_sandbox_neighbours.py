@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from harness.sandbox import uids
+from harness.sandbox import Watcher, uids
 from harness.verdict import SandboxName
 from tests.integration.test_sandboxes import MIB, REPO, launched, providers
 
@@ -299,3 +299,25 @@ def test_buffers_of_tcp_are_bounded(name: SandboxName) -> None:
     """
     with launched(name, program) as judge:
         assert 16 * MIB < judge.report(60)["sent"] < 64 * MIB
+
+
+@providers("network")
+def test_a_watcher_may_lock_and_watch_files_and_leads_no_further_out(name: SandboxName, tmp_path: Path) -> None:
+    """Nsight Compute ended with `Failed to profile` under the filter of a grading."""
+    tmp_path.chmod(0o755)
+    program = """
+        import fcntl
+        def locked(): fcntl.flock(open(os.environ["HOME"] + "/one", "w"), fcntl.LOCK_EX)
+        def watched():
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.inotify_init1(0) < 0: raise OSError(ctypes.get_errno(), "inotify")
+        report(locked=attempt(locked), watched=attempt(watched), vsock=attempt(lambda: socket.socket(40, 1)))
+    """
+    found = []
+    for watcher in (None, Watcher(("/usr/bin/env",), tmp_path)):
+        with launched(name, program, watcher=watcher) as judge:
+            found.append(judge.report())
+    assert found == [
+        {"locked": "ENOSYS", "watched": "ENOSYS", "vsock": "EAFNOSUPPORT"},
+        {"locked": "done", "watched": "done", "vsock": "EAFNOSUPPORT"},
+    ]
