@@ -1,7 +1,8 @@
 """Triton's interpreter, completed: what the compiler takes and the interpreter would refuse.
 
 Without a GPU a kernel runs in Triton's interpreter, in which a launch's float is a Python float, without `.to`; a bool
-cannot be passed at all; libdevice is missing; and `autotune` asks a driver for times. The runner calls `complete`
+cannot be passed at all; with some versions no argument can bound a loop; libdevice is missing; and `autotune` asks a
+driver for times. The runner calls `complete`
 before it imports a submission. Each part is put in when Triton itself imports the module that it belongs to, and only
 if the module has what is replaced. Runs in the runner's process, untrusted.
 """
@@ -73,6 +74,14 @@ def _complete_interpreter(module: Any) -> None:
         module._implicit_cvt = functools.partial(_argument, module, module._implicit_cvt)
     if hasattr(module, "InterpreterBuilder"):
         module.InterpreterBuilder.create_extern_elementwise = _libdevice(module)
+    if hasattr(module, "_patch_lang_tensor"):
+        module._patch_lang_tensor = functools.partial(_bounds, module._patch_lang_tensor)
+
+
+def _bounds(patch: Callable[..., Any], tensor: Any, scope: Any) -> None:
+    """A number can bound a `range`: Triton 3.6 makes it of an array with one axis, which NumPy 2.4 refuses."""
+    patch(tensor, scope)
+    scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
 
 def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:
