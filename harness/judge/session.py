@@ -29,7 +29,7 @@ from harness.judge import session_folder
 from harness.judge.output import Output
 from harness.judge.time_limit import TimeLimit
 from harness.problem import Limits
-from harness.sandbox import CLOSE_S, Exit, Launch, Provider, Sandbox, Watcher, gpu
+from harness.sandbox import CLOSE_S, Launch, Provider, Sandbox, Watcher, gpu
 from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
@@ -346,7 +346,7 @@ class Session:
                 Outcome.MEMORY_LIMIT, f"used more than the {limit:,} bytes of memory allowed, while {doing}"
             )
         wild = ended.signal in (signal.SIGSEGV, signal.SIGBUS)
-        raise self._fault(Outcome.RUNTIME_ERROR, f"{_how(ended)}, while {doing}", memory_fault=wild)
+        raise self._fault(Outcome.RUNTIME_ERROR, f"{ended.told}, while {doing}", memory_fault=wild)
 
     def _runner_is_dead(self) -> bool:
         return self._runner >= 0 and bool(select.select([self._runner], [], [], 0)[0])
@@ -359,20 +359,6 @@ class Session:
         return SandboxError(
             f"the runner failed before it had the submission: {message}{last}", "run `kernelmark doctor`"
         )
-
-
-def _how(ended: Exit) -> str:
-    number = ended.signal
-    if number is None:
-        return f"the process ended by itself (exit status {ended.code})"
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    explained = {
-        "SIGSEGV": "the process was ended by SIGSEGV (it touched memory that it has no right to)",
-        "SIGBUS": "the process was ended by SIGBUS (it touched memory that is not there)",
-        "SIGFPE": "the process was ended by SIGFPE (an integer division by zero)",
-        "SIGABRT": "the process was ended by SIGABRT (it aborted itself)",
-    }
-    return explained.get(name, f"the process was ended by {name}")
 
 
 def _end(sandbox: Sandbox) -> None:

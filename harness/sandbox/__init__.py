@@ -6,6 +6,7 @@ over its socket, and closes it. A sandbox is used once. Trusted. Neither docker 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,6 +48,14 @@ class Launch:
     """A script that is run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
 
 
+_SIGNALS = {
+    "SIGSEGV": "it touched memory that it has no right to",
+    "SIGBUS": "it touched memory that is not there",
+    "SIGFPE": "an integer division by zero",
+    "SIGABRT": "it aborted itself",
+}
+
+
 @dataclass(frozen=True)
 class Exit:
     """How the runner ended: either a code or a signal."""
@@ -54,6 +63,16 @@ class Exit:
     code: int | None
     signal: int | None
     out_of_memory: bool = False
+
+    @property
+    def told(self) -> str:
+        """The same in words."""
+        if self.signal is None:
+            return f"the process ended by itself (exit status {self.code})"
+        known = self.signal in set(signal.Signals)
+        name = signal.Signals(self.signal).name if known else f"signal {self.signal}"
+        why = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
+        return f"the process was ended by {name}{why}"
 
 
 @dataclass(frozen=True)
