@@ -327,7 +327,7 @@ class BenchmarkResult(Record):
 
 
 class Check(Record):
-    """A grading up to and including the test stage: right or wrong, no times."""
+    """A grading without times: build, visible tests and hidden tests."""
 
     outcome: Outcome
     stage: Stage = Field(description="the last stage that was entered")

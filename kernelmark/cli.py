@@ -114,7 +114,7 @@ def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
-    6 rejected, 7 our fault, 8 unsupported (Triton's interpreter cannot run it).
+    6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it).
     """
     return _whole_grading(_job(given), form, record=not no_record, late=late)
 

@@ -204,7 +204,7 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
         listed = [
             {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in found
         ]
-        lines = [visible(str(each)) for each in found] or ["nothing is out of date here"]
+        lines = [visible(str(each)) for each in found] or ["nothing needs to be graded again here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0
     results = []

@@ -27,9 +27,10 @@ _MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
 _RIGHT = {"rank", "time per call", "cases"}
 LEGEND = (
     "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
-    "Several gradings of one source are pooled into one time, and the newest of them is shown. "
+    "Several gradings of one source are pooled into one time; run, date and cases are those of the newest grading. "
     "Rows share a rank when their interval overlaps that of the first row of this rank. "
-    f"A row whose interval ends above {WIDEST:g} times its beginning has no rank: more gradings narrow it. "
+    f"A row whose upper bound is more than {WIDEST:g} times its lower bound has no rank; more gradings usually narrow "
+    "it. "
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds that alternated in the same grading.\n"
 )

@@ -232,7 +232,8 @@ class Session:
             self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
             if outcome is Outcome.UNSUPPORTED and self._device != "cpu":
-                raise self._fault(Outcome.REJECTED, f"claimed to need a GPU, which it had, while {doing}")
+                said = "reported that it cannot run without a GPU, although it has one"
+                raise self._fault(Outcome.REJECTED, f"{said}, while {doing}")
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
         raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
 

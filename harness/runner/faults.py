@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
         outcome = "memory_limit"
-    elif why := why_unsupported(error):
+    elif os.environ.get("KERNELMARK_DEVICE") != "cuda" and (why := why_unsupported(error)):
         outcome, text = "unsupported", f"{why} ({text})"
     found = traceback.extract_tb(error.__traceback__)
     found += traceback.extract_tb(raised.__traceback__) if raised is not error else []

@@ -9,7 +9,8 @@ Called by `bwrap`, and by `docker`, whose daemon may be older than that advice. 
 - locks, leases and notifications on files: sandboxes share those of the host, and could talk through them;
 - changing the limit on core dumps: only 1 keeps the kernel from piping one to the host's handler.
 
-A watcher, as a debugger or profiler is, needs more: with one, files can be locked and watched, and netlink is whole.
+A tool that watches the runner, such as a profiler, needs more: with one, files can be locked and watched, all of
+netlink is allowed, and the limit on core dumps can be changed.
 
 What programs try, and do without, is answered as by a kernel that was built without it. See seccomp(2) for the layout
 of the filter's program and of the data that it looks at.

@@ -25,7 +25,7 @@ HERE = Path(__file__).parent / "interpreter"
 
 # What the runner does, without a judge: it completes the interpreter, imports the submission, describes each failure.
 RUN = """
-import importlib.util, json, sys
+import importlib.util, json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
@@ -35,17 +35,20 @@ interpreter.complete()
 spec = importlib.util.spec_from_file_location("submission", Path.home() / "submission.py")
 module = sys.modules["submission"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-told = {}
+told, on_a_gpu = {}, {}
 for name, kernel in {**module.RIGHT, **module.HIS, **module.OURS}.items():
     x, y = torch.rand(256) + 1, torch.zeros(256)
     try:
         kernel(x, y, 1e-5, True)
     except BaseException as error:
         told[name] = asdict(faults.describe(error, building=False))
+        os.environ["KERNELMARK_DEVICE"] = "cuda"
+        on_a_gpu[name] = faults.describe(error, building=False).outcome
+        del os.environ["KERNELMARK_DEVICE"]
     else:
         told[name] = {"outcome": "right", "x": x[:16].tolist(), "y": y[:16].tolist()}
 tables = {table: list(getattr(module, table)) for table in ("RIGHT", "HIS", "OURS")}
-print(json.dumps({"told": told, **tables}))
+print(json.dumps({"told": told, "on_a_gpu": on_a_gpu, **tables}))
 """
 
 
@@ -68,6 +71,11 @@ def test_what_the_interpreter_cannot_do_is_told_from_what_an_author_does_wrong(r
     for table, outcome in expected.items():
         became = {name: ran["told"][name]["outcome"] for name in ran[table]}
         assert became == dict.fromkeys(ran[table], outcome), json.dumps(ran["told"], indent=2)
+
+
+def test_on_a_gpu_whatever_is_raised_is_the_authors(ran: dict[str, Any]) -> None:
+    assert set(ran["OURS"]) <= set(ran["on_a_gpu"])
+    assert set(ran["on_a_gpu"].values()) == {"runtime_error"}
 
 
 def test_both_are_told_with_the_line_of_the_kernel_and_what_it_raised(ran: dict[str, Any]) -> None:

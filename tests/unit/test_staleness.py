@@ -160,7 +160,7 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     assert [e.verdict.outcome.value for e in ledger.read()] == ["accepted"] * 4 + ["wrong_answer"] * 2
     assert "graded again as" in (competition / "leaderboard/BOARD.md").read_text()
-    assert command("regrade").out == "nothing is out of date here\n"
+    assert command("regrade").out == "nothing needs to be graded again here\n"
     assert judged == ["bob", "ada"]
 
 
