@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ import kernelmark
 from harness import wire
 from harness.judge.output import Output
 from harness.judge.session import Session, SubmissionFault
+from harness.judge.time_limit import TimeLimit
 from harness.verdict import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -131,6 +133,7 @@ def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -
     judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     session = Session.__new__(Session)
     session._socket, session._device, session._handed_over, session.output = judge, device, True, Output(1000)
+    session._sandbox = SimpleNamespace(breach=lambda: None)  # type: ignore[assignment]  # all that it is asked
 
     def lie() -> None:
         token, _, _ = wire.receive_command(runner)
@@ -139,7 +142,7 @@ def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -
     liar = threading.Thread(target=lie)
     liar.start()
     with pytest.raises(SubmissionFault) as fault:
-        session.ask(wire.Call(sets=(0,)), wire.Done, seconds=10, doing="testing")
+        session.ask(wire.Call(sets=(0,)), wire.Done, limit=TimeLimit(10), doing="testing")
     liar.join()
     session.output.close()
     judge.close()
