@@ -52,7 +52,7 @@ def others_now() -> float:
 
 
 @pytest.mark.parametrize("sandbox", ["process", pytest.param("bwrap", marks=pytest.mark.bwrap),
-                                     pytest.param("docker", marks=pytest.mark.docker)])  # fmt: skip
+                                     pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full])])  # fmt: skip
 def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: SandboxName) -> None:
     with loops():
         beside = grade(PROBLEM, KERNEL, provider=provider(sandbox), device="cpu", effort="quick")
