@@ -30,7 +30,7 @@ import torch
 from benchmarks.scratch import report
 from harness import sandbox, stats
 from harness.headline import outcome_of
-from harness.judge.correctness import Correctness
+from harness.judge.correctness import Correctness, share_of_budget
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
 from harness.problem import Problem, load
@@ -123,7 +123,7 @@ def test_once(session: Session, correctness: Correctness, problem: Problem) -> T
 
 def share(output: OutputCheck) -> float | None:
     """The worse of both metrics over its budget; 0 for integers that are right, None where something else is wrong."""
-    worst = max((b.error / b.allowed for b in (output.max_error, output.rms_error) if b and b.allowed), default=0.0)
+    worst = share_of_budget(output)
     return None if not output.correct and worst <= 1 else worst
 
 
@@ -158,8 +158,9 @@ def in_a_process(kernel: Kernel, seeds: int, isolation: str, cores: SimpleQueue[
 
 
 def run_all(chosen: list[Kernel], seeds: int, isolation: str, jobs: int | None, kept: Path) -> list[dict[str, Any]]:
-    """A row for each kernel. Rows are kept in a file as they come; those that are there are not made again."""
-    done = {row["kernel"]: row for row in map(json.loads, kept.read_text().splitlines())} if kept.exists() else {}
+    """A row for each kernel. Rows are kept in a file as they come; whole ones of as many seeds are not made again."""
+    rows = list(map(json.loads, kept.read_text().splitlines())) if kept.exists() else []
+    done = {row["kernel"]: row for row in rows if sum(row.get("outcomes", {}).values()) == seeds}
     cores: SimpleQueue[int] = SimpleQueue()
     for core in sorted(os.sched_getaffinity(0))[:jobs]:
         cores.put(core)

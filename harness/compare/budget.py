@@ -18,8 +18,8 @@ from harness.verdict import Budget
 # decides. One accumulator over 4096 products gives RMS 9.7 eps, maximum 41 eps, where the reference's blocked sum gives
 # 2.2 and 10.5 (for positive summands 7.2 and 26 against 0.7 and 2.5, out of reach of any small factor). TF32 gives RMS
 # 2400 eps; even with 4096 positive summands, where its errors average out best, 45 and 161. The default of 64 ulps (RMS
-# 16) stands between the two. The floor of longer sums grows with them (`Tolerance.of_a_sum`), so that no draw decides
-# whether a single accumulator over 16384 products (RMS 19 eps) passes.
+# 16) stands between the two. The floor of longer sums grows with them (`Tolerance.of_a_sum`), so that the draw seldom
+# decides whether a single accumulator over 16384 products (RMS 19 eps) passes.
 ACCUMULATORS = (torch.float32, torch.float64)
 
 # The relative RMS of evenly spread rounding errors lies 4 to 5 times below their maximum.

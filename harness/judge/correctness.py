@@ -116,7 +116,7 @@ class Findings:
         self._places[check.output] = len(self._places)
         if not check.correct:
             self._wrong.setdefault(name, []).append(check)
-        elif name not in self._nearest or _share_of_budget(check) > _share_of_budget(self._nearest[name]):
+        elif name not in self._nearest or share_of_budget(check) > share_of_budget(self._nearest[name]):
             self._nearest[name] = check
 
     @property
@@ -129,7 +129,7 @@ class Findings:
         return tuple(sorted(found, key=lambda check: self._places[check.output]))
 
 
-def _share_of_budget(check: OutputCheck) -> float:
+def share_of_budget(check: OutputCheck) -> float:
     """Of what is allowed, by the worse of both metrics; integers have no budget."""
     return max((b.error / b.allowed for b in (check.max_error, check.rms_error) if b and b.allowed), default=0.0)
 

@@ -268,10 +268,12 @@ class Tolerance(Spec):
     def of_a_sum(self, terms: int) -> Tolerance:
         """What holds in a case whose longest sum has this many terms.
 
-        The error of one running sum is a random walk, whose length grows with the root of its terms. Measured over
-        float32 sums of 256 to 131,072 terms of one sign, its standard deviation is 0.10 to 0.12 ulps times that root,
-        and 0.13 to 0.17 where both signs cancel. A quarter of `_SUM_ULPS` (`budget.RMS_SHARE`) is five times as much:
-        a plain sum in the output's own dtype is right in every draw, even where a case has a single one.
+        The error of one running sum is a random walk, whose length grows with the root of its terms. Simulated over
+        float32 sums of 256 to 131,072 random terms of one sign, its standard deviation is 0.10 to 0.12 ulps times that
+        root, and 0.13 to 0.17 where both signs cancel. A quarter of `_SUM_ULPS` (`budget.RMS_SHARE`) is about four to
+        six times as much, so that such a sum is right in nearly every draw, even where a case has a single one. Terms
+        that are nearly equal are not a random walk: 131,072 of them between 1 and 1.001 all rounded one way, by 10 ulps
+        times the root, and their plain sum is refused.
         """
         return self.model_copy(update={"accumulation_ulps": max(self.accumulation_ulps, _SUM_ULPS * terms**0.5)})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -19,10 +20,7 @@ _OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 def describe(error: BaseException, *, building: bool) -> wire.Failed:
     """Make the `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
     raised = origin(error)
-    try:
-        text = f"{type(raised).__name__}: {raised}" if str(raised) else type(raised).__name__
-    except BaseException:  # noqa: BLE001  # the participant's __str__ may raise anything
-        text = type(raised).__name__
+    text = _shown(raised)
     if isinstance(error, CompileError):
         return _failed("compile_error", error.message, error.log)
     if isinstance(error, SyntaxError) and building:
@@ -31,7 +29,7 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
         outcome = "memory_limit"
-    elif os.environ.get("KERNELMARK_DEVICE") != "cuda" and (why := why_unsupported(error)):
+    elif os.environ.get("KERNELMARK_DEVICE") != "cuda" and (why := _why_unsupported(error)):
         outcome, text = "unsupported", f"{why} ({text})"
     found = traceback.extract_tb(error.__traceback__)
     found += traceback.extract_tb(raised.__traceback__) if raised is not error else []
@@ -40,6 +38,24 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
         text = f"line {frames[-1].lineno}: {text}"
     own = "".join(traceback.format_list(frames)) + text
     return _failed(outcome, text, _own_name(own))
+
+
+# What follows asks the participant's own classes, which may answer by raising anything.
+
+
+def _shown(raised: BaseException) -> str:
+    with suppress(BaseException):
+        if str(raised):
+            return f"{type(raised).__name__}: {raised}"
+    with suppress(BaseException):
+        return f"{type(raised).__name__}"
+    return "an exception that cannot be shown"
+
+
+def _why_unsupported(error: BaseException) -> str:
+    with suppress(BaseException):
+        return why_unsupported(error)
+    return ""
 
 
 def _failed(outcome: str, message: str, trace: str) -> wire.Failed:

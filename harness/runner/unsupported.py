@@ -43,8 +43,9 @@ def why_unsupported(error: BaseException) -> str:
 
 
 def _of_the_interpreter(error: BaseException) -> bool:
-    kind = type(error)
-    return (kind.__module__, kind.__name__) == ("triton.runtime.errors", "InterpreterError")
+    # By identity, since a submission's class need not have a name that can be asked for.
+    errors = sys.modules.get("triton.runtime.errors")
+    return errors is not None and type(error) is errors.InterpreterError
 
 
 def _raised_at(error: BaseException) -> tuple[str, str]:

@@ -82,7 +82,8 @@ _FILE_NEWS = (fcntl.F_SETLEASE, fcntl.F_GETLEASE, fcntl.F_NOTIFY, _SET_RW_HINT, 
 def program(*, watched: bool = False) -> bytes | None:
     """The filter, as the kernel and `bwrap --seccomp` read it; None on a machine whose call numbers are not known.
 
-    `watched`: without what Nsight Compute does not survive. An audit repeats one recorded run at an organizer's wish.
+    `watched`: without the rules of which Nsight Compute does not survive some; which ones is not known. An audit
+    repeats one recorded run at an organizer's wish.
     """
     if platform.machine() not in _ARCHITECTURES:
         return None
