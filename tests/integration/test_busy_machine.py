@@ -51,7 +51,8 @@ def others_now() -> float:
     return (neighbours.since(before) or (1.0, 0))[0]
 
 
-@pytest.mark.parametrize("sandbox", ["process", pytest.param("bwrap", marks=pytest.mark.bwrap),
+@pytest.mark.parametrize("sandbox", [pytest.param("bwrap", marks=pytest.mark.bwrap),
+                                     pytest.param("process", marks=pytest.mark.full),
                                      pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full])])  # fmt: skip
 def test_a_grading_beside_busy_loops_is_doubted_and_one_alone_is_not(sandbox: SandboxName) -> None:
     with loops():

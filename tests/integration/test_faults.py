@@ -26,14 +26,15 @@ EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((HERE / "faults" / "expected
 # Docker differs from bubblewrap in how a sandbox is ended, limited and watched, not in what is judged.
 DOCKER_BY_DEFAULT = {
     "honest_py", "red_zone", "writes_input", "segfault", "exits", "loop_in_call", "floods_stdout", "memory_hog",
-    "fork_bomb", "daemon", "compile_error_cu",
+    "daemon", "compile_error_cu",
 }  # fmt: skip
+SLOW = {"sleeps"}  # a loop is seen to take as long
 # Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.
 START_AND_END_S = 15
 
 
 def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:
-    full = sandbox == "docker" and name not in DOCKER_BY_DEFAULT
+    full = name in SLOW or (sandbox == "docker" and name not in DOCKER_BY_DEFAULT)
     return [getattr(pytest.mark, sandbox), *([pytest.mark.full] if full else [])]
 
 
