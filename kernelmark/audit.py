@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.errors import HarnessError, UsageError
-from kernelmark.printing import form_option, load_settings, print_json, print_lines, say
+from harness.errors import HarnessError, KernelmarkError, UsageError
+from kernelmark.printing import form_option, load_settings, print_json, print_lines, say, unexpected
 from kernelmark.text import visible
 
 if TYPE_CHECKING:
@@ -99,13 +99,19 @@ class _Audit:
 
     def _watch(self, tool: Tool) -> Finding:
         from harness.judge.audit import audit as watch
+        from harness.judge.tools import Finding
         from harness.judge.turn import take_turn
 
         def tell(what: str) -> None:
             say(f"{self.run} {tool.name}: {what}")
 
-        with take_turn("cuda", lambda: tell("waits: another grading is on this GPU")):
-            return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
+        try:
+            with take_turn("cuda", lambda: tell("waits: another grading is on this GPU")):
+                return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
+        except KernelmarkError as error:
+            return Finding("failed", str(error))
+        except Exception as error:  # noqa: BLE001  # the other tools and runs have their turn whatever came of this one
+            return Finding("failed", unexpected(error))
 
 
 def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
