@@ -1,0 +1,44 @@
+"""`kernelmark audit`: what goes wrong with one tool costs neither the other tools nor the other runs their turn."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import SandboxError
+from harness.judge import audit, turn
+from harness.judge.tools import Finding, Tool, sanitized
+from harness.problem import load
+from harness.sandbox import Watcher, provider
+from harness.submission import Submission
+from kernelmark.audit import _Audit
+from kernelmark.settings import Settings
+
+DOUBLE = load(Path(__file__).parents[1] / "problems" / "double")
+
+
+def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    says = {
+        "first": SandboxError("the container did not start", "run `kernelmark doctor`"),
+        "second": ZeroDivisionError("a mistake of ours"),
+        "third": Finding("clean", "3 of 3 tests: no errors"),
+    }
+
+    def watch(problem: Any, submission: Any, tool: Tool, **given: Any) -> Finding:
+        said = says[tool.name]
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    monkeypatch.setattr(audit, "audit", watch)
+    monkeypatch.setattr(turn, "take_turn", lambda device, wait: nullcontext())
+    tools = [Tool(name, Watcher((name,), Path("/")), "tests", sanitized) for name in says]
+    submission = Submission.of("def twice(x, y): ...", "py", author="ada")
+    audited = _Audit(Settings(), "0123456789abcdef", DOUBLE, submission, tools, provider("process"))
+    found = audited.document(record=False)["findings"]
+    assert [each["state"] for each in found] == ["failed", "failed", "clean"]
+    assert found[0]["text"].startswith("the container did not start")
+    assert "ZeroDivisionError" in found[1]["text"]
