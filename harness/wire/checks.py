@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from collections.abc import Callable
 from dataclasses import field
@@ -20,6 +21,29 @@ def printable(text: str) -> str:
     """Make a hostile text safe to store and to print: control characters and lone surrogates become visible escapes."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def strict_json(raw: bytes) -> Any:
+    """What a JSON document holds: without the constants that are not JSON, and no field twice.
+
+    Raises:
+        WireError: it is no such document. No other exception leaves this function, whatever the bytes.
+    """
+    try:
+        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
+    except (ValueError, RecursionError) as error:  # ValueError: bad UTF-8, bad JSON, an integer of 5,000 digits
+        raise WireError(f"not JSON ({type(error).__name__})") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise WireError(f"{name} is not a number of the protocol")
+
+
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise WireError("a field stands twice")
+    return found
 
 
 def text(limit: int) -> Check:

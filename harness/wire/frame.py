@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.wire.checks import WireError, integer, printable
+from harness.wire.checks import WireError, integer, printable, strict_json
 from harness.wire.message import COMMANDS, Command, Kinds, Reply
 
 MAX_FRAME_BYTES = 64 * 1024
@@ -39,17 +39,6 @@ def encode(token: int, message: Command | Reply) -> bytes:
     return frame
 
 
-def _refuse_constant(name: str) -> Any:
-    raise WireError(f"{name} is not a number of the protocol")
-
-
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise WireError("a field stands twice")
-    return found
-
-
 def decode(frame: bytes, kinds: Kinds) -> tuple[int, Any]:
     """Read one packet as one of `kinds`; returns its token and the message.
 
@@ -58,10 +47,7 @@ def decode(frame: bytes, kinds: Kinds) -> tuple[int, Any]:
     """
     if len(frame) > MAX_FRAME_BYTES:
         raise WireError(f"a frame larger than {MAX_FRAME_BYTES:,} bytes")
-    try:
-        body = json.loads(frame.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
-    except (ValueError, RecursionError) as error:  # ValueError: bad UTF-8, bad JSON, an integer of 5,000 digits
-        raise WireError(f"a frame that is not JSON ({type(error).__name__})") from None
+    body = strict_json(frame)
     if not isinstance(body, dict) or not isinstance(body.get("kind"), str) or "token" not in body:
         raise WireError("a frame without token and kind")
     kind = body.pop("kind")

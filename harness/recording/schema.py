@@ -1,0 +1,209 @@
+"""What a recording may hold: a closed set of records with bounds, checked like the frames of `harness.wire`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH, Range
+from harness.wire import WireError
+from harness.wire.checks import Check, boolean, checked, choice, integer, many, record, text
+
+MAX_NODES = 4096
+MAX_EDGES = 16 * MAX_NODES
+MAX_IMAGES = 256
+MAX_VARIABLES = 4096  # of one image
+MAX_PARAMETER_BYTES = 32_764  # what a kernel can be given since CUDA 12.1
+MAX_SCRATCH_BYTES = 1 << 36
+_MAX_BLOCK_THREADS = 1024
+_NAME = text(8192)  # PyTorch has mangled names of more than 2000 characters
+_ADDRESS = integer(0, (1 << 57) - 1)
+_COUNT = integer(1, (1 << 31) - 1)
+_EXTENT = integer(1, 1 << 40)
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Bytes [start, start + nbytes) of what follows the header in a file."""
+
+    start: int = checked(integer(0, 1 << 40))
+    nbytes: int = checked(integer(1, 1 << 40))
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A `__device__` or `__constant__` variable of an image, and what it held when the call was captured."""
+
+    name: str = checked(_NAME)
+    content: Blob = checked(record(Blob))
+
+
+@dataclass(frozen=True)
+class Image:
+    """A code image as the driver loaded it: an ELF file for one architecture, so that nothing is compiled later."""
+
+    code: Blob = checked(record(Blob))
+    variables: tuple[Variable, ...] = checked(many(record(Variable), MAX_VARIABLES))
+
+
+def _three(most: tuple[int, int, int]) -> Check:
+    axes = [integer(1, limit) for limit in most]
+
+    def check(value: Any) -> tuple[int, int, int]:
+        if not isinstance(value, list) or len(value) != len(axes):
+            raise WireError("expected three integers")
+        x, y, z = (axis(item) for axis, item in zip(axes, value, strict=True))
+        return x, y, z
+
+    return check
+
+
+def _block(value: Any) -> tuple[int, int, int]:
+    found: tuple[int, int, int] = _three((1024, 1024, 64))(value)
+    if math.prod(found) > _MAX_BLOCK_THREADS:
+        raise WireError(f"expected a block of at most {_MAX_BLOCK_THREADS} threads")
+    return found
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A launch of one function; its parameters stand one after the other as the function's own layout has them."""
+
+    image: int = checked(integer(0, MAX_IMAGES - 1))
+    name: str = checked(_NAME)
+    grid: tuple[int, int, int] = checked(_three(((1 << 31) - 1, 65_535, 65_535)))
+    block: tuple[int, int, int] = checked(_block)
+    cluster: tuple[int, int, int] = checked(_three((32, 32, 32)))  # of blocks; 1, 1, 1 where there are none
+    shared_bytes: int = checked(integer(0, 1 << 20))  # dynamic
+    cooperative: bool = checked(boolean)
+    priority: int = checked(integer(-16, 16))
+    parameters: Blob | None = checked(lambda value: None if value is None else record(Blob)(value))
+
+
+@dataclass(frozen=True)
+class Memset:
+    """`height` rows of `width` elements, each set to `value`."""
+
+    address: int = checked(_ADDRESS)
+    value: int = checked(integer(0, (1 << 32) - 1))
+    element_bytes: int = checked(integer(1, 4))
+    width: int = checked(_EXTENT)
+    height: int = checked(_EXTENT)
+    pitch: int = checked(integer(0, 1 << 40))  # bytes from row to row; of no meaning where there is one
+
+
+@dataclass(frozen=True)
+class Memcpy:
+    """`depth` slices of `height` rows of `width` bytes, from device memory to device memory."""
+
+    source: int = checked(_ADDRESS)
+    target: int = checked(_ADDRESS)
+    width: int = checked(_EXTENT)
+    height: int = checked(_EXTENT)
+    depth: int = checked(_EXTENT)
+    source_pitch: int = checked(integer(0, 1 << 40))
+    target_pitch: int = checked(integer(0, 1 << 40))
+    source_height: int = checked(integer(0, 1 << 40))  # rows from slice to slice; of no meaning where there is one
+    target_height: int = checked(integer(0, 1 << 40))
+
+
+@dataclass(frozen=True)
+class Empty:
+    """A node that does nothing: where branches of a capture come together."""
+
+
+Node = Kernel | Memset | Memcpy | Empty
+_NODES = {cls.__name__: record(cls) for cls in (Kernel, Memset, Memcpy, Empty)}
+_KIND = choice(*_NODES)
+
+
+def _node(value: Any) -> Node:
+    """An object with the name of its class beside the fields."""
+    if not isinstance(value, dict):
+        raise WireError("expected a node")
+    kind = _KIND(value.get("kind"))
+    node: Node = _NODES[kind]({name: field for name, field in value.items() if name != "kind"})
+    return node
+
+
+@dataclass(frozen=True)
+class Edge:
+    """`after` begins when `before` has ended, or, by Hopper's programmatic launch, when it says so or has begun."""
+
+    before: int = checked(integer(0, MAX_NODES - 1))
+    after: int = checked(integer(0, MAX_NODES - 1))
+    when: str = checked(choice("ended", "triggered", "begun"))
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One call. Nodes stand in an order in which they could run, so that no edge leads back.
+
+    `scratch_bytes`: how much of the scratch window is in use, from its start; what it holds travels by itself.
+    """
+
+    images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
+    nodes: tuple[Node, ...] = checked(many(_node, MAX_NODES, 1))
+    edges: tuple[Edge, ...] = checked(many(record(Edge), MAX_EDGES))
+    scratch_bytes: int = checked(integer(0, MAX_SCRATCH_BYTES))
+
+
+def read(document: Any) -> Recording:
+    """What a JSON value says, if it is a recording.
+
+    Raises:
+        WireError: it is none, or contradicts itself: an edge that leads back, a launch of an image that it has not,
+            an address outside the windows.
+    """
+    found: Recording = record(Recording)(document)
+    seen: set[tuple[int, int]] = set()
+    for edge in found.edges:
+        if not edge.before < edge.after < len(found.nodes):
+            raise WireError(f"an edge from node {edge.before} to node {edge.after} of {len(found.nodes)}")
+        if (edge.before, edge.after) in seen:
+            raise WireError(f"two edges from node {edge.before} to node {edge.after}")
+        seen.add((edge.before, edge.after))
+    scratch = Range(SCRATCH.start, found.scratch_bytes)
+    for number, node in enumerate(found.nodes):
+        try:
+            _consistent(node, len(found.images), scratch)
+        except WireError as error:
+            raise WireError(f"node {number}: {error}") from None
+    return found
+
+
+def _consistent(node: Node, images: int, scratch: Range) -> None:
+    match node:
+        case Kernel():
+            if node.image >= images:
+                raise WireError(f"a function of image {node.image} of {images}")
+            if node.parameters and node.parameters.nbytes > MAX_PARAMETER_BYTES:
+                raise WireError(f"more than {MAX_PARAMETER_BYTES:,} bytes of parameters")
+            if any(blocks % each for blocks, each in zip(node.grid, node.cluster, strict=True)):
+                raise WireError("a grid that is not made of whole clusters")
+        case Memset():
+            if node.element_bytes == 3 or node.value >= 1 << (8 * node.element_bytes):
+                raise WireError("a value that does not fit its elements")
+            row = node.width * node.element_bytes
+            _inside(node.address, _extent(row, node.height, node.pitch), (OUTPUTS, scratch))
+        case Memcpy():
+            for address, pitch, rows, ranges in (
+                (node.source, node.source_pitch, node.source_height, (INPUTS, OUTPUTS, scratch)),
+                (node.target, node.target_pitch, node.target_height, (OUTPUTS, scratch)),
+            ):
+                slice_bytes = _extent(node.width, node.height, pitch)
+                _inside(address, _extent(slice_bytes, node.depth, pitch * rows), ranges)
+
+
+def _extent(row: int, rows: int, pitch: int) -> int:
+    """Bytes from the first of the first row to the last of the last."""
+    if rows > 1 and pitch < row:
+        raise WireError("rows that overlap")
+    return row + (rows - 1) * pitch
+
+
+def _inside(address: int, nbytes: int, ranges: Iterable[Range]) -> None:
+    if not any(each.holds(address, nbytes) for each in ranges):
+        raise WireError(f"{nbytes:,} bytes at {address:#x}, which is not memory of the call's")
