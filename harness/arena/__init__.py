@@ -73,12 +73,15 @@ def give_back(device: Literal["cpu", "cuda"]) -> None:
         retired.give_back()
 
 
-def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool) -> Window:
-    """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped."""
+def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool, at: int = 0) -> Window:
+    """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped.
+
+    `at`: on a GPU the first of them, or 0 for any.
+    """
     if device == "cpu":
         from harness.arena.memfd import MemfdWindow
 
         return MemfdWindow(nbytes, writable=writable)
     from harness.arena.vmm import VmmWindow
 
-    return VmmWindow(nbytes, writable=writable)
+    return VmmWindow(nbytes, writable=writable, at=at)

@@ -10,53 +10,16 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from typing import Any
 
 import torch
 from cuda.bindings import driver
 
+from harness.arena.mapping import POSIX, check, create, granules, imported, map_at, reserve
 from harness.arena.retired import Retired
-from harness.errors import DeviceError
-
-_POSIX = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
-_READ = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
-_READ_WRITE = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-_DEVICE = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
 
 
-def check(result: tuple[Any, ...]) -> Any:
-    """Unpack a driver call's (status, values...).
-
-    Raises:
-        DeviceError: the status is not CUDA_SUCCESS.
-    """
-    if result[0] != driver.CUresult.CUDA_SUCCESS:
-        raise DeviceError(f"CUDA driver: {getattr(result[0], 'name', result[0])}")
-    return result[1] if len(result) == 2 else result[1:]
-
-
-def _properties() -> Any:
-    properties = driver.CUmemAllocationProp()
-    properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    properties.location.type = _DEVICE
-    properties.location.id = torch.cuda.current_device()
-    properties.requestedHandleTypes = _POSIX
-    return properties
-
-
-def _granules(nbytes: int) -> int:
-    flag = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
-    granule = int(check(driver.cuMemGetAllocationGranularity(_properties(), flag)))
-    return max(1, -(-nbytes // granule)) * granule
-
-
-def _map(address: int, nbytes: int, handle: Any, access: Any) -> None:
-    check(driver.cuMemMap(address, nbytes, 0, handle, 0))
-    descriptor = driver.CUmemAccessDesc()
-    descriptor.location.type = _DEVICE
-    descriptor.location.id = torch.cuda.current_device()
-    descriptor.flags = access
-    check(driver.cuMemSetAccess(address, nbytes, [descriptor], 1))
+def _ordinal() -> int:
+    return int(torch.cuda.current_device())
 
 
 @cache
@@ -87,14 +50,12 @@ class VmmArena:
     def __init__(self, nbytes: int) -> None:
         torch.cuda.init()
         torch.empty(1, device="cuda")  # the driver calls below need torch's context to be current
-        self.nbytes = _granules(nbytes)
-        self._handle = retired.allocate(
-            lambda: check(driver.cuMemCreate(self.nbytes, _properties(), 0)), self.nbytes, _most_kept_bytes()
-        )
-        self._address = int(check(driver.cuMemAddressReserve(self.nbytes, 0, 0, 0)))
-        _map(self._address, self.nbytes, self._handle, _READ_WRITE)
+        self.nbytes = granules(nbytes, _ordinal())
+        self._handle = retired.allocate(lambda: create(self.nbytes, _ordinal()), self.nbytes, _most_kept_bytes())
+        self._address = reserve(self.nbytes)
+        map_at(self._address, self.nbytes, self._handle, _ordinal(), writable=True)
         self.bytes = _view(self._address, self.nbytes)
-        self._descriptor = int(check(driver.cuMemExportToShareableHandle(self._handle, _POSIX, 0)))
+        self._descriptor = int(check(driver.cuMemExportToShareableHandle(self._handle, POSIX, 0)))
 
     def descriptor(self) -> int:
         return self._descriptor
@@ -113,16 +74,15 @@ class VmmArena:
 class VmmWindow:
     """A reserved range of device addresses; an allocation is behind it between `map` and `unmap`."""
 
-    def __init__(self, nbytes: int, *, writable: bool) -> None:
-        self.nbytes = _granules(nbytes)
-        self._access = _READ_WRITE if writable else _READ
-        self.address = int(check(driver.cuMemAddressReserve(self.nbytes, 0, 0, 0)))
+    def __init__(self, nbytes: int, *, writable: bool, at: int = 0) -> None:
+        self.nbytes, self._writable = granules(nbytes, _ordinal()), writable
+        self.address = reserve(self.nbytes, at)
         self._mapped = False
 
     def map(self, descriptor: int) -> None:
-        handle = check(driver.cuMemImportFromShareableHandle(descriptor, _POSIX))
+        handle = imported(descriptor)
         self.unmap()
-        _map(self.address, self.nbytes, handle, self._access)
+        map_at(self.address, self.nbytes, handle, _ordinal(), writable=self._writable)
         self._mapped = True
         check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is not needed any more
 

@@ -56,7 +56,6 @@ class Batch:
         self._layout, self._device, self.sets = layout, device, sets
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
-        self.seed = secrets.randbits(63)
         self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
         try:
             self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
@@ -64,12 +63,19 @@ class Batch:
             self._inputs.close()
             raise
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
-        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=device)
-        self._poison = pattern.repeat(layout.output_stride // 16)
-        self._output_bytes.view(sets, -1).copy_(self._poison)
+        self.seed = 0
+        self._poison: torch.Tensor  # [output_stride] uint8
+        self.renew(filled=filled)
+
+    def renew(self, *, filled: bool = True) -> None:
+        """Other inputs, and other poison in the outputs: for whoever has the arenas mapped no more."""
+        self.seed = secrets.randbits(63)
+        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device)
+        self._poison = pattern.repeat(self._layout.output_stride // 16)
+        self._output_bytes.view(self.sets, -1).copy_(self._poison)
         if filled:
             self._fill()
-        elif device == "cpu":
+        elif self._device == "cpu":
             self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
         self._synchronize()
 

@@ -19,13 +19,14 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import Literal, NoReturn, Self, TypeVar
 
 from harness import wire
 from harness.errors import SandboxError
 from harness.judge import session_folder
+from harness.judge.memory_file import memory_file
 from harness.judge.output import Output
 from harness.judge.time_limit import TimeLimit
 from harness.problem import Limits
@@ -59,10 +60,20 @@ class SubmissionFault(Exception):
 
 
 class Session:
-    """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work."""
+    """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work.
+
+    `records`: the runner will be asked to record its calls. `role`: what is run in the sandbox.
+    """
 
     def __init__(
-        self, provider: Provider, device: DeviceKind, limits: Limits, *, watcher: Watcher | None = None
+        self,
+        provider: Provider,
+        device: DeviceKind,
+        limits: Limits,
+        *,
+        watcher: Watcher | None = None,
+        records: bool = False,
+        role: Literal["runner", "launcher"] = "runner",
     ) -> None:
         self._limits, self._device = limits, device
         self._handed_over = False
@@ -89,8 +100,10 @@ class Session:
                         "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
                         **({"TRITON_INTERPRET": "1"} if device == "cpu" else {}),
                         **(_WATCHED if watcher else {}),
+                        **({"KERNELMARK_RECORDS": "1"} if records else {}),
                     },
                     watcher=watcher,
+                    role=role,
                 )
             )
         except BaseException:
@@ -195,7 +208,7 @@ class Session:
             SubmissionFault: it could not be built.
             SandboxError: it could not be sent.
         """
-        with _memory_file(source) as descriptor:
+        with memory_file(source) as descriptor:
             limit = TimeLimit(seconds)
             return self.ask(command, wire.Built, descriptors=[descriptor], limit=limit, doing="building")
 
@@ -254,7 +267,7 @@ class Session:
         token = secrets.randbits(63)
         self._socket.settimeout(left_s)
         wire.send(self._socket, token, command, descriptors)
-        self._handed_over |= isinstance(command, wire.Build)
+        self._handed_over |= isinstance(command, wire.Build | wire.Load)
         if isinstance(command, wire.Round) and self._device == "cuda":
             # Not on a CPU, where it would take a core from the calls.
             wire.await_readable(self._socket, min(left_s, _BATCH_S))
@@ -373,20 +386,3 @@ def _end(sandbox: Sandbox) -> None:
         told = f"a sandbox could not be removed ({error})"
     if told:
         _log.warning("kernelmark: warning: %s", wire.printable(told))
-
-
-@contextlib.contextmanager
-def _memory_file(content: bytes) -> Iterator[int]:
-    """A descriptor from which the content can be read.
-
-    Raises:
-        SandboxError: there is no memory for it, or no descriptor.
-    """
-    try:
-        file = os.fdopen(os.memfd_create("source", os.MFD_CLOEXEC), "wb")
-        file.write(content)
-        file.flush()
-    except OSError as error:
-        raise SandboxError(f"the source cannot be handed over ({error})", "free some memory") from error
-    with file:
-        yield file.fileno()

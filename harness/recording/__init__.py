@@ -11,6 +11,7 @@ Standard library only.
 
 from harness.recording.file import MAX_FILE_BYTES, Packed, pack, unpack
 from harness.recording.schema import (
+    MAX_SCRATCH_BYTES,
     Blob,
     Edge,
     Empty,
@@ -25,6 +26,7 @@ from harness.recording.schema import (
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "MAX_SCRATCH_BYTES",
     "Blob",
     "Edge",
     "Empty",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import torch
 from harness import wire
 from harness.arena import Window
 from harness.runner.build import Kernel
-from harness.runner.device import Batch, Device, HoldKind, Timing
+from harness.runner.device import Batch, Device, HoldKind, Record, Timing
 
 _WARMUPS = 3
 
@@ -34,6 +35,7 @@ class Calls:
         self._scalars = [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
         self._graphs: list[Any] | None = None
         self._batch: Batch | None = None
+        self._record = Record(reason="nothing was recorded")
 
     def map(self, inputs: int, outputs: int) -> None:
         self._inputs.map(inputs)
@@ -83,6 +85,21 @@ class Calls:
     def capture(self) -> tuple[bool, str]:
         self._graphs, reason = self._device.capture(self.call, self._bind.sets)
         return self._graphs is not None, reason
+
+    def record(self) -> Record:
+        """Describe set 0's call as data, once it has been warmed up."""
+        for _ in range(_WARMUPS):
+            self.call(0)
+            self._device.synchronize()
+        self._record = self._device.record(lambda: self.call(0))
+        return self._record
+
+    def deliver(self, file: int, scratch: int | None) -> None:
+        """Hand over what was recorded."""
+        with os.fdopen(os.dup(file), "wb") as out:
+            out.write(self._record.file)
+        if scratch is not None:
+            self._record.copy_scratch(scratch)
 
     def assemble(self, order: Sequence[int], outputs: int) -> None:
         """Make the batch ready over new outputs."""

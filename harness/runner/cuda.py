@@ -9,10 +9,13 @@ from typing import Any, Literal
 import torch
 from cuda.bindings import driver
 
-from harness.arena.vmm import check
+from harness.arena.mapping import check
 from harness.errors import DeviceError
-from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Timing
+from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Record, Timing
 from harness.runner.hold import Hold
+from harness.runner.images import LoadedImages
+from harness.runner.recorder import Recorder
+from harness.runner.scratch import Scratch
 
 _GRAPH_LAUNCH_NS = 300_000  # launching a graph of 2048 nodes takes the host 70 to 200 µs on an H200
 
@@ -22,7 +25,8 @@ class Cuda:
 
     kind: Literal["cpu", "cuda"] = "cuda"
 
-    def __init__(self) -> None:
+    def __init__(self, images: LoadedImages | None = None) -> None:
+        self._images = images
         self._stream = torch.cuda.Stream()
         torch.cuda.set_stream(self._stream)
         properties = torch.cuda.get_device_properties(self._stream.device)
@@ -33,6 +37,10 @@ class Cuda:
         self._hold = Hold(self._stream.cuda_stream)
         self._held, self._batches_held, self._enqueue_ns = True, True, 0
         _make_triton_ready()
+        if images is not None:
+            # From here on: the submission's own tensors too, which it makes when it is imported.
+            self._scratch = Scratch()
+            torch.cuda.use_mem_pool(self._scratch.pool).__enter__()
 
     def stream(self) -> int:
         stream: int = self._stream.cuda_stream
@@ -119,6 +127,28 @@ class Cuda:
             graphs.append((graph, raw))
         self._batches_held = self._launches_behind_the_hold(graphs)
         return graphs, ""
+
+    def record(self, call: Callable[[], None]) -> Record:
+        """Capture one call, and describe it."""
+        if self._images is None:
+            return Record(reason="this runner does not record")
+        graph = torch.cuda.CUDAGraph(keep_graph=True)
+        try:
+            # The stubs want an opaque handle, which a pool's id is.
+            graph.capture_begin(pool=self._scratch.pool.id, capture_error_mode="thread_local")  # type: ignore[arg-type]
+            try:
+                call()
+            finally:
+                graph.capture_end()
+            torch.cuda.synchronize()
+            raw = driver.CUgraph(graph.raw_cuda_graph())
+            if check(driver.cuGraphGetNodes(raw))[1] == 0:
+                return Record(reason="the call puts no work on the stream that it is given")
+            file = Recorder(self._images).record(raw, self._scratch.nbytes)
+        except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
+            torch.cuda.synchronize()
+            return Record(reason=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+        return Record(file, self._scratch.nbytes, "", self._scratch.copy_to, graph)
 
     def _launches_behind_the_hold(self, graphs: list[Any]) -> bool:
         """Whether launching all graphs returns while nothing of them can start; found by doing it, on practice memory.

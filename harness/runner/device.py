@@ -5,9 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
+
+if TYPE_CHECKING:
+    from harness.runner.images import LoadedImages
 
 HoldKind = Literal["memory", "spin", "none"]
 CallSet = Callable[[int], None]  # calls the kernel on set k of the bound arenas
@@ -19,6 +22,18 @@ class Timing:
 
     event_ns: int
     span_ns: int
+
+
+@dataclass(frozen=True)
+class Record:
+    """A captured call as the bytes of a file, and how much scratch it has; or nothing, and why there is none."""
+
+    file: bytes = b""
+    scratch_bytes: int = 0
+    reason: str = ""
+    copy_scratch: Callable[[int], None] = lambda descriptor: None
+    graph: Any = None
+    """Kept as long as its memory is to be copied."""
 
 
 class Batch(Protocol):
@@ -40,6 +55,7 @@ class Device(Protocol):
     def sample(self, call: Callable[[], None]) -> Timing: ...
     def hold_for(self, call: Callable[[], None]) -> HoldKind: ...
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]: ...
+    def record(self, call: Callable[[], None]) -> Record: ...
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch: ...
 
 
@@ -92,14 +108,17 @@ class Cpu:
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
         return None, "a CPU has no graphs"
 
+    def record(self, call: Callable[[], None]) -> Record:
+        return Record(reason="a CPU has no graphs")
+
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
         return PlainCalls(call, order)
 
 
-def open_device(kind: str) -> Device:
-    """Make the device's context; on CUDA this takes about 0.3 s."""
+def open_device(kind: str, images: LoadedImages | None = None) -> Device:
+    """Make the device's context; on CUDA this takes about 0.3 s. With `images` its calls can be recorded."""
     if kind == "cpu":
         return Cpu()
     from harness.runner.cuda import Cuda
 
-    return Cuda()
+    return Cuda(images)

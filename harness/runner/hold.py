@@ -18,7 +18,7 @@ from typing import Literal
 import torch
 from cuda.bindings import driver
 
-from harness.arena.vmm import check
+from harness.arena.mapping import check
 from harness.errors import DeviceError
 
 PATIENCE_S = 0.1  # enqueueing a call takes microseconds, a call that compiles has been warmed up

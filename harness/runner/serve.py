@@ -12,6 +12,7 @@ import torch
 
 from harness import wire
 from harness.arena import make_window
+from harness.recording.windows import INPUTS, OUTPUTS
 from harness.runner import build, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
@@ -63,12 +64,18 @@ class Server:
             case wire.Call(sets=sets):
                 self._bound.call_plainly(sets)
             case wire.Sample(samples=samples, budget_ns=budget_ns):
-                found, hold = self._bound.sample(samples, budget_ns)
-                spans = tuple(timing.span_ns for timing in found)
-                return wire.Sampled(claimed_ns=tuple(timing.event_ns for timing in found), span_ns=spans, hold=hold)
+                timings, hold = self._bound.sample(samples, budget_ns)
+                spans = tuple(timing.span_ns for timing in timings)
+                return wire.Sampled(claimed_ns=tuple(timing.event_ns for timing in timings), span_ns=spans, hold=hold)
             case wire.Capture():
                 graphs, reason = self._bound.capture()
                 return wire.Captured(graphs=graphs, reason=reason[:500])
+            case wire.Record():
+                found = self._bound.record()
+                whole, scratch = len(found.file), found.scratch_bytes
+                return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=found.reason[:500])
+            case wire.Deliver():
+                self._bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case wire.Assemble(order=order):
                 self._bound.assemble(order, *descriptors)
             case wire.Round():
@@ -90,8 +97,9 @@ class Server:
         self._release()
         watched = "KERNELMARK_WATCHED" in os.environ
         kind = "cpu" if watched else self._device.kind
-        inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable)
-        outputs = make_window(kind, command.output_bytes, writable=True)
+        inputs_at, outputs_at = (INPUTS.start, OUTPUTS.start) if "KERNELMARK_RECORDS" in os.environ else (0, 0)
+        inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable, at=inputs_at)
+        outputs = make_window(kind, command.output_bytes, writable=True, at=outputs_at)
         make = WatchedCalls if watched else Calls
         self._calls = make(command, self._declared, self._kernel, self._device, inputs, outputs)
         self._declared = []

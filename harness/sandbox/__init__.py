@@ -44,6 +44,8 @@ class Launch:
     """Size of each private file system: one for HOME, one for TMPDIR."""
     environment: Mapping[str, str] = field(default_factory=dict)
     watcher: Watcher | None = None
+    role: Literal["runner", "launcher"] = "runner"
+    """Which of the harness's own programs is run."""
     program: Path | None = None
     """A script that is run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
 

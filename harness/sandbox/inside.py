@@ -24,7 +24,10 @@ HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
 _FILES = {
-    **{name: f"harness/{name}" for name in ("__init__.py", "errors.py", "arena", "runner", "wire")},
+    **{
+        name: f"harness/{name}"
+        for name in ("__init__.py", "errors.py", "arena", "launcher", "recording", "runner", "wire")
+    },
     "sandbox/enter.py": "enter.py",
 }
 
@@ -76,7 +79,7 @@ def core_bytes() -> int:
 
 def runner(launch: Launch) -> str:
     """The path inside of what is run, where its files are bound below `ROOT`."""
-    return PROGRAM if launch.program else f"{ROOT}/harness/runner/__main__.py"
+    return PROGRAM if launch.program else f"{ROOT}/harness/{launch.role}/__main__.py"
 
 
 def command(

@@ -77,7 +77,7 @@ class ProcessSandbox:
             tmpdir=str(tmpdir),
             extra={MARK: mark, **(one_gpu if launch.device == "cuda" else {})},
         )
-        runner = launch.program or inside.HARNESS / "runner" / "__main__.py"
+        runner = launch.program or inside.HARNESS / launch.role / "__main__.py"
         command = inside.command(sys.executable, str(runner), str(launch.socket), variables, launch.watcher)
         self._log = StartupLog()
         with self._log.writer() as output:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from harness.wire.checks import Check, boolean, checked, choice, integer, line, many, number, record, text
 
@@ -12,6 +12,8 @@ PROTOCOL = 3
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
 MAX_DECLARED = 256  # tensors in one frame
+MAX_FUNCTIONS = 512  # that one recording launches
+MAX_TOLD_NODES = 1024  # whose times one frame holds
 _NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader keeps
 _SHORT, _LONG = line(500), text(8_000)
 _SIZE = integer(0, 1 << 50)
@@ -122,6 +124,41 @@ class Release:
     """Unmap the arenas and forget the calls."""
 
 
+@dataclass(frozen=True)
+class Record:
+    """Capture the call on set 0 and describe it as data (`harness.recording`). Answered by `Recorded`."""
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """Descriptors: a memory file of the size that `Recorded` named, and an arena for the scratch, if there is any.
+
+    Write the recording into the one and copy the scratch into the other.
+    """
+
+
+# ---- commands: judge → launcher -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Load:
+    """Descriptors: a recording, and the arena with its scratch, if there is any. Load the images.
+
+    Answered by `Loaded`.
+    """
+
+    input_bytes: int = checked(_SIZE)
+    output_bytes: int = checked(_SIZE)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Descriptors: input arena, output arena. Map them, empty the cache, make the call once, unmap them.
+
+    The first one builds the graph, which needs the memory that it works on. Answered by `Replayed`.
+    """
+
+
 # ---- replies: runner → judge --------------------------------------------------------------------------------------
 
 
@@ -186,8 +223,64 @@ class Timed:
     span_ns: int = checked(integer(0, _NANOSECONDS))
 
 
-Command = Welcome | Build | Declare | Bind | Call | Sample | Capture | Assemble | Round | Unmap | Release
-Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed
+@dataclass(frozen=True)
+class Recorded:
+    """How large the recording and its scratch are; or both 0, and why the call cannot be made elsewhere."""
+
+    file_bytes: int = checked(_SIZE)
+    scratch_bytes: int = checked(_SIZE)
+    reason: str = checked(_SHORT)
+
+
+# ---- replies: launcher → judge ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a launch of a function takes: registers and local memory of a thread, static shared memory of a block."""
+
+    registers: int = checked(integer(0, 1 << 16))
+    local_bytes: int = checked(integer(0, 1 << 30))
+    shared_bytes: int = checked(integer(0, 1 << 20))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Of every function that the recording launches, in the order of their first launches."""
+
+    functions: tuple[Function, ...] = checked(many(record(Function), MAX_FUNCTIONS))
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One call by three clocks: CUPTI's from the first node's start to the last one's end, the device's events around
+    the graph, and the host from the release of the stream to the device's end.
+    """
+
+    device_ns: int = checked(integer(0, _NANOSECONDS))
+    event_ns: int = checked(integer(0, _NANOSECONDS))
+    span_ns: int = checked(integer(0, _NANOSECONDS))
+    nodes_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_TOLD_NODES))  # of the first to start
+
+
+Command = (
+    Welcome
+    | Build
+    | Declare
+    | Bind
+    | Call
+    | Sample
+    | Capture
+    | Assemble
+    | Round
+    | Unmap
+    | Release
+    | Record
+    | Deliver
+    | Load
+    | Replay
+)
+Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed | Recorded | Loaded | Replayed
 Kinds = Mapping[str, Check]
 
 
@@ -195,5 +288,5 @@ def _kinds(classes: Iterable[type[Any]]) -> Kinds:
     return {cls.__name__: record(cls) for cls in classes}
 
 
-COMMANDS = _kinds([Welcome, Build, Declare, Bind, Call, Sample, Capture, Assemble, Round, Unmap, Release])
-REPLIES = _kinds([Hello, Ready, Built, Failed, Done, Sampled, Captured, Timed])
+COMMANDS = _kinds([*get_args(Command)])
+REPLIES = _kinds([*get_args(Reply)])

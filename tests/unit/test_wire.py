@@ -23,6 +23,9 @@ REPLIES: list[wire.Reply] = [
     wire.Sampled(claimed_ns=(1, 2, 3), span_ns=(2, 3, 4), hold="memory"),
     wire.Captured(graphs=True, reason=""),
     wire.Timed(claimed_ns=0, span_ns=1),
+    wire.Recorded(file_bytes=4096, scratch_bytes=0, reason=""),
+    wire.Loaded(functions=(wire.Function(registers=32, local_bytes=0, shared_bytes=1024),)),
+    wire.Replayed(device_ns=5280, event_ns=7500, span_ns=20_000, nodes_ns=(5280,)),
 ]
 COMMANDS: list[wire.Command] = [
     wire.Welcome(),
@@ -48,6 +51,10 @@ COMMANDS: list[wire.Command] = [
     wire.Round(),
     wire.Unmap(),
     wire.Release(),
+    wire.Record(),
+    wire.Deliver(),
+    wire.Load(input_bytes=4096, output_bytes=4096),
+    wire.Replay(),
 ]
 
 json_values = st.recursive(

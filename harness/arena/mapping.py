@@ -1,0 +1,77 @@
+"""Physical device memory and where it is mapped, by the driver's virtual memory management; without PyTorch.
+
+`vmm` makes arenas and windows of it for judge and runner; a launcher, which has no PyTorch, uses it as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings import driver
+
+from harness.errors import DeviceError
+
+POSIX = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+_READ = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
+_READ_WRITE = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+_DEVICE = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+
+
+def check(result: tuple[Any, ...]) -> Any:
+    """Unpack a driver call's (status, values...).
+
+    Raises:
+        DeviceError: the status is not CUDA_SUCCESS.
+    """
+    if result[0] != driver.CUresult.CUDA_SUCCESS:
+        raise DeviceError(f"CUDA driver: {getattr(result[0], 'name', result[0])}")
+    return result[1] if len(result) == 2 else result[1:]
+
+
+def create(nbytes: int, ordinal: int) -> Any:
+    """A handle of so much physical memory of a device, a multiple of its granule, which can be exported."""
+    return check(driver.cuMemCreate(nbytes, _properties(ordinal), 0))
+
+
+def granules(nbytes: int, ordinal: int) -> int:
+    """The smallest size of an allocation that holds so many bytes."""
+    flag = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    granule = int(check(driver.cuMemGetAllocationGranularity(_properties(ordinal), flag)))
+    return max(1, -(-nbytes // granule)) * granule
+
+
+def reserve(nbytes: int, at: int = 0) -> int:
+    """Reserve addresses: anywhere, or from `at` on.
+
+    Raises:
+        DeviceError: they are taken.
+    """
+    address = int(check(driver.cuMemAddressReserve(nbytes, 0, at, 0)))
+    if at and address != at:
+        check(driver.cuMemAddressFree(address, nbytes))
+        raise DeviceError(f"the device addresses from {at:#x} on are taken")
+    return address
+
+
+def map_at(address: int, nbytes: int, handle: Any, ordinal: int, *, writable: bool) -> None:
+    """Lay physical memory behind reserved addresses."""
+    check(driver.cuMemMap(address, nbytes, 0, handle, 0))
+    descriptor = driver.CUmemAccessDesc()
+    descriptor.location.type = _DEVICE
+    descriptor.location.id = ordinal
+    descriptor.flags = _READ_WRITE if writable else _READ
+    check(driver.cuMemSetAccess(address, nbytes, [descriptor], 1))
+
+
+def imported(descriptor: int) -> Any:
+    """The handle of an allocation that another process has exported."""
+    return check(driver.cuMemImportFromShareableHandle(descriptor, POSIX))
+
+
+def _properties(ordinal: int) -> Any:
+    properties = driver.CUmemAllocationProp()
+    properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
+    properties.location.type = _DEVICE
+    properties.location.id = ordinal
+    properties.requestedHandleTypes = POSIX
+    return properties

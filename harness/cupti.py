@@ -1,0 +1,51 @@
+"""NVIDIA's CUPTI, which tells what the driver does: found, loaded, and called through ctypes: nothing is compiled.
+
+A runner asks it for the code images that the driver loads, a launcher for the times of a graph's nodes. Of other
+modules it needs none but the standard library's.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from harness.errors import DeviceError
+
+
+class Cupti:
+    """The library, loaded into this process."""
+
+    def __init__(self) -> None:
+        self.library = _load()
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call one of its functions.
+
+        Raises:
+            DeviceError: it returned something else than CUPTI_SUCCESS.
+        """
+        if status := getattr(self.library, name)(*arguments):
+            raise DeviceError(f"CUPTI: {name} returned {status}")
+
+
+def _load() -> ctypes.CDLL:
+    for path in _places():
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError:
+            continue
+    raise DeviceError("CUPTI (libcupti.so) is not here", "install PyTorch for CUDA, or the CUDA toolkit: both bring it")
+
+
+def _places() -> Iterator[Path]:
+    """That of PyTorch's own packages first, since it is of the version that PyTorch was built with."""
+    spec = importlib.util.find_spec("nvidia")
+    for at in (spec.submodule_search_locations or ()) if spec else ():
+        yield from sorted(Path(at).glob("*/lib/libcupti.so.*"))
+    toolkit = Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+    for pattern in ("lib64/libcupti.so.*", "extras/CUPTI/lib64/libcupti.so.*", "targets/*/lib/libcupti.so.*"):
+        yield from sorted(toolkit.glob(pattern))

@@ -1,0 +1,33 @@
+"""Entry point inside the sandbox: connect to the judge, open the device, then obey until the judge hangs up.
+
+Called as `python -I -B -u <here> SOCKET`.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import sys
+from pathlib import Path
+
+
+def main(address: str) -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from harness import wire
+
+    judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    judge.connect(address)
+    wire.send(judge, 0, wire.Hello(protocol=wire.PROTOCOL, python=platform.python_version()))
+    from harness.launcher.serve import Server
+
+    server = Server(judge)
+    token, _, [output] = wire.receive_command(judge)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.close(output)
+    server.run(token)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

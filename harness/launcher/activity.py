@@ -1,0 +1,74 @@
+"""When each node of a graph ran, by CUPTI's activity records.
+
+The layout of the records is that of `cupti_activity.h` of CUDA 13; of all three kinds only the first 32 bytes are read,
+which no version has changed since CUDA 11: `uint32 kind` at 0, `uint64 start` at 16, `uint64 end` at 24.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from typing import Any
+
+from harness.cupti import Cupti
+
+_MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
+_FLUSH_FORCED = 1
+_BUFFER_BYTES, _ALIGNED = 4 << 20, 8
+_Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
+_Requested = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Pointer), ctypes.POINTER(_Size), ctypes.POINTER(_Size))
+_Completed = ctypes.CFUNCTYPE(None, _Pointer, ctypes.c_uint32, _Pointer, _Size, _Size)
+
+Span = tuple[int, int]  # start and end in ns, by the device's clock
+
+
+class _Record(ctypes.Structure):
+    _fields_ = (
+        ("kind", ctypes.c_uint32),
+        ("_specific", ctypes.c_byte * 12),
+        ("start", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+    )
+
+
+class Activity:
+    """Collects records from now on; one a process."""
+
+    def __init__(self) -> None:
+        self._cupti = Cupti()
+        self._buffers: dict[int, Any] = {}
+        self._spans: list[Span] = []
+        # Kept, since CUPTI calls them for as long as the process lives.
+        self._callbacks = (_Requested(self._give_buffer), _Completed(self._read_buffer))
+        self._cupti.call("cuptiActivityRegisterCallbacks", *self._callbacks)
+        for kind in (_KERNEL, _MEMCPY, _MEMSET):
+            self._cupti.call("cuptiActivityEnable", ctypes.c_uint32(kind))
+
+    def forget(self) -> None:
+        """Drop what has run so far; the device must be idle."""
+        self.collect()
+
+    def collect(self) -> list[Span]:
+        """When each node ran that has ended since the last time, in the order of their starts."""
+        self._cupti.call("cuptiActivityFlushAll", ctypes.c_uint32(_FLUSH_FORCED))
+        found, self._spans = sorted(self._spans), []
+        return found
+
+    def _give_buffer(self, buffer: Any, size: Any, most_records: Any) -> None:
+        memory = ctypes.create_string_buffer(_BUFFER_BYTES + _ALIGNED)
+        at = -(-ctypes.addressof(memory) // _ALIGNED) * _ALIGNED
+        self._buffers[at] = memory
+        buffer[0], size[0], most_records[0] = at, _BUFFER_BYTES, 0
+
+    def _read_buffer(self, context: int, stream: int, buffer: int, size: int, valid: int) -> None:
+        memory = self._buffers.pop(buffer)
+        self._spans += self._records(buffer, valid)
+        del memory
+
+    def _records(self, buffer: int, valid: int) -> Iterator[Span]:
+        record = _Pointer(0)
+        following = self._cupti.library.cuptiActivityGetNextRecord
+        while following(_Pointer(buffer), _Size(valid), ctypes.byref(record)) == 0 and record.value:
+            read = _Record.from_address(record.value)
+            if read.kind in (_KERNEL, _MEMCPY, _MEMSET):
+                yield read.start, read.end

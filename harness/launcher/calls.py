@@ -1,0 +1,76 @@
+"""The recorded call, made on memory that is mapped for that call alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings import driver
+
+from harness import wire
+from harness.arena.mapping import check, granules, imported, map_at, reserve
+from harness.errors import DeviceError
+from harness.launcher.activity import Activity
+from harness.launcher.device import ORDINAL, Device
+from harness.launcher.graph import build
+from harness.launcher.images import Images
+from harness.recording import Empty, Packed
+from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH, Range
+
+
+class Window:
+    """Addresses of one of a call's ranges; an arena is behind them between `map` and `unmap`."""
+
+    def __init__(self, at: Range, nbytes: int, *, writable: bool) -> None:
+        self._nbytes, self._writable = granules(nbytes, ORDINAL), writable
+        self._address = reserve(self._nbytes, at.start)
+
+    def map(self, descriptor: int) -> None:
+        handle = imported(descriptor)
+        map_at(self._address, self._nbytes, handle, ORDINAL, writable=self._writable)
+        check(driver.cuMemRelease(handle))  # the mapping keeps the memory
+
+    def unmap(self) -> None:
+        check(driver.cuMemUnmap(self._address, self._nbytes))
+
+
+class Calls:
+    """One recording, loaded; its scratch stays mapped, since it is the judge that puts it back before a call."""
+
+    def __init__(self, device: Device, packed: Packed, command: wire.Load, scratch: int | None) -> None:
+        self._device, self._packed = device, packed
+        self._inputs = Window(INPUTS, command.input_bytes, writable=False)
+        self._outputs = Window(OUTPUTS, command.output_bytes, writable=True)
+        if packed.recording.scratch_bytes:
+            if scratch is None:
+                raise DeviceError("a recording with scratch came without it")
+            Window(SCRATCH, packed.recording.scratch_bytes, writable=True).map(scratch)
+        self._images = Images(packed)
+        self._activity = Activity()
+        self._working = sum(not isinstance(node, Empty) for node in packed.recording.nodes)
+        self._graph: Any = None
+
+    @property
+    def functions(self) -> tuple[wire.Function, ...]:
+        return self._images.facts
+
+    def replay(self, inputs: int, outputs: int) -> wire.Replayed:
+        """Make the call once on these arenas, with a cold cache."""
+        self._inputs.map(inputs)
+        self._outputs.map(outputs)
+        if self._graph is None:
+            self._graph = build(self._packed, self._images, self._device.context)
+            check(driver.cuGraphUpload(self._graph, self._device.stream))
+        self._device.evict()
+        self._activity.forget()
+        times = self._device.time(self._graph)
+        spans = self._activity.collect()
+        self._outputs.unmap()
+        self._inputs.unmap()
+        if len(spans) != self._working:
+            raise DeviceError(f"CUPTI saw {len(spans)} of the call's {self._working} nodes")
+        return wire.Replayed(
+            device_ns=max(end for _, end in spans) - spans[0][0] if spans else 0,
+            event_ns=times.event_ns,
+            span_ns=times.span_ns,
+            nodes_ns=tuple(end - start for start, end in spans[: wire.MAX_TOLD_NODES]),
+        )

@@ -1,0 +1,138 @@
+"""The GPU as a launcher sees it: a context, one stream, a cache to empty, and three clocks."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cuda.bindings import driver
+
+from harness.arena.mapping import check
+
+ORDINAL = 0  # the sandbox has one GPU
+_NON_BLOCKING = 1
+_PATIENCE_S = 0.1  # enqueueing a graph takes microseconds; one that waits for its own nodes would wait for ever
+_BLOCKS, _THREADS = 1024, 256
+
+# Adds up n times 16 bytes from `at` on, and writes the sum only if it is one number in four billion: that keeps a
+# compiler from leaving out the reads.
+_READ_ALL = b"""
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry read_all(.param .u64 at, .param .u64 n, .param .u64 out)
+{
+  .reg .pred %more, %never;
+  .reg .b32 %sum, %a, %b, %c, %d, %block, %threads, %thread, %blocks;
+  .reg .b64 %base, %count, %to, %i, %step, %wide, %address;
+  ld.param.u64 %base, [at];
+  ld.param.u64 %count, [n];
+  ld.param.u64 %to, [out];
+  mov.u32 %block, %ctaid.x;
+  mov.u32 %threads, %ntid.x;
+  mov.u32 %thread, %tid.x;
+  mov.u32 %blocks, %nctaid.x;
+  mul.wide.u32 %i, %block, %threads;
+  cvt.u64.u32 %wide, %thread;
+  add.u64 %i, %i, %wide;
+  mul.wide.u32 %step, %blocks, %threads;
+  mov.u32 %sum, 0;
+  setp.ge.u64 %more, %i, %count;
+  @%more bra done;
+again:
+  shl.b64 %address, %i, 4;
+  add.u64 %address, %base, %address;
+  ld.global.v4.u32 {%a, %b, %c, %d}, [%address];
+  xor.b32 %a, %a, %b;
+  xor.b32 %c, %c, %d;
+  xor.b32 %a, %a, %c;
+  add.u32 %sum, %sum, %a;
+  add.u64 %i, %i, %step;
+  setp.lt.u64 %more, %i, %count;
+  @%more bra again;
+  setp.ne.u32 %never, %sum, 0x9e3779b9;
+  @%never bra done;
+  st.global.u32 [%to], %sum;
+done:
+  ret;
+}
+\0"""
+
+
+class Times(NamedTuple):
+    """One launch by the device's events, and by the host from the stream's release to the device's end."""
+
+    event_ns: int
+    span_ns: int
+
+
+class Device:
+    """The primary context of the sandbox's GPU, current in this thread."""
+
+    def __init__(self) -> None:
+        check(driver.cuInit(0))
+        device = check(driver.cuDeviceGet(ORDINAL))
+        self.context = check(driver.cuDevicePrimaryCtxRetain(device))
+        check(driver.cuCtxSetCurrent(self.context))
+        self.stream = check(driver.cuStreamCreate(_NON_BLOCKING))
+        self._start, self._end = check(driver.cuEventCreate(0)), check(driver.cuEventCreate(0))
+        word = check(driver.cuMemHostAlloc(4, driver.CU_MEMHOSTALLOC_DEVICEMAP))
+        self._word = ctypes.c_int32.from_address(int(word))
+        self._word_on_device = check(driver.cuMemHostGetDevicePointer(word, 0))
+        self._holds = True
+        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+        self._cache_bytes = 3 * int(check(driver.cuDeviceGetAttribute(attribute, device)))
+        self._cache = check(driver.cuMemAlloc(self._cache_bytes))
+        check(driver.cuMemsetD8(self._cache, 1, self._cache_bytes))
+        self._out = check(driver.cuMemAlloc(4))
+        module = check(driver.cuModuleLoadData(_READ_ALL))
+        self._read_all = check(driver.cuModuleGetFunction(module, b"read_all"))
+
+    def evict(self) -> None:
+        """Replace what L2 holds by reading: written lines would be flushed on the kernel's time.
+
+        Lines that the submission made persist are made ordinary first. The device is idle when this returns.
+        """
+        check(driver.cuCtxResetPersistingL2Cache())
+        values = (int(self._cache), self._cache_bytes // 16, int(self._out))
+        types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
+        launch = driver.cuLaunchKernel
+        check(launch(self._read_all, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, self.stream, (values, types), 0))
+        check(driver.cuStreamSynchronize(self.stream))
+
+    def time(self, graph: Any) -> Times:
+        """Launch a graph behind a hold, so that what the host takes to enqueue it is in no clock."""
+        if self._holds:
+            self._word.value = 0
+            geq = driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
+            check(driver.cuStreamWaitValue32(self.stream, self._word_on_device, 1, geq))
+        begun = time.perf_counter_ns()
+        check(driver.cuEventRecord(self._start, self.stream))
+        self._held(lambda: check(driver.cuGraphLaunch(graph, self.stream)))
+        check(driver.cuEventRecord(self._end, self.stream))
+        if self._holds:
+            begun = time.perf_counter_ns()
+            self._word.value = 1
+        check(driver.cuStreamSynchronize(self.stream))
+        span_ns = time.perf_counter_ns() - begun
+        return Times(round(check(driver.cuEventElapsedTime(self._start, self._end)) * 1e6), span_ns)
+
+    def _held(self, launch: Callable[[], object]) -> None:
+        """Launch; if that does not come back while the stream is held, let it go, and hold it no more."""
+        if not self._holds:
+            launch()
+            return
+        timer = threading.Timer(_PATIENCE_S, self._let_go)
+        timer.daemon = True
+        timer.start()
+        try:
+            launch()
+        finally:
+            timer.cancel()
+
+    def _let_go(self) -> None:
+        self._holds = False
+        self._word.value = 1

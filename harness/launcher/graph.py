@@ -1,0 +1,123 @@
+"""Builds a CUDA graph from a recording. The memory that its copies work on must be mapped when it is built."""
+
+from __future__ import annotations
+
+import ctypes
+from collections import defaultdict
+from typing import Any
+
+from cuda.bindings import driver
+
+from harness.arena.mapping import check
+from harness.launcher.images import Images
+from harness.recording import Blob, Edge, Empty, Kernel, Memcpy, Memset, Packed
+
+_POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END (cuda.h)
+_Attribute = driver.CUlaunchAttributeID
+# What a kernel's edge waits for: the whole kernel, its trigger, or that all of its blocks have begun (cuda.h).
+_PORTS = {"ended": 0, "triggered": 1, "begun": 2}
+_PROGRAMMATIC = 1
+
+
+def build(packed: Packed, images: Images, context: Any) -> Any:
+    """An executable graph that makes the recorded call."""
+    graph = check(driver.cuGraphCreate(0))
+    plain, special = _by_node(packed.recording.edges)
+    nodes: list[Any] = []
+    for number, node in enumerate(packed.recording.nodes):
+        before = [nodes[edge.before] for edge in plain[number]]
+        match node:
+            case Kernel():
+                made = _kernel(graph, before, node, images, packed)
+            case Memset():
+                made = _memset(graph, before, node, context)
+            case Memcpy():
+                made = _memcpy(graph, before, node, context)
+            case Empty():
+                made = check(driver.cuGraphAddEmptyNode(graph, before, len(before)))
+        nodes.append(made)
+        for edge in special[number]:
+            _add_edge(graph, nodes, edge)
+    executable = check(driver.cuGraphInstantiate(graph, 0))
+    check(driver.cuGraphDestroy(graph))
+    return executable
+
+
+def _by_node(edges: tuple[Edge, ...]) -> tuple[dict[int, list[Edge]], dict[int, list[Edge]]]:
+    """The edges into each node: those that wait for the end of a node, and the others."""
+    plain, special = defaultdict[int, list[Edge]](list), defaultdict[int, list[Edge]](list)
+    for edge in edges:
+        (plain if edge.when == "ended" else special)[edge.after].append(edge)
+    return plain, special
+
+
+def _add_edge(graph: Any, nodes: list[Any], edge: Edge) -> None:
+    data = driver.CUgraphEdgeData()
+    data.from_port, data.type = _PORTS[edge.when], driver.CUgraphDependencyType(_PROGRAMMATIC)
+    # In bindings before 13 the function of this name takes no edge data.
+    add = getattr(driver, "cuGraphAddDependencies_v2", driver.cuGraphAddDependencies)
+    check(add(graph, [nodes[edge.before]], [nodes[edge.after]], [data], 1))
+
+
+def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed: Packed) -> Any:
+    parameters = driver.CUDA_KERNEL_NODE_PARAMS()
+    parameters.func = images.function(node)
+    parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ = node.grid
+    parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = node.block
+    parameters.sharedMemBytes = node.shared_bytes
+    given = _Given(packed, node.parameters) if node.parameters else None  # the driver copies it when the node is added
+    parameters.kernelParams, parameters.extra = 0, given.address if given else 0
+    made = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
+    value = driver.CUlaunchAttributeValue()
+    if node.cluster != (1, 1, 1):
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = node.cluster
+        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
+    if node.cooperative:
+        value = driver.CUlaunchAttributeValue()
+        value.cooperative = 1
+        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
+    if node.priority:
+        value = driver.CUlaunchAttributeValue()
+        value.priority = node.priority
+        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value)
+    return made
+
+
+def _set(node: Any, attribute: Any, value: Any) -> None:
+    check(driver.cuGraphKernelNodeSetAttribute(node, attribute, value))
+
+
+class _Given:
+    """A launch's parameters in one run of bytes, as the `extra` of a launch takes them."""
+
+    def __init__(self, packed: Packed, blob: Blob) -> None:
+        content = bytes(packed.content(blob))
+        self._bytes = ctypes.create_string_buffer(content, len(content))
+        self._nbytes = ctypes.c_size_t(len(content))
+        self._list = (ctypes.c_uint64 * 5)(
+            _POINTER, ctypes.addressof(self._bytes), _SIZE, ctypes.addressof(self._nbytes), _END
+        )
+        self.address = ctypes.addressof(self._list)
+
+
+def _memset(graph: Any, before: list[Any], node: Memset, context: Any) -> Any:
+    parameters = driver.CUDA_MEMSET_NODE_PARAMS()
+    parameters.dst = driver.CUdeviceptr(node.address)
+    parameters.value, parameters.elementSize = node.value, node.element_bytes
+    parameters.width, parameters.height = node.width, node.height
+    parameters.pitch = node.pitch if node.height > 1 else node.width * node.element_bytes
+    return check(driver.cuGraphAddMemsetNode(graph, before, len(before), parameters, context))
+
+
+def _memcpy(graph: Any, before: list[Any], node: Memcpy, context: Any) -> Any:
+    parameters = driver.CUDA_MEMCPY3D()
+    device = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    parameters.srcMemoryType = parameters.dstMemoryType = device
+    parameters.srcDevice, parameters.dstDevice = driver.CUdeviceptr(node.source), driver.CUdeviceptr(node.target)
+    parameters.WidthInBytes, parameters.Height, parameters.Depth = node.width, node.height, node.depth
+    many = node.height > 1 or node.depth > 1
+    parameters.srcPitch = node.source_pitch if many else node.width
+    parameters.dstPitch = node.target_pitch if many else node.width
+    parameters.srcHeight = node.source_height if node.depth > 1 else node.height
+    parameters.dstHeight = node.target_height if node.depth > 1 else node.height
+    return check(driver.cuGraphAddMemcpyNode(graph, before, len(before), parameters, context))

@@ -1,0 +1,69 @@
+"""Loads a recording's code images, puts into their variables what those held, and finds their functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cuda.bindings import driver
+
+from harness import wire
+from harness.arena.mapping import check
+from harness.errors import DeviceError
+from harness.recording import Kernel, Packed
+
+_PLAIN_SHARED_BYTES = 48 << 10  # beyond it a function must be told
+_PLAIN_CLUSTER = 8
+_Attribute = driver.CUfunction_attribute
+
+
+class Images:
+    """The modules of one recording."""
+
+    def __init__(self, packed: Packed) -> None:
+        self._modules = []
+        for image in packed.recording.images:
+            module = check(driver.cuModuleLoadData(bytes(packed.content(image.code))))
+            self._modules.append(module)
+            for variable in image.variables:
+                content = bytes(packed.content(variable.content))
+                address, nbytes = check(driver.cuModuleGetGlobal(module, variable.name.encode()))
+                if nbytes != len(content):
+                    raise DeviceError(f"`{variable.name}` has {nbytes} bytes, and {len(content)} were recorded")
+                check(driver.cuMemcpyHtoD(address, content, nbytes))
+        launched = [node for node in packed.recording.nodes if isinstance(node, Kernel)]
+        self._functions: dict[tuple[int, str], Any] = {}
+        for node in launched:
+            key = (node.image, node.name)
+            if key not in self._functions:
+                self._functions[key] = check(driver.cuModuleGetFunction(self._modules[node.image], node.name.encode()))
+            self._allow(self._functions[key], node)
+
+    def function(self, kernel: Kernel) -> Any:
+        return self._functions[kernel.image, kernel.name]
+
+    @property
+    def facts(self) -> tuple[wire.Function, ...]:
+        """Of each function, in the order of their first launches; no more than a frame holds."""
+        return tuple(_facts(function) for function in list(self._functions.values())[: wire.MAX_FUNCTIONS])
+
+    def _allow(self, function: Any, kernel: Kernel) -> None:
+        """Tell a function of a launch that takes more than is allowed by default."""
+        if kernel.shared_bytes > _PLAIN_SHARED_BYTES:
+            most = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            before = check(driver.cuFuncGetAttribute(most, function))
+            check(driver.cuFuncSetAttribute(function, most, max(before, kernel.shared_bytes)))
+        x, y, z = kernel.cluster
+        if x * y * z > _PLAIN_CLUSTER:
+            allowed = _Attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+            check(driver.cuFuncSetAttribute(function, allowed, 1))
+
+
+def _facts(function: Any) -> wire.Function:
+    def of(attribute: Any) -> int:
+        return int(check(driver.cuFuncGetAttribute(attribute, function)))
+
+    return wire.Function(
+        registers=of(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
+        local_bytes=of(_Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
+        shared_bytes=of(_Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),
+    )

@@ -1,0 +1,76 @@
+"""What a code image defines: the functions that can be launched, and the variables of the device. Pure.
+
+NVIDIA's images are ELF files of 64 bits. A kernel `name` has its code in a section `.text.name`; `__device__` variables
+lie in `.nv.global` and `.nv.global.init`, `__constant__` ones in `.nv.constant3`.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+_HEADER = struct.Struct("<40xQ10xHHH")  # where the section headers are, their size, how many, which has their names
+_SECTION = struct.Struct("<IIQQQQII16x")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_SYMBOL_TABLE, _OBJECT = 2, 1
+_VARIABLES = (".nv.global", ".nv.constant3")
+_CODE = ".text."
+
+
+class Section(NamedTuple):
+    name: str
+    kind: int
+    offset: int
+    nbytes: int
+    link: int
+
+
+class Defined(NamedTuple):
+    """The names of functions, and of variables."""
+
+    functions: frozenset[str]
+    variables: tuple[str, ...]
+
+
+def defined(image: bytes) -> Defined:
+    """Read an image's tables.
+
+    Raises:
+        ValueError: it is not such an ELF file.
+    """
+    try:
+        return _defined(image)
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"an image that ends early ({error})") from error
+
+
+def _defined(image: bytes) -> Defined:
+    sections = _sections(image)
+    functions = {each.name.removeprefix(_CODE) for each in sections if each.name.startswith(_CODE)}
+    variables: list[str] = []
+    for table in sections:
+        if table.kind != _SYMBOL_TABLE:
+            continue
+        names = sections[table.link]
+        for at in range(table.offset, table.offset + table.nbytes, _SYMBOL.size):
+            name, info, _, section, _, nbytes = _SYMBOL.unpack_from(image, at)
+            home = sections[section].name if section < len(sections) else ""
+            if info & 15 == _OBJECT and nbytes and home.startswith(_VARIABLES):
+                variables.append(_text(image, names.offset + name))
+    return Defined(frozenset(functions), tuple(variables))
+
+
+def _sections(image: bytes) -> list[Section]:
+    if image[:5] != b"\x7fELF\x02":
+        raise ValueError("not an ELF file of 64 bits")
+    start, size, count, naming = _HEADER.unpack_from(image)
+    raw = [_SECTION.unpack_from(image, start + k * size) for k in range(count)]
+    names = raw[naming][4]
+    return [
+        Section(_text(image, names + name), kind, offset, nbytes, link)
+        for name, kind, _, _, offset, nbytes, link, _ in raw
+    ]
+
+
+def _text(image: bytes, at: int) -> str:
+    return image[at : image.index(b"\0", at)].decode()

@@ -1,0 +1,202 @@
+"""Describes a captured graph as a recording, or says why it cannot be made in another process.
+
+Runs in the runner's process, untrusted: whatever it leaves out or makes up, the outputs of every timed call are
+checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from graphlib import TopologicalSorter
+from typing import Any
+
+from cuda.bindings import driver
+
+from harness import recording, wire
+from harness.arena.mapping import check
+from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Variable
+from harness.runner.images import LoadedImages
+
+_NodeType = driver.CUgraphNodeType
+_Attribute = driver.CUlaunchAttributeID
+_WHEN = ("ended", "triggered", "begun")  # the port that an edge leaves from (cuda.h)
+
+
+class Unrecordable(Exception):
+    """The call cannot be made elsewhere; `str()` says why."""
+
+
+class Recorder:
+    """Makes one recording of one graph."""
+
+    def __init__(self, images: LoadedImages) -> None:
+        self._loaded = images
+        self._blobs = bytearray()
+        self._images: dict[int, Image] = {}  # by the number under which it was loaded
+
+    def record(self, graph: Any, scratch_bytes: int) -> bytes:
+        """The recording as a file's bytes.
+
+        Raises:
+            Unrecordable: it has a node of a kind that is not replayed, or more than a recording may hold.
+        """
+        count = check(driver.cuGraphGetNodes(graph))[1]
+        nodes = list(check(driver.cuGraphGetNodes(graph, count))[0][:count])
+        edges = _edges(graph)
+        order = TopologicalSorter[int](dict.fromkeys(range(len(nodes)), ()))
+        for before, after, _ in _numbered(nodes, edges):
+            order.add(after, before)
+        ordered = [nodes[place] for place in order.static_order()]
+        made = [self._node(node) for node in ordered]
+        found = Recording(
+            images=tuple(self._images.values()),
+            nodes=tuple(made),
+            edges=tuple(Edge(before, after, when) for before, after, when in _numbered(ordered, edges)),
+            scratch_bytes=scratch_bytes,
+        )
+        try:
+            whole = recording.pack(found, bytes(self._blobs))
+            recording.unpack(whole)  # as the judge will: what it would refuse, the participant hears of here
+        except wire.WireError as error:
+            raise Unrecordable(str(error)) from None
+        return whole
+
+    def _node(self, node: Any) -> Node:
+        kind = check(driver.cuGraphNodeGetType(node))
+        if kind == _NodeType.CU_GRAPH_NODE_TYPE_KERNEL:
+            return self._kernel(node)
+        if kind == _NodeType.CU_GRAPH_NODE_TYPE_MEMSET:
+            return _memset(check(driver.cuGraphMemsetNodeGetParams(node)))
+        if kind == _NodeType.CU_GRAPH_NODE_TYPE_MEMCPY:
+            return _memcpy(check(driver.cuGraphMemcpyNodeGetParams(node)))
+        if kind == _NodeType.CU_GRAPH_NODE_TYPE_EMPTY:
+            return Empty()
+        raise Unrecordable(f"a {str(kind.name).removeprefix('CU_GRAPH_NODE_TYPE_').lower()} node")
+
+    def _kernel(self, node: Any) -> Kernel:
+        parameters = check(driver.cuGraphKernelNodeGetParams(node))
+        function = parameters.func
+        if not int(function):
+            function = check(driver.cuKernelGetFunction(parameters.kern))
+        name = check(driver.cuFuncGetName(function)).decode()
+        packed = _extra(int(parameters.extra or 0)) or _listed(function, int(parameters.kernelParams or 0))
+        cluster = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim
+        return Kernel(
+            image=self._image(name, function),
+            name=name,
+            grid=(parameters.gridDimX, parameters.gridDimY, parameters.gridDimZ),
+            block=(parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ),
+            cluster=(max(cluster.x, 1), max(cluster.y, 1), max(cluster.z, 1)),
+            shared_bytes=parameters.sharedMemBytes,
+            cooperative=bool(_attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE).cooperative),
+            priority=int(_attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY).priority),
+            parameters=self._blob(packed) if packed else None,
+        )
+
+    def _image(self, name: str, function: Any) -> int:
+        """The place of a function's image in the recording, with what its variables hold now."""
+        try:
+            number, code, found = self._loaded.with_function(name)
+        except (LookupError, ValueError) as error:
+            raise Unrecordable(str(error)) from None
+        if number not in self._images:
+            module = check(driver.cuFuncGetModule(function))
+            variables = tuple(made for each in found.variables if (made := self._variable(module, each)))
+            self._images[number] = Image(code=self._blob(code), variables=variables)
+        return list(self._images).index(number)
+
+    def _variable(self, module: Any, name: str) -> Variable | None:
+        """None for one that the driver does not give out by name; elsewhere it will hold what its image says."""
+        status, address, nbytes = driver.cuModuleGetGlobal(module, name.encode())
+        if status != driver.CUresult.CUDA_SUCCESS:
+            return None
+        content = bytearray(nbytes)
+        check(driver.cuMemcpyDtoH(content, address, nbytes))
+        return Variable(name, self._blob(bytes(content)))
+
+    def _blob(self, content: bytes) -> Blob:
+        start = len(self._blobs)
+        self._blobs += content
+        return Blob(start, len(content))
+
+
+def _edges(graph: Any) -> list[tuple[Any, Any, str]]:
+    """(before, after, when) of every edge."""
+    count = check(driver.cuGraphGetEdges(graph))[-1]
+    if not count:
+        return []
+    before, after, data, _ = check(driver.cuGraphGetEdges(graph, count))
+    return [(before[k], after[k], _when(data[k])) for k in range(count)]
+
+
+def _when(data: Any) -> str:
+    if data.from_port >= len(_WHEN) or data.to_port:
+        raise Unrecordable(f"an edge from port {data.from_port} to port {data.to_port}")
+    return _WHEN[data.from_port]
+
+
+def _numbered(nodes: Sequence[Any], edges: Sequence[tuple[Any, Any, str]]) -> list[tuple[int, int, str]]:
+    places = {int(node): place for place, node in enumerate(nodes)}
+    return [(places[int(before)], places[int(after)], when) for before, after, when in edges]
+
+
+def _attribute(node: Any, attribute: Any) -> Any:
+    return check(driver.cuGraphKernelNodeGetAttribute(node, attribute))
+
+
+def _extra(address: int) -> bytes:
+    """Parameters that were given in one run of bytes, by a list of (what, value) that ends with 0 (cuda.h)."""
+    if not address:
+        return b""
+    given, words = {}, ctypes.c_uint64 * 2
+    while (pair := words.from_address(address))[0]:
+        given[pair[0]] = pair[1]
+        address += ctypes.sizeof(words)
+    return ctypes.string_at(given[1], ctypes.c_size_t.from_address(given[2]).value)
+
+
+def _listed(function: Any, address: int) -> bytes:
+    """Parameters that were given one by one, laid out as the function has them."""
+    packed, index = bytearray(), 0
+    while address:
+        status, offset, nbytes = driver.cuFuncGetParamInfo(function, index)
+        if status != driver.CUresult.CUDA_SUCCESS:
+            break
+        at = ctypes.c_void_p.from_address(address + index * ctypes.sizeof(ctypes.c_void_p)).value
+        if not at:
+            raise Unrecordable(f"parameter {index} of a kernel is not there")
+        packed.extend(bytes(offset + nbytes - len(packed)))
+        packed[offset : offset + nbytes] = ctypes.string_at(at, nbytes)
+        index += 1
+    return bytes(packed)
+
+
+def _memset(given: Any) -> Memset:
+    return Memset(
+        address=int(given.dst),
+        value=given.value & ((1 << (8 * given.elementSize)) - 1),
+        element_bytes=given.elementSize,
+        width=given.width,
+        height=given.height,
+        pitch=given.pitch if given.height > 1 else 0,
+    )
+
+
+def _memcpy(given: Any) -> Memcpy:
+    device = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+    unified = driver.CUmemorytype.CU_MEMORYTYPE_UNIFIED
+    if given.srcMemoryType not in (device, unified) or given.dstMemoryType not in (device, unified):
+        raise Unrecordable("a copy from or to the host's memory")
+    height, depth = max(given.Height, 1), max(given.Depth, 1)
+    return Memcpy(
+        source=int(given.srcDevice) + given.srcXInBytes + given.srcPitch * (given.srcY + given.srcHeight * given.srcZ),
+        target=int(given.dstDevice) + given.dstXInBytes + given.dstPitch * (given.dstY + given.dstHeight * given.dstZ),
+        width=given.WidthInBytes,
+        height=height,
+        depth=depth,
+        source_pitch=given.srcPitch,
+        target_pitch=given.dstPitch,
+        source_height=given.srcHeight,
+        target_height=given.dstHeight,
+    )

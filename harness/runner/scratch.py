@@ -1,0 +1,73 @@
+"""Memory that the submission allocates through PyTorch, at addresses that it will have in a launcher too.
+
+PyTorch's caching allocator asks this for its segments, as long as the pool is in use. A segment's addresses are never
+given out twice: what a captured call holds must stay what it was.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+from cuda.bindings import driver
+
+from harness.arena.mapping import check, create, granules, imported, map_at, reserve
+from harness.errors import DeviceError
+from harness.recording.windows import SCRATCH
+
+_Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+_Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+
+
+class Scratch:
+    """A pool of PyTorch's over the scratch window. One a process."""
+
+    def __init__(self) -> None:
+        self._window_bytes = 1 << 38
+        self._next = reserve(self._window_bytes, SCRATCH.start)
+        self._segments: dict[int, tuple[int, Any]] = {}  # by address: size and handle
+        # What `CUDAPluggableAllocator` does with the functions of a library; kept, since PyTorch calls them.
+        self._callbacks = (_Allocate(self._allocate), _Free(self._free))
+        allocate, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
+        self._allocator = torch._C._cuda_customAllocator(allocate, free)
+        self.pool = torch.cuda.MemPool(self._allocator)
+
+    @property
+    def nbytes(self) -> int:
+        """How much of the window is in use, from its start."""
+        return self._next - SCRATCH.start
+
+    def _allocate(self, nbytes: int, ordinal: int, stream: int) -> int | None:
+        size = granules(nbytes, ordinal)
+        if self.nbytes + size > self._window_bytes:
+            return None
+        try:
+            handle = create(size, ordinal)
+            map_at(self._next, size, handle, ordinal, writable=True)
+        except DeviceError:
+            return None  # PyTorch raises its OutOfMemoryError
+        address, self._next = self._next, self._next + size
+        self._segments[address] = size, handle
+        return address
+
+    def _free(self, address: int, nbytes: int, ordinal: int, stream: int) -> None:
+        size, handle = self._segments.pop(address)
+        driver.cuMemUnmap(address, size)
+        driver.cuMemRelease(handle)
+
+    def copy_to(self, descriptor: int) -> None:
+        """Copy all that is in use into an arena of `nbytes`; what was given back in between is zero there."""
+        ordinal = int(torch.cuda.current_device())
+        size, handle = granules(self.nbytes, ordinal), imported(descriptor)
+        at = reserve(size)
+        try:
+            map_at(at, size, handle, ordinal, writable=True)
+            check(driver.cuMemsetD8(at, 0, size))
+            for address, (nbytes, _) in self._segments.items():
+                check(driver.cuMemcpyDtoD(at + address - SCRATCH.start, address, nbytes))
+            check(driver.cuCtxSynchronize())
+            check(driver.cuMemUnmap(at, size))
+        finally:
+            driver.cuMemRelease(handle)
+            driver.cuMemAddressFree(at, size)

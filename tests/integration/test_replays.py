@@ -1,0 +1,274 @@
+"""The judge's side of recording and replaying, against a runner and a launcher that are scripted, honest and not."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness import wire
+from harness.errors import SandboxError
+from harness.judge.batch import Batch
+from harness.judge.layout import Layout
+from harness.judge.replays import Launcher, NotReplayed, Recorded, record
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.time_limit import TimeLimit
+from harness.judge.truth import Truth
+from harness.problem import Problem, load
+from harness.problem.reference import Reference
+from harness.recording import Blob, Image, Kernel, Recording, pack
+from harness.verdict import Outcome
+from tests.runners import Act, Script, Scripted, doubling
+
+PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
+CASE = PROBLEM.resolve(PROBLEM.tests[1])
+LIMIT_S = 2.0
+BLOBS = b"\x7fELF image" + b"parameters"
+CALL = Recording(
+    images=(Image(code=Blob(0, 10), variables=()),),
+    nodes=(
+        Kernel(
+            image=0,
+            name="twice",
+            grid=(4, 1, 1),
+            block=(256, 1, 1),
+            cluster=(1, 1, 1),
+            shared_bytes=0,
+            cooperative=False,
+            priority=0,
+            parameters=Blob(10, 10),
+        ),
+    ),
+    edges=(),
+    scratch_bytes=0,
+)
+WITH_SCRATCH = Recording(images=CALL.images, nodes=CALL.nodes, edges=(), scratch_bytes=8192)
+TIMES = {"device_ns": 5000, "event_ns": 7000, "span_ns": 20_000, "nodes_ns": [5000]}
+LOADED = {"functions": [{"registers": 16, "local_bytes": 0, "shared_bytes": 0}]}
+
+
+def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = None) -> Act:
+    """A runner that doubles honestly, and delivers this."""
+    honest = doubling()
+    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", **(told or {})}
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Record":
+            script.reply(token, "Recorded", **answer)
+        elif body["kind"] == "Deliver":
+            os.pwrite(script.descriptors[0], file, 0)
+            if scratch:
+                os.pwrite(script.descriptors[1], scratch, 0)
+            script.reply(token, "Done")
+        else:
+            honest(script, token, body)
+
+    return act
+
+
+def recorded(act: Act) -> Recorded:
+    session = Session(Scripted(act), "cpu", PROBLEM.limits, records=True)
+    with session:
+        session.handshake()
+        session.hand_over(wire.Build(language="py", symbols=("twice",), architecture="x86"), b"", LIMIT_S)
+        return record(session, PROBLEM, CASE, "cpu", TimeLimit(LIMIT_S))
+
+
+def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
+    scratch = bytes(range(256)) * 32
+    found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
+    assert found.packed.recording == WITH_SCRATCH
+    assert found.scratch is not None
+    assert bytes(found.scratch.numpy()) == scratch
+
+
+def test_what_cannot_be_replayed_says_why() -> None:
+    with pytest.raises(NotReplayed, match=r"^a host node$"):
+        recorded(recording(b"", told={"reason": "a host node"}))
+    for size in ({"file_bytes": 1 << 40}, {"scratch_bytes": 1 << 40}):
+        with pytest.raises(NotReplayed, match="a recording of "):
+            recorded(recording(b"", told=size))
+
+
+@pytest.mark.parametrize(
+    ("file", "scratch"),
+    [
+        (b"", b""),
+        (b"{}" * 100, b""),
+        (pack(CALL, BLOBS)[:-1], b""),
+        (pack(CALL, BLOBS), b"x" * 64),
+        (pack(WITH_SCRATCH, BLOBS), b""),
+    ],
+    ids=["nothing", "noise", "cut short", "scratch that it has not", "scratch that never came"],
+)
+def test_what_is_no_recording_is_the_submissions_fault(file: bytes, scratch: bytes) -> None:
+    with pytest.raises(SubmissionFault, match="the runner's recording is none") as raised:
+        recorded(recording(file, scratch))
+    assert raised.value.outcome is Outcome.REJECTED
+
+
+def test_a_recording_that_is_cut_off_while_it_is_read_ends_no_judge() -> None:
+    honest = recording(pack(CALL, BLOBS))
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Deliver":
+            os.ftruncate(script.descriptors[0], 3)
+            script.reply(token, "Done")
+        else:
+            honest(script, token, body)
+
+    with pytest.raises(SubmissionFault, match="a recording of 3 bytes"):
+        recorded(act)
+
+
+Doing = Callable[[Any, Any], None]
+
+
+def launching(work: Doing, *, times: dict[str, Any] | None = None) -> Act:
+    """A launcher that maps both arenas for a call and works on `x` and the whole output region."""
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Load":
+            script.reply(token, "Loaded", **LOADED)
+            return
+        inputs, outputs = script.descriptors
+        with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
+            slots = {slot.tensor.name: slot for slot in Layout(CASE).slots}
+            x = np.frombuffer(given[: slots["x"].nbytes], np.float32)
+            y = np.frombuffer(to, np.uint8)
+            work(x, y)
+            del y
+        script.reply(token, "Replayed", **(times or TIMES))
+
+    return act
+
+
+def twice(x: Any, region: Any) -> None:
+    y = next(slot for slot in Layout(CASE).outputs)
+    region[y.offset : y.offset + y.nbytes].view(np.float32)[:] = 2 * x
+
+
+@contextmanager
+def loaded(act: Act, problem: Problem = PROBLEM) -> Iterator[tuple[Launcher, Batch, Truth]]:
+    file = pack(CALL, BLOBS)
+    found = recorded(recording(file))
+    batch = Batch(Layout(CASE), "cpu", sets=1)
+    try:
+        with Launcher(Scripted(act), problem, CASE, "cpu") as launcher:
+            launcher.load(found, TimeLimit(LIMIT_S))
+            yield launcher, batch, Truth(Reference.load(problem), CASE)
+    finally:
+        batch.close_arenas()
+
+
+def test_every_call_is_made_on_other_inputs_and_is_timed() -> None:
+    seen: list[bytes] = []
+
+    def work(x: Any, region: Any) -> None:
+        seen.append(x.tobytes())
+        twice(x, region)
+
+    with loaded(launching(work)) as (launcher, batch, truth):
+        limit = TimeLimit(LIMIT_S)
+        times = [launcher.play(batch, truth, limit, f"call {k}") for k in range(5)]
+    assert [each.device_ns for each in times] == [5000] * 5
+    assert len(set(seen)) == 5
+    assert [each.registers for each in launcher.functions] == [16]
+
+
+def cached() -> Doing:
+    """Computes once, and writes that result ever after."""
+    kept: list[Any] = []
+
+    def work(x: Any, region: Any) -> None:
+        kept.append(x.copy())
+        twice(kept[0], region)
+
+    return work
+
+
+def outside(x: Any, region: Any) -> None:
+    twice(x, region)
+    region[0] ^= 1
+
+
+@pytest.mark.parametrize(
+    ("work", "outcome", "message"),
+    [
+        (lambda x, region: None, Outcome.WRONG_ANSWER, "call 1: y: "),
+        (cached(), Outcome.WRONG_ANSWER, "call 1: y: "),
+        (outside, Outcome.REJECTED, "call 1: the call wrote 1 bytes outside its outputs"),
+    ],
+    ids=["nothing is done", "done once", "a red zone"],
+)
+def test_wrong_outputs_of_any_call_are_found(work: Doing, outcome: Outcome, message: str) -> None:
+    with loaded(launching(work)) as (launcher, batch, truth):
+        limit = TimeLimit(LIMIT_S)
+        with pytest.raises(SubmissionFault, match=message) as raised:
+            [launcher.play(batch, truth, limit, "call 1") for _ in range(2)]
+    assert raised.value.outcome is outcome
+
+
+def test_scratch_is_what_it_was_before_every_call() -> None:
+    scratch, seen = b"\x07" * 8192, list[bytes]()
+    held: list[int] = []
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Load":
+            held.append(os.dup(script.descriptors[1]))
+            script.reply(token, "Loaded", **LOADED)
+            return
+        seen.append(os.pread(held[0], 8192, 0))
+        os.pwrite(held[0], b"\xff" * 8192, 0)
+        launching(twice)(script, token, body)
+
+    found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
+    batch, truth = Batch(Layout(CASE), "cpu", sets=1), Truth(Reference.load(PROBLEM), CASE)
+    with Launcher(Scripted(act), PROBLEM, CASE, "cpu") as launcher:
+        limit = TimeLimit(LIMIT_S)
+        launcher.load(found, limit)
+        for _ in range(3):
+            launcher.play(batch, truth, limit, "call")
+    batch.close_arenas()
+    os.close(held[0])
+    assert seen == [scratch] * 3
+
+
+def silence(script: Script, token: int, body: dict[str, Any]) -> None:
+    time.sleep(2 * LIMIT_S)
+
+
+@pytest.mark.parametrize(
+    ("act", "outcome", "message"),
+    [
+        (silence, Outcome.TIMEOUT, "gave no answer within 2 s, while timing prime"),
+        (lambda script, token, body: script.reply(token, "Done"), Outcome.REJECTED, "answered Done"),
+        (
+            lambda script, token, body: script.reply(
+                token, "Failed", outcome="runtime_error", message="CUDA driver: ", traceback="", fatal=True
+            ),
+            Outcome.RUNTIME_ERROR,
+            "CUDA driver",
+        ),
+    ],
+    ids=["it never ends", "it answers something else", "the driver refuses it"],
+)
+def test_device_code_that_spoils_its_launcher_spoils_its_own_grading(act: Act, outcome: Outcome, message: str) -> None:
+    with pytest.raises(SubmissionFault, match=message) as raised, loaded(act):
+        pass
+    assert raised.value.outcome is outcome
+
+
+def test_a_launcher_that_does_not_start_is_our_failure() -> None:
+    def hang_up(script: Script) -> None:
+        script.socket.close()
+
+    with Launcher(Scripted(silence, hang_up), PROBLEM, CASE, "cpu") as launcher, pytest.raises(SandboxError):
+        launcher.load(recorded(recording(pack(CALL, BLOBS))), TimeLimit(LIMIT_S))
