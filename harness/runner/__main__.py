@@ -22,9 +22,12 @@ def main(address: str) -> None:
     wire.send(judge, 0, wire.Hello(protocol=wire.PROTOCOL, python=platform.python_version()))
     _lock_by_existence()
     from harness.arena.context import warm_context
-    from harness.runner.images import LoadedImages
 
-    images = LoadedImages() if "KERNELMARK_RECORDS" in os.environ else None  # before the context loads the first one
+    images = None
+    if "KERNELMARK_RECORDS" in os.environ:  # before there is a context, which loads the first of them
+        from harness.runner.images import LoadedImages
+
+        images = LoadedImages()
     warm_context(os.environ["KERNELMARK_DEVICE"])
     # The slow part, done while the judge imports its own torch: 2.3 s of the 6 that a participant waits.
     from harness.runner.device import open_device

@@ -23,11 +23,9 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
+_OWN = ("__init__.py", "arena", "cupti.py", "errors.py", "launcher", "recording", "runner", "wire")
 _FILES = {
-    **{
-        name: f"harness/{name}"
-        for name in ("__init__.py", "errors.py", "arena", "launcher", "recording", "runner", "wire")
-    },
+    **{name: f"harness/{name}" for name in _OWN},
     "sandbox/enter.py": "enter.py",
 }
 

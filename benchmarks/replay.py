@@ -1,0 +1,176 @@
+"""What a launcher replays, and how well its times repeat: on a GPU, without a grading around it.
+
+    python -m benchmarks.replay --sandbox docker --out benchmarks/results/replay.json [NAME...]
+
+For every kernel of `reference/` and of the honest suite that runs on a GPU (or those whose name holds a NAME) and each
+of its benchmark cases: the runner records the call and ends; then launchers, one after the other, make it on fresh
+inputs, every output checked. Per case: the median of CUPTI's time, of the events' and of the host's in each launcher,
+how far the medians of the launchers lie apart, and the seconds of each step; or why the call is not replayed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.scratch import report
+from harness import sandbox, stats, wire
+from harness.arena import give_back
+from harness.errors import HarnessError
+from harness.judge.batch import Batch
+from harness.judge.environment import device_facts
+from harness.judge.grading import build_command
+from harness.judge.layout import Layout
+from harness.judge.replays import Launcher, NotReplayed, Recorded, record
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.time_limit import TimeLimit
+from harness.judge.truth import Truth
+from harness.problem import Problem, ResolvedCase, load
+from harness.problem.reference import Reference
+from harness.submission import Submission
+from kernelmark.api import providers
+from kernelmark.selftest import TESTS, honest
+from kernelmark.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+WARM_UPS = 5
+
+
+class Kernel(NamedTuple):
+    """One file, and the problem that it solves."""
+
+    name: str
+    problem: Path
+    file: Path
+
+
+def kernels() -> Iterator[Kernel]:
+    for directory in sorted((ROOT / "problems").glob("*/problem.toml")):
+        problem = directory.parent
+        for file in sorted((ROOT / "reference" / problem.name).glob("*")):
+            if file.suffix in (".py", ".cu"):
+                yield Kernel(f"{problem.name}/{file.name}", problem, file)
+    for case in honest():
+        if "cuda" in case.devices:
+            yield Kernel(f"honest {case.label}", TESTS / "problems" / case.problem, case.source)
+
+
+def recordings(
+    kernel: Kernel, problem: Problem, cases: list[ResolvedCase], provider: sandbox.Provider
+) -> tuple[dict[str, Recorded | str], dict[str, float]]:
+    """Of each case its recording, or why there is none; and the seconds that it took."""
+    submission = Submission.read(kernel.file, "bench")
+    found: dict[str, Recorded | str] = {}
+    begun = time.perf_counter()
+    with Session(provider, "cuda", problem.limits, records=True) as session:
+        session.handshake()
+        seconds = {"runner": time.perf_counter() - begun}
+        begun = time.perf_counter()
+        session.hand_over(build_command(problem, submission, cases, "cuda"), submission.source, problem.limits.build_s)
+        for case in cases:
+            try:
+                found[case.name] = record(session, problem, case, "cuda", TimeLimit(problem.limits.time_s))
+            except NotReplayed as why:
+                found[case.name] = str(why)
+        seconds["recording"] = time.perf_counter() - begun
+    return found, seconds
+
+
+def replayed(
+    recorded: Recorded, problem: Problem, case: ResolvedCase, provider: sandbox.Provider, calls: int
+) -> dict[str, Any]:
+    """What one launcher says of a case."""
+    limit, layout = TimeLimit(problem.limits.time_s), Layout(case)
+    truth = Truth(Reference.load(problem), case)
+    begun = time.perf_counter()
+    batch = Batch(layout, "cuda", sets=1)
+    try:
+        with Launcher(provider, problem, case, "cuda") as launcher:
+            launcher.load(recorded, limit)
+            loaded = time.perf_counter()
+            told = [launcher.play(batch, truth, limit, f"call {k}") for k in range(WARM_UPS + calls)][WARM_UPS:]
+            ended = time.perf_counter()
+            functions = launcher.functions
+    finally:
+        batch.close_arenas()
+        give_back("cuda")
+    estimate = stats.estimate_median([each.device_ns for each in told])
+    return {
+        "device_ns": estimate.median,
+        "interval_ns": [estimate.low, estimate.high],
+        "event_ns": stats.median([each.event_ns for each in told]),
+        "span_ns": stats.median([each.span_ns for each in told]),
+        "registers": [each.registers for each in functions],
+        "start_s": round(loaded - begun, 3),
+        "call_s": round((ended - loaded) / (WARM_UPS + calls), 5),
+    }
+
+
+def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int) -> Iterator[dict[str, Any]]:
+    problem = load(kernel.problem)
+    cases = [problem.resolve(case) for case in problem.benchmarks if "cuda" in case.devices]
+    try:
+        found, seconds = recordings(kernel, problem, cases, provider)
+    except (SubmissionFault, HarnessError) as error:
+        yield {"kernel": kernel.name, "fault": str(error)[:300]}
+        return
+    for case in cases:
+        row: dict[str, Any] = {"kernel": kernel.name, "case": case.name, "seconds": seconds}
+        recorded = found[case.name]
+        if isinstance(recorded, str):
+            yield row | {"not_replayed": recorded}
+            continue
+        made = recorded.packed.recording
+        row |= {"nodes": len(made.nodes), "images": len(made.images), "file_bytes": len(recorded.file)}
+        row |= {"scratch_bytes": made.scratch_bytes}
+        try:
+            told = [replayed(recorded, problem, case, provider, calls) for _ in range(launchers)]
+        except (SubmissionFault, HarnessError, wire.WireError) as error:
+            yield row | {"fault": str(error)[:300]}
+            continue
+        medians = [each["device_ns"] for each in told]
+        yield row | {"launchers": told, "apart": (max(medians) - min(medians)) / min(medians) if min(medians) else None}
+
+
+def line(row: dict[str, Any]) -> str:
+    name = f"{row['kernel']:34} {row.get('case', ''):22}"
+    if why := row.get("not_replayed") or row.get("fault"):
+        return f"{name} {'NOT' if 'not_replayed' in row else 'FAULT'}: {why}"
+    told = row["launchers"][0]
+    times = " ".join(f"{told[clock] / 1e3:9.2f}" for clock in ("device_ns", "event_ns", "span_ns"))
+    apart = f"{100 * row['apart']:5.2f} %" if row["apart"] is not None else ""
+    took = f"start {told['start_s']} s, call {1e3 * told['call_s']:.1f} ms"
+    return f"{name} {times} us {apart} nodes {row['nodes']:4} {took}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--sandbox", choices=("docker", "bwrap", "process"), default="docker")
+    parser.add_argument("--launchers", type=int, default=3)
+    parser.add_argument("--calls", type=int, default=50)
+    parser.add_argument("--budget-s", type=float, default=540.0, help="begin no kernel after this")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "replay.json")
+    given = parser.parse_args()
+    provider = sandbox.choose(given.sandbox, providers(Settings.load()))
+    begun, found = time.monotonic(), []
+    for kernel in kernels():
+        chosen = not given.names or any(name in kernel.name for name in given.names)
+        if chosen and time.monotonic() - begun < given.budget_s:
+            for row in rows(kernel, provider, given.launchers, given.calls):
+                found.append(row)
+                print(line(row), file=sys.stderr, flush=True)
+    replayed_rows = [row for row in found if "launchers" in row]
+    told = {"sandbox": given.sandbox, "calls": given.calls, "cases": len(found), "replayed": len(replayed_rows)}
+    facts = {name: device_facts("cuda")[name] for name in ("device_name", "driver")}
+    report("replay", "calls made by a launcher", given.out, told | facts | {"rows": found})
+    print("\n".join(map(line, found)))
+    return 0 if replayed_rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
