@@ -38,9 +38,8 @@ class Cuda:
         self._held, self._batches_held, self._enqueue_ns = True, True, 0
         _make_triton_ready()
         if images is not None:
-            # From here on: the submission's own tensors too, which it makes when it is imported.
             self._scratch = Scratch()
-            torch.cuda.use_mem_pool(self._scratch.pool).__enter__()
+            self._allocate_from_scratch()
 
     def stream(self) -> int:
         stream: int = self._stream.cuda_stream
@@ -128,11 +127,18 @@ class Cuda:
         self._batches_held = self._launches_behind_the_hold(graphs)
         return graphs, ""
 
+    def _allocate_from_scratch(self) -> None:
+        """From here on every tensor of this thread lies in the scratch, those too that a submission keeps."""
+        self._pooling = torch.cuda.use_mem_pool(self._scratch.pool)
+        self._pooling.__enter__()
+
     def record(self, call: Callable[[], None]) -> Record:
         """Capture one call, and describe it."""
         if self._images is None:
             return Record(reason="this runner does not record")
         graph = torch.cuda.CUDAGraph(keep_graph=True)
+        # Two users of one pool at a time are an error; the capture is one.
+        self._pooling.__exit__(None, None, None)
         try:
             # The stubs want an opaque handle, which a pool's id is.
             graph.capture_begin(pool=self._scratch.pool.id, capture_error_mode="thread_local")  # type: ignore[arg-type]
@@ -140,6 +146,7 @@ class Cuda:
                 call()
             finally:
                 graph.capture_end()
+                self._allocate_from_scratch()
             torch.cuda.synchronize()
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
