@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
@@ -37,9 +38,9 @@ class Cuda:
         self._hold = Hold(self._stream.cuda_stream)
         self._held, self._batches_held, self._enqueue_ns = True, True, 0
         _make_triton_ready()
-        if images is not None:
-            self._scratch = Scratch()
-            self._allocate_from_scratch()
+        self._scratch = Scratch() if images is not None else None
+        self._pooling = contextlib.ExitStack()
+        self._allocate_from_scratch()
 
     def stream(self) -> int:
         stream: int = self._stream.cuda_stream
@@ -110,16 +111,11 @@ class Cuda:
         graphs: list[Any] = []
         pool = torch.cuda.graph_pool_handle()
         for k in range(sets):
-            graph = torch.cuda.CUDAGraph(keep_graph=True)
             try:
-                graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-                try:
-                    call(k)
-                finally:
-                    graph.capture_end()
+                graph = self._captured(lambda k=k: call(k), pool)  # type: ignore[misc]
             except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
                 torch.cuda.synchronize()
-                return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+                return None, _told(error)
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if k == 0 and (why := self._unfit(raw)):
                 return None, why
@@ -128,25 +124,30 @@ class Cuda:
         return graphs, ""
 
     def _allocate_from_scratch(self) -> None:
-        """From here on every tensor of this thread lies in the scratch, those too that a submission keeps."""
-        self._pooling = torch.cuda.use_mem_pool(self._scratch.pool)
-        self._pooling.__enter__()
+        """From here on every tensor of this thread lies in the scratch, if there is one: those too that are kept."""
+        if self._scratch is not None:
+            self._pooling.enter_context(torch.cuda.use_mem_pool(self._scratch.pool))
 
-    def record(self, call: Callable[[], None]) -> Record:
-        """Capture one call, and describe it."""
-        if self._images is None:
-            return Record(reason="this runner does not record")
+    def _captured(self, call: Callable[[], None], pool: Any) -> Any:
+        """The graph of a call, with its memory in a pool that nothing else may use meanwhile."""
         graph = torch.cuda.CUDAGraph(keep_graph=True)
-        # Two users of one pool at a time are an error; the capture is one.
-        self._pooling.__exit__(None, None, None)
+        self._pooling.close()
         try:
-            # The stubs want an opaque handle, which a pool's id is.
-            graph.capture_begin(pool=self._scratch.pool.id, capture_error_mode="thread_local")  # type: ignore[arg-type]
+            graph.capture_begin(pool=pool, capture_error_mode="thread_local")
             try:
                 call()
             finally:
                 graph.capture_end()
-                self._allocate_from_scratch()
+        finally:
+            self._allocate_from_scratch()
+        return graph
+
+    def record(self, call: Callable[[], None]) -> Record:
+        """Capture one call, and describe it."""
+        if self._images is None or self._scratch is None:
+            return Record(reason="this runner does not record")
+        try:
+            graph = self._captured(call, self._scratch.pool.id)
             torch.cuda.synchronize()
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
@@ -154,7 +155,7 @@ class Cuda:
             file = Recorder(self._images).record(raw, self._scratch.nbytes)
         except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
             torch.cuda.synchronize()
-            return Record(reason=f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}")
+            return Record(reason=_told(error))
         return Record(file, self._scratch.nbytes, "", self._scratch.copy_to, graph)
 
     def _launches_behind_the_hold(self, graphs: list[Any]) -> bool:
@@ -222,6 +223,10 @@ class ParentGraph:
     def __del__(self) -> None:
         if hasattr(self, "_executable"):
             driver.cuGraphExecDestroy(self._executable)
+
+
+def _told(error: Exception) -> str:
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
 
 def _make_triton_ready() -> None:
