@@ -23,11 +23,7 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-_OWN = ("__init__.py", "arena", "cupti.py", "errors.py", "launcher", "recording", "runner", "wire")
-_FILES = {
-    **{name: f"harness/{name}" for name in _OWN},
-    "sandbox/enter.py": "enter.py",
-}
+_SHARED = ("__init__.py", "arena", "cupti.py", "errors.py", "recording", "wire")  # beside the package of its role
 
 
 def staged(launch: Launch) -> Path:
@@ -41,8 +37,9 @@ def staged(launch: Launch) -> Path:
     """
     at = launch.socket.parent / "runner"
     try:
-        for name, place in _FILES.items():
-            _copy(HARNESS / name, at / place)
+        for name in (*_SHARED, launch.role):
+            _copy(HARNESS / name, at / "harness" / name)
+        _copy(HARNESS / "sandbox" / "enter.py", at / "enter.py")
         if launch.program is not None:
             _copy(launch.program, at / "program.py")
         for path in (at, *at.rglob("*")):  # whatever the judge's umask is, the runner is another user
