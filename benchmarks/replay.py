@@ -11,8 +11,10 @@ how far the medians of the launchers lie apart, and the seconds of each step; or
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -130,7 +132,7 @@ def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int)
         try:
             told = [replayed(recorded, problem, case, provider, calls) for _ in range(launchers)]
         except (SubmissionFault, HarnessError, wire.WireError) as error:
-            yield row | {"fault": str(error)[:300]}
+            yield row | {"fault": str(error)[:300], "traceback": getattr(error, "traceback", "")}
             continue
         medians = [each["device_ns"] for each in told]
         yield row | {"launchers": told, "apart": (max(medians) - min(medians)) / min(medians) if min(medians) else None}
@@ -153,21 +155,24 @@ def main() -> int:
     parser.add_argument("--sandbox", choices=("docker", "bwrap", "process"), default="docker")
     parser.add_argument("--launchers", type=int, default=3)
     parser.add_argument("--calls", type=int, default=50)
-    parser.add_argument("--budget-s", type=float, default=540.0, help="begin no kernel after this")
+    parser.add_argument("--budget-s", type=float, default=400.0, help="begin no kernel after this")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "replay.json")
     given = parser.parse_args()
     provider = sandbox.choose(given.sandbox, providers(Settings.load()))
-    begun, found = time.monotonic(), []
+    begun, found = time.monotonic(), list[dict[str, Any]]()
     for kernel in kernels():
         chosen = not given.names or any(name in kernel.name for name in given.names)
         if chosen and time.monotonic() - begun < given.budget_s:
-            for row in rows(kernel, provider, given.launchers, given.calls):
-                found.append(row)
-                print(line(row), file=sys.stderr, flush=True)
+            try:
+                for row in rows(kernel, provider, given.launchers, given.calls):
+                    found.append(row)
+                    print(line(row), file=sys.stderr, flush=True)
+            except Exception:  # noqa: BLE001  # one kernel costs no other its figures
+                found.append({"kernel": kernel.name, "fault": traceback.format_exc()[-1000:]})
+            given.out.with_suffix(".rows").write_text("\n".join(map(json.dumps, found)) + "\n")
     replayed_rows = [row for row in found if "launchers" in row]
     told = {"sandbox": given.sandbox, "calls": given.calls, "cases": len(found), "replayed": len(replayed_rows)}
-    facts = {name: device_facts("cuda")[name] for name in ("device_name", "driver")}
-    report("replay", "calls made by a launcher", given.out, told | facts | {"rows": found})
+    report("replay", "calls made by a launcher", given.out, told | device_facts("cuda") | {"rows": found})
     print("\n".join(map(line, found)))
     return 0 if replayed_rows else 1
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.cupti import Cupti
 
@@ -19,7 +19,13 @@ _Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
 _Requested = ctypes.CFUNCTYPE(None, ctypes.POINTER(_Pointer), ctypes.POINTER(_Size), ctypes.POINTER(_Size))
 _Completed = ctypes.CFUNCTYPE(None, _Pointer, ctypes.c_uint32, _Pointer, _Size, _Size)
 
-Span = tuple[int, int]  # start and end in ns, by the device's clock
+
+class Span(NamedTuple):
+    """When a node ran, in ns by the device's clock, and CUPTI's number for its kind."""
+
+    start: int
+    end: int
+    kind: int
 
 
 class _Record(ctypes.Structure):
@@ -71,4 +77,4 @@ class Activity:
         while following(_Pointer(buffer), _Size(valid), ctypes.byref(record)) == 0 and record.value:
             read = _Record.from_address(record.value)
             if read.kind in (_KERNEL, _MEMCPY, _MEMSET):
-                yield read.start, read.end
+                yield Span(read.start, read.end, read.kind)

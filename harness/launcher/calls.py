@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from cuda.bindings import driver
@@ -67,10 +68,13 @@ class Calls:
         self._outputs.unmap()
         self._inputs.unmap()
         if len(spans) != self._working:
-            raise DeviceError(f"CUPTI saw {len(spans)} of the call's {self._working} nodes")
+            kinds = dict(Counter(span.kind for span in spans))
+            raise DeviceError(f"CUPTI saw {len(spans)} of the call's {self._working} nodes (by kind {kinds})")
+        if any(not span.start or span.end < span.start for span in spans):
+            raise DeviceError("CUPTI has no time of one of the call's nodes")
         return wire.Replayed(
-            device_ns=max(end for _, end in spans) - spans[0][0] if spans else 0,
+            device_ns=max(span.end for span in spans) - spans[0].start if spans else 0,
             event_ns=times.event_ns,
             span_ns=times.span_ns,
-            nodes_ns=tuple(end - start for start, end in spans[: wire.MAX_TOLD_NODES]),
+            nodes_ns=tuple(span.end - span.start for span in spans[: wire.MAX_TOLD_NODES]),
         )

@@ -38,7 +38,8 @@ def build(packed: Packed, images: Images, context: Any) -> Any:
         nodes.append(made)
         for edge in special[number]:
             _add_edge(graph, nodes, edge)
-    executable = check(driver.cuGraphInstantiate(graph, 0))
+    flag = driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+    executable = check(driver.cuGraphInstantiate(graph, int(flag)))
     check(driver.cuGraphDestroy(graph))
     return executable
 
@@ -68,16 +69,16 @@ def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed:
     given = _Given(packed, node.parameters) if node.parameters else None  # the driver copies it when the node is added
     parameters.kernelParams, parameters.extra = 0, given.address if given else 0
     made = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
-    value = driver.CUlaunchAttributeValue()
+    value = driver.CUkernelNodeAttrValue()
     if node.cluster != (1, 1, 1):
         value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = node.cluster
         _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
     if node.cooperative:
-        value = driver.CUlaunchAttributeValue()
+        value = driver.CUkernelNodeAttrValue()
         value.cooperative = 1
         _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
     if node.priority:
-        value = driver.CUlaunchAttributeValue()
+        value = driver.CUkernelNodeAttrValue()
         value.priority = node.priority
         _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value)
     return made

@@ -11,7 +11,6 @@ from harness.arena.mapping import check
 from harness.errors import DeviceError
 from harness.recording import Kernel, Packed
 
-_PLAIN_SHARED_BYTES = 48 << 10  # beyond it a function must be told
 _PLAIN_CLUSTER = 8
 _Attribute = driver.CUfunction_attribute
 
@@ -48,10 +47,9 @@ class Images:
 
     def _allow(self, function: Any, kernel: Kernel) -> None:
         """Tell a function of a launch that takes more than is allowed by default."""
-        if kernel.shared_bytes > _PLAIN_SHARED_BYTES:
-            most = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-            before = check(driver.cuFuncGetAttribute(most, function))
-            check(driver.cuFuncSetAttribute(function, most, max(before, kernel.shared_bytes)))
+        most = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        if kernel.shared_bytes > check(driver.cuFuncGetAttribute(most, function)):
+            check(driver.cuFuncSetAttribute(function, most, kernel.shared_bytes))
         x, y, z = kernel.cluster
         if x * y * z > _PLAIN_CLUSTER:
             allowed = _Attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import socket
+import traceback
 
 from harness import wire
 from harness.errors import DeviceError
@@ -28,14 +29,20 @@ class Server:
                 token, command, descriptors = wire.receive_command(self._judge)
             except wire.Closed:
                 return
-            try:
-                reply = self._obey(command, descriptors)
-            except (DeviceError, wire.WireError) as error:
-                # Whatever the driver says of a recording is the submission's: it wrote it.
-                reply = wire.Failed(outcome="runtime_error", message=str(error)[:500], traceback="", fatal=True)
-            wire.send(self._judge, token, reply)
+            wire.send(self._judge, token, self._answer(command, descriptors))
             for descriptor in descriptors:
                 os.close(descriptor)
+
+    def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+        # A process boundary. What the driver says of a recording is the submission's, which wrote it.
+        try:
+            return self._obey(command, descriptors)
+        except (DeviceError, wire.WireError) as error:
+            message = str(error)
+        except Exception as error:  # noqa: BLE001  # a mistake of ours is told, where an end would not be
+            message = f"{type(error).__name__}: {error}"
+        trace = traceback.format_exc()[-8000:]
+        return wire.Failed(outcome="runtime_error", message=message[:500], traceback=trace, fatal=True)
 
     def _obey(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
         match command:

@@ -24,11 +24,13 @@ def main(address: str) -> None:
     from harness.arena.context import warm_context
 
     images = None
-    if "KERNELMARK_RECORDS" in os.environ:  # before there is a context, which loads the first of them
+    if "KERNELMARK_RECORDS" in os.environ:
         from harness.runner.images import LoadedImages
 
-        images = LoadedImages()
-    warm_context(os.environ["KERNELMARK_DEVICE"])
+        images = LoadedImages()  # before there is a context, which loads the first of them
+    else:
+        # Not beside a listener: its callback would wait for Python's lock in a thread that holds the driver's.
+        warm_context(os.environ["KERNELMARK_DEVICE"])
     # The slow part, done while the judge imports its own torch: 2.3 s of the 6 that a participant waits.
     from harness.runner.device import open_device
     from harness.runner.serve import Server

@@ -138,6 +138,10 @@ class Cuda:
                 call()
             finally:
                 graph.capture_end()
+        except BaseException:
+            if self._scratch is not None:
+                self._scratch.renew(graph)
+            raise
         finally:
             self._allocate_from_scratch()
         return graph

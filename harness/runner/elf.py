@@ -12,7 +12,8 @@ from typing import NamedTuple
 _HEADER = struct.Struct("<40xQ10xHHH")  # where the section headers are, their size, how many, which has their names
 _SECTION = struct.Struct("<IIQQQQII16x")
 _SYMBOL = struct.Struct("<IBBHQQ")
-_SYMBOL_TABLE, _OBJECT = 2, 1
+_RELOCATION = struct.Struct("<QQq")
+_SYMBOL_TABLE, _RELOCATIONS, _OBJECT = 2, 4, 1
 _VARIABLES = (".nv.global", ".nv.constant3")
 _CODE = ".text."
 
@@ -23,10 +24,14 @@ class Section(NamedTuple):
     offset: int
     nbytes: int
     link: int
+    info: int
 
 
 class Defined(NamedTuple):
-    """The names of functions, and of variables."""
+    """The names of functions, and of the variables without addresses in them.
+
+    A variable that holds the address of another is given it by the loader, another one in each process.
+    """
 
     functions: frozenset[str]
     variables: tuple[str, ...]
@@ -47,17 +52,29 @@ def defined(image: bytes) -> Defined:
 def _defined(image: bytes) -> Defined:
     sections = _sections(image)
     functions = {each.name.removeprefix(_CODE) for each in sections if each.name.startswith(_CODE)}
+    addresses = _addresses(image, sections)
     variables: list[str] = []
     for table in sections:
         if table.kind != _SYMBOL_TABLE:
             continue
         names = sections[table.link]
         for at in range(table.offset, table.offset + table.nbytes, _SYMBOL.size):
-            name, info, _, section, _, nbytes = _SYMBOL.unpack_from(image, at)
+            name, info, _, section, start, nbytes = _SYMBOL.unpack_from(image, at)
             home = sections[section].name if section < len(sections) else ""
-            if info & 15 == _OBJECT and nbytes and home.startswith(_VARIABLES):
+            plain = not any(start <= place < start + nbytes for place in addresses.get(section, ()))
+            if info & 15 == _OBJECT and nbytes and home.startswith(_VARIABLES) and plain:
                 variables.append(_text(image, names.offset + name))
     return Defined(frozenset(functions), tuple(variables))
+
+
+def _addresses(image: bytes, sections: list[Section]) -> dict[int, list[int]]:
+    """Where in each section the loader writes addresses."""
+    found: dict[int, list[int]] = {}
+    for each in sections:
+        if each.kind == _RELOCATIONS:
+            for at in range(each.offset, each.offset + each.nbytes, _RELOCATION.size):
+                found.setdefault(each.info, []).append(_RELOCATION.unpack_from(image, at)[0])
+    return found
 
 
 def _sections(image: bytes) -> list[Section]:
@@ -67,8 +84,8 @@ def _sections(image: bytes) -> list[Section]:
     raw = [_SECTION.unpack_from(image, start + k * size) for k in range(count)]
     names = raw[naming][4]
     return [
-        Section(_text(image, names + name), kind, offset, nbytes, link)
-        for name, kind, _, _, offset, nbytes, link, _ in raw
+        Section(_text(image, names + name), kind, offset, nbytes, link, info)
+        for name, kind, _, _, offset, nbytes, link, info in raw
     ]
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
+
+from cuda.bindings import driver
 
 from harness.cupti import Cupti
 from harness.runner.elf import Defined, defined
 
-_RESOURCE, _MODULE_LOADED = 3, 6  # CUPTI_CB_DOMAIN_RESOURCE, CUPTI_CBID_RESOURCE_MODULE_LOADED
+# CUPTI_CB_DOMAIN_*, CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_API_EXIT (cupti_callbacks.h); the functions that load a
+# module: cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx, cuModuleLoadFatBinary (cupti_driver_cbid.h)
+_DRIVER_API, _RESOURCE = 1, 3
+_MODULE_LOADED, _EXIT = 6, 1
+_LOADS = (18, 19, 20, 21)
 _Callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)
 
 
@@ -20,34 +27,67 @@ class _Module(ctypes.Structure):  # CUpti_ModuleResourceData
     _fields_ = (("id", ctypes.c_uint32), ("nbytes", ctypes.c_size_t), ("image", ctypes.c_void_p))
 
 
+class _Call(ctypes.Structure):  # the beginning of CUpti_CallbackData
+    _fields_ = (("site", ctypes.c_uint32), ("name", ctypes.c_char_p), ("parameters", ctypes.c_void_p))
+
+
 class LoadedImages:
     """Listens from now on. One a process; make it before the context, so that nothing is missed."""
 
     def __init__(self) -> None:
         self._images: list[bytes] = []
         self._defined: list[Defined] = []
+        self._begun: dict[int, int] = {}  # by thread: how many images there were when it began to load a module
+        self._of_module: dict[int, int] = {}  # by the module's handle: its image
+        driver.cuInit(0)
         self._cupti = Cupti()
-        self._callback = _Callback(self._loaded)  # kept, since CUPTI calls it for as long as the process lives
+        self._callback = _Callback(self._called)  # kept, since CUPTI calls it for as long as the process lives
         self._subscriber = ctypes.c_void_p()
         self._cupti.call("cuptiSubscribe", ctypes.byref(self._subscriber), self._callback, None)
-        self._cupti.call("cuptiEnableDomain", ctypes.c_uint32(1), self._subscriber, ctypes.c_uint32(_RESOURCE))
+        # These alone: a Python function for everything that the driver does would be slow.
+        for domain, event in ((_RESOURCE, _MODULE_LOADED), *((_DRIVER_API, each) for each in _LOADS)):
+            numbers = ctypes.c_uint32(domain), ctypes.c_uint32(event)
+            self._cupti.call("cuptiEnableCallback", ctypes.c_uint32(1), self._subscriber, *numbers)
 
-    def _loaded(self, _: Any, domain: int, event: int, data: Any) -> None:
-        if domain == _RESOURCE and event == _MODULE_LOADED:
+    def _called(self, _: Any, domain: int, event: int, data: Any) -> None:
+        if domain == _RESOURCE:
             described = _Resource.from_address(data).descriptor
             module = _Module.from_address(described) if described else None
             if module and module.nbytes:
                 self._images.append(ctypes.string_at(module.image, module.nbytes))
+            return
+        call, thread = _Call.from_address(data), threading.get_ident()
+        if call.site != _EXIT:
+            self._begun[thread] = len(self._images)
+        elif self._begun.pop(thread, len(self._images)) < len(self._images):
+            to = ctypes.c_void_p.from_address(call.parameters).value  # the first parameter: where the handle is put
+            handle = ctypes.c_void_p.from_address(to).value if to else None
+            if handle:
+                self._of_module[handle] = len(self._images) - 1
 
-    def with_function(self, name: str) -> tuple[int, bytes, Defined]:
-        """The image that defines a function, its number, and what else it defines; of several the one loaded last.
+    def with_function(self, name: str, module: int) -> tuple[int, bytes, Defined]:
+        """The image that defines a function, its number, and what else it defines.
+
+        A module that was not loaded by itself, as those of PyTorch are not, is known by the function's name alone.
 
         Raises:
-            LookupError: none does.
+            LookupError: none does, or several that differ.
         """
         for image in self._images[len(self._defined) :]:
-            self._defined.append(defined(image))
-        for number in reversed(range(len(self._defined))):
-            if name in self._defined[number].functions:
-                return number, self._images[number], self._defined[number]
-        raise LookupError(f"no code image with `{name}` was loaded")
+            self._defined.append(_defined(image))
+        number = self._of_module.get(module)
+        if number is None:
+            known = [k for k, found in enumerate(self._defined) if name in found.functions]
+            if not known:
+                raise LookupError(f"no code image with `{name}` was loaded")
+            if len({self._images[k] for k in known}) > 1:
+                raise LookupError(f"`{name}` is in {len(known)} code images that differ")
+            number = known[-1]
+        return number, self._images[number], self._defined[number]
+
+
+def _defined(image: bytes) -> Defined:
+    try:
+        return defined(image)
+    except ValueError:
+        return Defined(frozenset(), ())  # nobody will ask for it

@@ -7,6 +7,7 @@ checked.
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
 from graphlib import TopologicalSorter
 from typing import Any
@@ -16,6 +17,7 @@ from cuda.bindings import driver
 from harness import recording, wire
 from harness.arena.mapping import check
 from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Variable
+from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
 
 _NodeType = driver.CUgraphNodeType
@@ -80,7 +82,11 @@ class Recorder:
         if not int(function):
             function = check(driver.cuKernelGetFunction(parameters.kern))
         name = check(driver.cuFuncGetName(function)).decode()
-        packed = _extra(int(parameters.extra or 0)) or _listed(function, int(parameters.kernelParams or 0))
+        packed = _listed(function, int(parameters.kernelParams or 0)) or _extra(int(parameters.extra or 0))
+        if foreign := _foreign(packed):
+            raise Unrecordable(
+                f"`{name[:80]}` is given memory at {foreign:#x} that PyTorch did not allocate in its thread"
+            )
         cluster = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim
         return Kernel(
             image=self._image(name, function),
@@ -96,12 +102,12 @@ class Recorder:
 
     def _image(self, name: str, function: Any) -> int:
         """The place of a function's image in the recording, with what its variables hold now."""
+        module = driver.cuFuncGetModule(function)[1]  # 0 where the driver does not tell
         try:
-            number, code, found = self._loaded.with_function(name)
-        except (LookupError, ValueError) as error:
+            number, code, found = self._loaded.with_function(name, int(module))
+        except LookupError as error:
             raise Unrecordable(str(error)) from None
         if number not in self._images:
-            module = check(driver.cuFuncGetModule(function))
             variables = tuple(made for each in found.variables if (made := self._variable(module, each)))
             self._images[number] = Image(code=self._blob(code), variables=variables)
         return list(self._images).index(number)
@@ -170,6 +176,16 @@ def _listed(function: Any, address: int) -> bytes:
         packed[offset : offset + nbytes] = ctypes.string_at(at, nbytes)
         index += 1
     return bytes(packed)
+
+
+def _foreign(parameters: bytes) -> int:
+    """The first word that is an address of memory outside the call's windows; 0 if there is none."""
+    kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+    for (word,) in struct.iter_unpack("<Q", parameters[: len(parameters) & ~7]):
+        ours = any(window.holds(word, 1) for window in (INPUTS, OUTPUTS, SCRATCH))
+        if word and not ours and driver.cuPointerGetAttribute(kind, word)[0] == driver.CUresult.CUDA_SUCCESS:
+            return int(word)
+    return 0
 
 
 def _memset(given: Any) -> Memset:

@@ -32,6 +32,15 @@ class Scratch:
         allocate, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
         self._allocator = torch._C._cuda_customAllocator(allocate, free)
         self.pool = torch.cuda.MemPool(self._allocator)
+        self._spoiled: list[Any] = []
+
+    def renew(self, failed: Any) -> None:
+        """Go on with another pool after a capture that failed: PyTorch takes the old one for being captured into.
+
+        Both are kept, since the old pool has tensors that live, and PyTorch a pointer to the graph that failed.
+        """
+        self._spoiled.append((self.pool, failed))
+        self.pool = torch.cuda.MemPool(self._allocator)
 
     @property
     def nbytes(self) -> int:
@@ -39,12 +48,16 @@ class Scratch:
         return self._next - SCRATCH.start
 
     def _allocate(self, nbytes: int, ordinal: int, stream: int) -> int | None:
-        size = granules(nbytes, ordinal)
-        if self.nbytes + size > self._window_bytes:
-            return None
         try:
+            size = granules(nbytes, ordinal)
+            if self.nbytes + size > self._window_bytes:
+                return None
             handle = create(size, ordinal)
-            map_at(self._next, size, handle, ordinal, writable=True)
+            try:
+                map_at(self._next, size, handle, ordinal, writable=True)
+            except DeviceError:
+                driver.cuMemRelease(handle)
+                raise
         except DeviceError:
             return None  # PyTorch raises its OutOfMemoryError
         address, self._next = self._next, self._next + size

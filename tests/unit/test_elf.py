@@ -19,6 +19,7 @@ PTX = """
 .address_size 64
 .visible .global .align 4 .f32 table[4] = {0f3F800000, 0f40000000, 0f40400000, 0f40800000};
 .visible .global .align 4 .u32 counter;
+.visible .global .align 8 .u64 where[1] = {generic(counter)};
 .visible .const .align 8 .f64 scale = 0d4000000000000000;
 .visible .entry twice(.param .u64 x) {
   .reg .b64 %a;
@@ -44,7 +45,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_functions_and_variables_are_named(image: bytes) -> None:
     found = defined(image)
     assert found.functions == {"twice", "thrice"}
-    assert set(found.variables) == {"table", "counter", "scale"}
+    assert set(found.variables) == {"table", "counter", "scale"}, "`where` holds an address of this process"
 
 
 @pytest.mark.parametrize("kept", [0, 4, 16, 64, 200])
