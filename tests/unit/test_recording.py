@@ -1,196 +1,141 @@
-"""A recording against everything that a runner could write: it is read exactly, or refused in one line."""
+"""What `submit` records, what it refuses to record before it grades, and what it says where it cannot."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
-import struct
+import os
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from harness.recording import (
-    Blob,
-    Edge,
-    Empty,
-    Image,
-    Kernel,
-    Memcpy,
-    Memset,
-    Packed,
-    Recording,
-    Variable,
-    pack,
-    unpack,
-)
-from harness.recording.schema import MAX_EDGES, MAX_NODES
-from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
-from harness.wire import WireError
+import harness.judge
+from harness.verdict import Verdict
+from kernelmark.cli import submit
+from tests.unit.conftest import Command, Judge, recorded
+from tests.verdicts import accepted
 
-BLOBS = b"\x7fELF" + b"code" * 7 + b"eight by" + b"\x01" * 24
-IMAGE = Image(code=Blob(start=0, nbytes=32), variables=(Variable(name="table", content=Blob(start=32, nbytes=8)),))
-KERNEL = Kernel(
-    image=0,
-    name="_Z5twicePKfPfl",
-    grid=(4096, 1, 1),
-    block=(256, 1, 1),
-    cluster=(2, 1, 1),
-    shared_bytes=49_152,
-    cooperative=False,
-    priority=0,
-    parameters=Blob(start=40, nbytes=24),
-)
-MEMSET = Memset(address=OUTPUTS.start + 4096, value=0, element_bytes=4, width=1024, height=1, pitch=0)
-MEMCPY = Memcpy(
-    source=INPUTS.start,
-    target=SCRATCH.start,
-    width=256,
-    height=4,
-    depth=2,
-    source_pitch=512,
-    target_pitch=256,
-    source_height=4,
-    target_height=4,
-)
-WHOLE = Recording(
-    images=(IMAGE,),
-    nodes=(MEMSET, MEMCPY, KERNEL, dataclasses.replace(KERNEL, parameters=None), Empty()),
-    edges=(
-        Edge(before=0, after=2, when="ended"),
-        Edge(before=1, after=2, when="ended"),
-        Edge(before=2, after=3, when="triggered"),
-        Edge(before=3, after=4, when="ended"),
-    ),
-    scratch_bytes=1 << 21,
-)
+REPOSITORY = Path(__file__).parents[2]
 
 
-def changed(change: Callable[[dict[str, Any]], object], blobs: bytes = BLOBS) -> bytes:
-    """What `pack` makes of `WHOLE`, with something else in its header."""
-    whole = pack(WHOLE, b"")
-    body = json.loads(whole[8:])
-    change(body)
-    header = json.dumps(body).encode()
-    return struct.pack("<Q", len(header)) + header + blobs
+def test_submit_archives_records_ranks_and_rewrites_the_board(
+    run: Command, judge: Callable[..., Judge], project: Path
+) -> None:
+    fake = judge(accepted(author="bob", score_ns=40_000), accepted(score_ns=57_300))
+    run("--author", "bob", "problems/double", "kernel.py", command=submit)
+    ended = run("double", "kernel.py", command=submit)
+    assert "standing    rank 2 of 2 on NVIDIA H200" in ended.out
+    assert ended.err == "test 1/2 small\n"
+    assert [asked[1].author for asked in fake.asked] == ["bob", "ada"]
+    assert [(asked[0], asked[2], asked[3]) for asked in fake.asked] == [("double", "process", "cpu")] * 2
+    [archived] = (project / "submissions/double/ada").iterdir()
+    assert archived.read_bytes() == (project / "kernel.py").read_bytes()
+    board = (project / "leaderboard/BOARD.md").read_text()
+    assert board.index("| bob |") < board.index("| ada |")
 
 
-def test_what_was_packed_is_read_again() -> None:
-    packed = unpack(pack(WHOLE, BLOBS))
-    assert packed.recording == WHOLE
-    assert isinstance(packed, Packed)
-    [image] = packed.recording.images
-    assert bytes(packed.content(image.code)) == BLOBS[:32]
-    assert bytes(packed.content(image.variables[0].content)) == b"eight by"
-    assert changed(lambda body: None) != b""
-    assert unpack(changed(lambda body: None)).recording == WHOLE
+def test_no_record_leaves_nothing_behind(run: Command, judge: Callable[..., Judge], project: Path) -> None:
+    judge(accepted())
+    assert run("submit", "--no-record", "double", "kernel.py").code == 0
+    assert not (project / "leaderboard").exists()
+    assert not (project / "submissions").exists()
 
 
-def node(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
-    return lambda body: body["nodes"][number].update(fields)
+def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
+    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = project / "leaderboard/results/double.jsonl"
+    ledger.parent.mkdir(parents=True)
+    verdict = accepted()
+    fake = judge(verdict)
+    grade = fake.grade
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Verdict:
+        ledger.write_text("not a ledger line\n")
+        return grade(*args, **kwargs)
+
+    monkeypatch.setattr(harness.judge, "grade", meanwhile)
+    ended = run("submit", "double", "kernel.py")
+    assert ended.code == 7
+    assert verdict.run in ended.out
+    assert "double.jsonl line 1: is not a ledger line" in ended.err
+    assert ledger.read_text() == "not a ledger line\n"
 
 
-def edge(**fields: Any) -> Callable[[dict[str, Any]], object]:
-    return lambda body: body["edges"][0].update(fields)
+def a_broken_ledger(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("not a ledger line\n")
 
 
-HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "a field more": (lambda body: body.update(run="rm"), "expected the fields"),
-    "no nodes": (lambda body: body.update(nodes=[], edges=[]), "a list of 1 to"),
-    "more nodes than are read": (lambda body: body.update(nodes=body["nodes"] * MAX_NODES), f"to {MAX_NODES} items"),
-    "more edges than are read": (
-        lambda body: body.update(edges=body["edges"] * (MAX_EDGES // 4 + 1)),
-        f"to {MAX_EDGES} items",
-    ),
-    "an unknown node": (node(0, kind="Host"), "expected one of Kernel, Memset"),
-    "a node's kind that is a list": (node(0, kind=["Kernel"]), "expected one of Kernel, Memset"),
-    "a node that is a number": (lambda body: body["nodes"].__setitem__(0, 7), "expected a node"),
-    "another kind's fields": (node(4, address=0), "expected the fields"),
-    "a cycle": (edge(before=2, after=0), "an edge from node 2 to node 0"),
-    "an edge to itself": (edge(before=2, after=2), "an edge from node 2 to node 2"),
-    "an edge to nowhere": (edge(after=5), "an edge from node 0 to node 5 of 5"),
-    "an edge twice": (lambda body: body["edges"].append(body["edges"][0]), "two edges"),
-    "an edge of no known kind": (edge(when="never"), "expected one of ended"),
-    "an image that it has not": (node(2, image=1), "a function of image 1 of 1"),
-    "a grid without blocks": (node(2, grid=[0, 1, 1]), r"an integer in \[1"),
-    "a grid of two axes": (node(2, grid=[1, 1]), "three integers"),
-    "a grid of half a cluster": (node(2, grid=[4095, 1, 1]), "whole clusters"),
-    "a block of too many threads": (node(2, block=[1024, 2, 1]), "at most 1024 threads"),
-    "true for one": (node(2, grid=[True, 1, 1]), "expected an integer"),
-    "one for true": (node(2, cooperative=1), "true or false"),
-    "parameters beyond the end": (node(2, parameters={"start": 1 << 39, "nbytes": 8}), "bytes that the recording has"),
-    "parameters before the start": (node(2, parameters={"start": -8, "nbytes": 8}), "expected an integer"),
-    "parameters without end": (node(2, parameters={"start": 0, "nbytes": 32_765}), "bytes of parameters"),
-    "a fill outside every window": (node(0, address=0x7F00_0000_0000), "not memory of the call's"),
-    "a fill of an input": (node(0, address=INPUTS.start), "not memory of the call's"),
-    "a fill past the end of a window": (
-        node(0, address=OUTPUTS.start + OUTPUTS.nbytes - 8),
-        "not memory of the call's",
-    ),
-    "a fill of rows that overlap": (node(0, height=2, pitch=8), "rows that overlap"),
-    "a fill of rows past the end": (node(0, height=1 << 40, pitch=1 << 39), "not memory of the call's"),
-    "a fill of three bytes": (node(0, element_bytes=3), "does not fit"),
-    "a fill that is larger than its elements": (node(0, element_bytes=1, value=256), "does not fit"),
-    "a copy to an input": (node(1, target=INPUTS.start), "not memory of the call's"),
-    "a copy from anywhere": (node(1, source=4096), "not memory of the call's"),
-    "a copy to scratch that is not in use": (
-        node(1, target=SCRATCH.start + (1 << 21) - 512),
-        "not memory of the call's",
-    ),
-    "a variable beyond the end": (
-        lambda body: body["images"][0]["variables"][0].update(content={"start": 60, "nbytes": 8}),
-        "bytes that the recording has not",
-    ),
-    "an image that is none": (lambda body: body["images"][0].update(code={"start": 4, "nbytes": 8}), "not an ELF file"),
-    "scratch without end": (lambda body: body.update(scratch_bytes=1 << 37), "expected an integer"),
-    "a number that is none": (lambda body: body.update(scratch_bytes=float("nan")), "NaN is not a number"),
-}
+def a_conflict(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results / "double.jsonl").write_text("<<<<<<< HEAD\n=======\n>>>>>>> theirs\n")
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_what_contradicts_itself_is_refused(name: str) -> None:
-    change, why = HOSTILE[name]
-    with pytest.raises(WireError, match=why):
-        unpack(changed(change))
+def a_file_for_a_folder(results: Path) -> None:
+    results.parent.mkdir()
+    results.write_text("")
+
+
+def a_folder_for_a_file(results: Path) -> None:
+    (results / "double.jsonl").mkdir(parents=True)
+
+
+def a_file_for_the_archive(results: Path) -> None:
+    results.mkdir(parents=True)
+    (results.parent.parent / "submissions").write_text("")
 
 
 @pytest.mark.parametrize(
-    ("whole", "why"),
+    ("spoil", "message"),
     [
-        (b"", "of 0 bytes"),
-        (b"\x00" * 7, "of 7 bytes"),
-        (b"\xff" * 8, "a header that is longer"),
-        (struct.pack("<Q", 9) + b"{}", "a header that is longer"),
-        (struct.pack("<Q", 2) + b"{}", "expected the fields"),
-        (struct.pack("<Q", 100_000) + b"[" * 100_000, "not JSON"),
-        (struct.pack("<Q", 4) + b"\xff\xfe{}", "not JSON"),
+        (a_file_for_the_archive, "-kernel.py: the submission cannot be archived in "),
+        (a_broken_ledger, "double.jsonl line 1: is not a ledger line; restore the file"),
+        (a_conflict, "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
+        (a_file_for_a_folder, "double.jsonl: cannot be made in "),
+        (a_folder_for_a_file, "double.jsonl: cannot be appended to (Is a directory)"),
     ],
 )
-def test_what_is_no_recording_is_refused(whole: bytes, why: str) -> None:
-    with pytest.raises(WireError, match=why):
-        unpack(whole)
+def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
+    run: Command, judge: Callable[..., Judge], project: Path, spoil: Callable[[Path], None], message: str
+) -> None:
+    spoil(project / "leaderboard/results")
+    fake = judge(accepted())
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, ended.out, fake.asked) == (7, "", [])
+    assert message in ended.err
+    assert run("submit", "double", "kernel.py", "--no-record").code == 0
 
 
-def test_a_name_is_safe_to_print() -> None:
-    packed = unpack(changed(node(2, name="twice\x1b[31m\u202e")))
-    kernel = packed.recording.nodes[2]
-    assert isinstance(kernel, Kernel)
-    assert kernel.name == "twice\\x1b[31m\\u202e"
+def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_recorded(
+    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_BOARD", str(project / "kernelmark.toml" / "BOARD.md"))
+    verdict = accepted()
+    judge(verdict)
+    ended = run("submit", "double", "kernel.py")
+    assert (ended.code, [v.run for v in recorded(project)]) == (7, [verdict.run])
+    assert "error: it is recorded, but " in ended.err
+    assert "; `kernelmark board --write` writes the board anew" in ended.err
 
 
-@given(st.binary(max_size=400))
-def test_no_other_exception_leaves_it(noise: bytes) -> None:
-    with pytest.raises(WireError):
-        unpack(noise)
+def test_two_problems_of_one_name_never_share_a_ledger(
+    run: Command, judge: Callable[..., Judge], project: Path
+) -> None:
+    """A copy of a closed problem has no deadline, or easier tests, and its results would stand on the same page."""
+    other = project / "elsewhere" / "closed"
+    shutil.copytree(project / "problems" / "double", other)
+    fake = judge(accepted())
+    ended = run("submit", "elsewhere/closed", "kernel.py")
+    assert (ended.code, fake.asked) == (2, [])
+    assert "is not the project's problem of this name, " in ended.err
+    assert run("bench", "elsewhere/closed", "kernel.py").code == 0
 
 
-@given(st.integers(0, len(pack(WHOLE, BLOBS)) - 1), st.binary(min_size=1, max_size=4))
-def test_a_recording_with_bytes_changed_is_read_or_refused(place: int, noise: bytes) -> None:
-    whole = pack(WHOLE, BLOBS)
-    try:
-        packed = unpack(whole[:place] + noise + whole[place + len(noise) :])
-    except WireError:
-        return
-    assert unpack(pack(packed.recording, bytes(packed.blobs))).recording == packed.recording
+def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Callable[..., Judge], project: Path) -> None:
+    fake = judge(accepted())
+    file = os.fsencode(project) + b"/k\xff.py"
+    Path(os.fsdecode(file)).write_text("def twice(x, y): y.copy_(2 * x)\n")
+    assert run("submit", "double", os.fsdecode(file)).code == 0
+    assert fake.asked[0][1].name == "k\\xff.py"
