@@ -36,7 +36,7 @@ from harness.judge.session import Session, SubmissionFault
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
-from harness.verdict import Outcome, OutputCheck
+from harness.verdict import DeviceKind, Outcome, OutputCheck
 from kernelmark.api import providers
 from kernelmark.lint import read_samples
 from kernelmark.selftest import TESTS, honest
@@ -66,18 +66,19 @@ class Tested(NamedTuple):
     share: float | None
 
 
-def kernels() -> Iterator[Kernel]:
-    """Everything that can be graded on a CPU."""
+def kernels(device: DeviceKind) -> Iterator[Kernel]:
+    """Everything that can be graded on this kind of device."""
+    suffixes = (".py", ".cpp") if device == "cpu" else (".py", ".cu")
     for directory in sorted((ROOT / "problems").glob("*/problem.toml")):
         problem = directory.parent
         for file in sorted((ROOT / "reference" / problem.name).glob("*")):
-            if file.suffix in (".py", ".cpp") and file.stem != "flash":  # flash.py needs a GPU
+            if file.suffix in suffixes and not (device == "cpu" and file.stem == "flash"):  # flash.py needs a GPU
                 yield Kernel("reference", problem, file)
         for sample in read_samples(problem).values():
-            if "cpu" in sample.devices:
+            if device in sample.devices:
                 yield Kernel("sample", problem, problem / "samples" / sample.file)
     for case in honest():
-        if "cpu" in case.devices:
+        if device in case.devices:
             yield Kernel("honest", TESTS / "problems" / case.problem, case.source)
 
 
@@ -188,7 +189,7 @@ def main() -> int:
         kernel = Kernel(given.one[0], Path(given.one[1]), Path(given.one[2]))
         print(json.dumps(figures(kernel, test_often(kernel, given.seeds, given.sandbox))))
         return 0
-    chosen = [kernel for kernel in kernels() if given.only in kernel.name]
+    chosen = [kernel for kernel in kernels("cpu") if given.only in kernel.name]
     rows = run_all(chosen, given.seeds, given.sandbox, given.jobs, given.out.with_suffix(".rows"))
     wrong = [row["kernel"] for row in rows if "error" in row or row["flips"]]
     found = {"seeds": given.seeds, "sandbox": given.sandbox, "kernels": len(rows), "wrong": wrong, "rows": rows}

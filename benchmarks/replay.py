@@ -17,8 +17,9 @@ import time
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from benchmarks.outcomes import Kernel, kernels
 from benchmarks.scratch import report
 from harness import sandbox, stats, wire
 from harness.arena import give_back
@@ -35,30 +36,10 @@ from harness.problem import Problem, ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from kernelmark.api import providers
-from kernelmark.selftest import TESTS, honest
 from kernelmark.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 WARM_UPS = 5
-
-
-class Kernel(NamedTuple):
-    """One file, and the problem that it solves."""
-
-    name: str
-    problem: Path
-    file: Path
-
-
-def kernels() -> Iterator[Kernel]:
-    for directory in sorted((ROOT / "problems").glob("*/problem.toml")):
-        problem = directory.parent
-        for file in sorted((ROOT / "reference" / problem.name).glob("*")):
-            if file.suffix in (".py", ".cu"):
-                yield Kernel(f"{problem.name}/{file.name}", problem, file)
-    for case in honest():
-        if "cuda" in case.devices:
-            yield Kernel(f"honest {case.label}", TESTS / "problems" / case.problem, case.source)
 
 
 def recordings(
@@ -160,8 +141,8 @@ def main() -> int:
     given = parser.parse_args()
     provider = sandbox.choose(given.sandbox, providers(Settings.load()))
     begun, found = time.monotonic(), list[dict[str, Any]]()
-    for kernel in kernels():
-        chosen = not given.names or any(name in kernel.name for name in given.names)
+    for kernel in kernels("cuda"):
+        chosen = kernel.kind != "sample" and (not given.names or any(name in kernel.name for name in given.names))
         if chosen and time.monotonic() - begun < given.budget_s:
             try:
                 for row in rows(kernel, provider, given.launchers, given.calls):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from cuda.bindings import driver
@@ -14,9 +14,10 @@ from harness.arena.mapping import check
 from harness.errors import DeviceError
 from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Record, Timing
 from harness.runner.hold import Hold
-from harness.runner.images import LoadedImages
-from harness.runner.recorder import Recorder
-from harness.runner.scratch import Scratch
+
+if TYPE_CHECKING:
+    from harness.runner.images import LoadedImages
+    from harness.runner.scratch import Scratch
 
 _GRAPH_LAUNCH_NS = 300_000  # launching a graph of 2048 nodes takes the host 70 to 200 µs on an H200
 
@@ -38,7 +39,7 @@ class Cuda:
         self._hold = Hold(self._stream.cuda_stream)
         self._held, self._batches_held, self._enqueue_ns = True, True, 0
         _make_triton_ready()
-        self._scratch = Scratch() if images is not None else None
+        self._scratch = _scratch() if images is not None else None
         self._pooling = contextlib.ExitStack()
         self._allocate_from_scratch()
 
@@ -150,6 +151,8 @@ class Cuda:
         """Capture one call, and describe it."""
         if self._images is None or self._scratch is None:
             return Record(reason="this runner does not record")
+        from harness.runner.recorder import Recorder
+
         try:
             graph = self._captured(call, self._scratch.pool.id)
             torch.cuda.synchronize()
@@ -227,6 +230,12 @@ class ParentGraph:
     def __del__(self) -> None:
         if hasattr(self, "_executable"):
             driver.cuGraphExecDestroy(self._executable)
+
+
+def _scratch() -> Scratch:
+    from harness.runner.scratch import Scratch  # only a runner that records pays for it when it starts
+
+    return Scratch()
 
 
 def _told(error: Exception) -> str:
