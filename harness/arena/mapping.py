@@ -68,6 +68,33 @@ def imported(descriptor: int) -> Any:
     return check(driver.cuMemImportFromShareableHandle(descriptor, POSIX))
 
 
+class Window:
+    """A reserved range of device addresses; an allocation is behind it between `map` and `unmap`."""
+
+    def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0) -> None:
+        self.nbytes, self._ordinal, self._writable = granules(nbytes, ordinal), ordinal, writable
+        self.address = reserve(self.nbytes, at)
+        self._mapped = False
+
+    def map(self, descriptor: int) -> None:
+        handle = imported(descriptor)
+        self.unmap()
+        map_at(self.address, self.nbytes, handle, self._ordinal, writable=self._writable)
+        self._mapped = True
+        check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is not needed any more
+
+    def unmap(self) -> None:
+        if self._mapped:
+            check(driver.cuMemUnmap(self.address, self.nbytes))
+            self._mapped = False
+
+    def close(self) -> None:
+        if self.address:
+            self.unmap()
+            check(driver.cuMemAddressFree(self.address, self.nbytes))
+            self.address = 0
+
+
 def _properties(ordinal: int) -> Any:
     properties = driver.CUmemAllocationProp()
     properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED

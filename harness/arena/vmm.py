@@ -14,7 +14,7 @@ from functools import cache
 import torch
 from cuda.bindings import driver
 
-from harness.arena.mapping import POSIX, check, create, granules, imported, map_at, reserve
+from harness.arena.mapping import POSIX, Window, check, create, granules, map_at, reserve
 from harness.arena.retired import Retired
 
 
@@ -71,20 +71,11 @@ class VmmArena:
             retired.add(self._handle, self.nbytes)
 
 
-class VmmWindow:
-    """A reserved range of device addresses; an allocation is behind it between `map` and `unmap`."""
+class VmmWindow(Window):
+    """A window of the current device whose contents are tensors."""
 
     def __init__(self, nbytes: int, *, writable: bool, at: int = 0) -> None:
-        self.nbytes, self._writable = granules(nbytes, _ordinal()), writable
-        self.address = reserve(self.nbytes, at)
-        self._mapped = False
-
-    def map(self, descriptor: int) -> None:
-        handle = imported(descriptor)
-        self.unmap()
-        map_at(self.address, self.nbytes, handle, _ordinal(), writable=self._writable)
-        self._mapped = True
-        check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is not needed any more
+        super().__init__(nbytes, _ordinal(), writable=writable, at=at)
 
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
         kind = getattr(torch, dtype)
@@ -92,14 +83,3 @@ class VmmWindow:
         for extent in shape:
             nbytes *= extent
         return _view(self.address + offset, nbytes).view(kind).view(shape)
-
-    def unmap(self) -> None:
-        if self._mapped:
-            check(driver.cuMemUnmap(self.address, self.nbytes))
-            self._mapped = False
-
-    def close(self) -> None:
-        if self.address:
-            self.unmap()
-            check(driver.cuMemAddressFree(self.address, self.nbytes))
-            self.address = 0

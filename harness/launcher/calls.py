@@ -8,30 +8,14 @@ from typing import Any
 from cuda.bindings import driver
 
 from harness import wire
-from harness.arena.mapping import check, granules, imported, map_at, reserve
+from harness.arena.mapping import Window, check
 from harness.errors import DeviceError
 from harness.launcher.activity import Activity
 from harness.launcher.device import ORDINAL, Device
 from harness.launcher.graph import build
 from harness.launcher.images import Images
 from harness.recording import Empty, Packed
-from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH, Range
-
-
-class Window:
-    """Addresses of one of a call's ranges; an arena is behind them between `map` and `unmap`."""
-
-    def __init__(self, at: Range, nbytes: int, *, writable: bool) -> None:
-        self._nbytes, self._writable = granules(nbytes, ORDINAL), writable
-        self._address = reserve(self._nbytes, at.start)
-
-    def map(self, descriptor: int) -> None:
-        handle = imported(descriptor)
-        map_at(self._address, self._nbytes, handle, ORDINAL, writable=self._writable)
-        check(driver.cuMemRelease(handle))  # the mapping keeps the memory
-
-    def unmap(self) -> None:
-        check(driver.cuMemUnmap(self._address, self._nbytes))
+from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 
 
 class Calls:
@@ -39,12 +23,13 @@ class Calls:
 
     def __init__(self, device: Device, packed: Packed, command: wire.Load, scratch: int | None) -> None:
         self._device, self._packed = device, packed
-        self._inputs = Window(INPUTS, command.input_bytes, writable=False)
-        self._outputs = Window(OUTPUTS, command.output_bytes, writable=True)
+        self._inputs = Window(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start)
+        self._outputs = Window(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start)
         if packed.recording.scratch_bytes:
             if scratch is None:
                 raise DeviceError("a recording with scratch came without it")
-            Window(SCRATCH, packed.recording.scratch_bytes, writable=True).map(scratch)
+            window = Window(packed.recording.scratch_bytes, ORDINAL, writable=True, at=SCRATCH.start)
+            window.map(scratch)
         self._images = Images(packed)
         self._activity = Activity()
         self._working = sum(not isinstance(node, Empty) for node in packed.recording.nodes)
