@@ -98,6 +98,9 @@ class Agreement:
     tolerance_ns: int
     steady: bool
     """Whether the null rounds are as they were before the submission was there."""
+    calls: int
+    """Of each round."""
+    highest_claim_ns: float
     impossible: bool
     """Whether every round claims less than the clock allows, the most fortunate one too."""
 
@@ -123,6 +126,8 @@ class Agreement:
             claimed_ns=claimed_ns,
             tolerance_ns=tolerance_ns,
             steady=measured_ns <= bounds.high_ns,
+            calls=rounds[0].calls,
+            highest_claim_ns=max(claims),
             impossible=all(claim < least for claim, least in zip(claims, allowed, strict=True)),
         )
 
@@ -132,8 +137,8 @@ class Agreement:
         return self.tolerance_ns > WIDEST * self.sealed_ns
 
     @property
-    def accuses(self) -> bool:
-        """Whether the claims are too low for anything but a lie: neither noise nor a busier machine explains them."""
+    def suspects(self) -> bool:
+        """Whether the claims are too low for noise, or for null rounds that became slower; `contradicted` decides."""
         return self.impossible and self.steady and not self.wide
 
     def believed(self, rounds: Sequence[SealedRound]) -> list[float]:
@@ -168,3 +173,19 @@ class Agreement:
         """
         agree = [place for place, ns in enumerate(self.late_ns(rounds)) if not ns]
         return agree if len(agree) >= max(_FEWEST, 3 * len(rounds) / 4) else list(range(len(rounds)))
+
+
+def contradicted(first: Agreement, second: Agreement) -> bool:
+    """Whether the claims are false by what the calls took that one size of batch has more than the other.
+
+    A host that holds the judge up adds as much to a small batch as to a large one, and the difference is free of it.
+    What a false claim leaves out grows with the number of calls.
+    """
+    small, large = sorted((first, second), key=lambda each: each.calls)
+    more = large.calls - small.calls
+    if not more:
+        return False
+    took_ns = large.sealed_ns * large.calls - small.sealed_ns * small.calls
+    uncertain_ns = large.tolerance_ns * large.calls + small.tolerance_ns * small.calls
+    least_ns = ((1 - _ACCUSATION) * took_ns - uncertain_ns) / more
+    return max(small.highest_claim_ns, large.highest_claim_ns) < least_ns

@@ -12,22 +12,29 @@ from harness import wire
 from harness.judge import sealing
 from harness.judge.overhead import NullCost, Overhead
 from harness.judge.sealing import Sealing
+from harness.judge.session import SubmissionFault
 from harness.judge.timing import Plan
 from harness.problem import load
-from harness.verdict import BenchmarkResult, ClaimedLatency, SealedRound
+from harness.verdict import BenchmarkResult, ClaimedLatency, Outcome, SealedRound
 
 PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
 NULL_NS, CALL_NS, BLOCK_NS = 600_000, 100_000, 500_000_000
 
 
 class Steady:
-    """Rounds of a kernel that always takes as long; the host is late in those that `late_ns` names, from 1 on."""
+    """Rounds of a kernel that always takes as long; the host is late in those that `late_ns` names, from 1 on.
+
+    Of `every` round: by how much each is slower than the one before (`slower_ns`), what the host adds (`held_up_ns`),
+    and how much a call takes that it does not claim (`unclaimed_ns`).
+    """
 
     def __init__(self, late_ns: dict[int, int] | None = None, **every: int) -> None:
         self.late_ns, self.every = late_ns or {}, every
         self.sets = self.played = self.now_ns = 0
+        self.sizes: list[int] = []
 
     def prepare(self, sets: int) -> wire.Captured:
+        self.sizes.append(sets)
         self.sets, self.played = sets, 0
         return wire.Captured(graphs=1, reason="")
 
@@ -41,7 +48,11 @@ class Steady:
             calls=calls,
             sets=self.sets,
             seed=1,
-            wall_ns=NULL_NS + claimed_ns + self.late_ns.get(self.played, 0),
+            wall_ns=NULL_NS
+            + claimed_ns
+            + self.late_ns.get(self.played, 0)
+            + self.every.get("held_up_ns", 0)
+            + calls * self.every.get("unclaimed_ns", 0),
             claimed_ns=claimed_ns,
             claimed_span_ns=claimed_ns + 12_000,
         ), NULL_NS
@@ -103,3 +114,23 @@ def test_a_kernel_that_varies_gets_twelve_rounds(monkeypatch: pytest.MonkeyPatch
 def test_the_budget_ends_it_where_the_time_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     result = sealed(Steady(slower_ns=50_000), monkeypatch)
     assert (len(result.rounds), result.stop_reason) == (8, "budget")
+
+
+def test_a_false_claim_is_rejected_once_a_batch_of_another_size_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Steady(unclaimed_ns=60_000)
+    with pytest.raises(SubmissionFault, match=r"claims 100,000 ns a call, .* took 160,000 ns") as caught:
+        sealed(rounds, monkeypatch)
+    assert caught.value.outcome is Outcome.REJECTED
+    first, second = rounds.sizes
+    assert second == 4 * first
+
+
+def test_a_host_that_adds_the_same_to_every_round_costs_a_larger_batch_and_accuses_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds = Steady(held_up_ns=20_000_000)
+    result = sealed(rounds, monkeypatch)
+    first, second = rounds.sizes
+    assert second == 4 * first
+    assert result.rounds[0].sets == second
+    assert "low_claim" in [doubt.code for doubt in result.doubts]
