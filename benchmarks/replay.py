@@ -99,7 +99,7 @@ def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int)
     try:
         found, seconds = recordings(kernel, problem, cases, provider)
     except (SubmissionFault, HarnessError) as error:
-        yield {"kernel": kernel.name, "fault": str(error)[:300]}
+        yield {"kernel": kernel.name, "fault": str(error)[:300], "traceback": getattr(error, "traceback", "")}
         return
     for case in cases:
         row: dict[str, Any] = {"kernel": kernel.name, "case": case.name, "seconds": seconds}

@@ -15,6 +15,8 @@ POSIX = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTO
 _READ = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
 _READ_WRITE = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 _DEVICE = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+# A driver gives small reservations other addresses than those wished for: on an H100 32 MiB, and not 4 GiB.
+_FIXED = 1 << 37
 
 
 def check(result: tuple[Any, ...]) -> Any:
@@ -73,7 +75,8 @@ class Window:
 
     def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0) -> None:
         self.nbytes, self._ordinal, self._writable = granules(nbytes, ordinal), ordinal, writable
-        self.address = reserve(self.nbytes, at)
+        self._reserved = max(self.nbytes, _FIXED) if at else self.nbytes
+        self.address = reserve(self._reserved, at)
         self._mapped = False
 
     def map(self, descriptor: int) -> None:
@@ -91,7 +94,7 @@ class Window:
     def close(self) -> None:
         if self.address:
             self.unmap()
-            check(driver.cuMemAddressFree(self.address, self.nbytes))
+            check(driver.cuMemAddressFree(self.address, self._reserved))
             self.address = 0
 
 

@@ -145,6 +145,8 @@ class Cuda:
             raise
         finally:
             self._allocate_from_scratch()
+        if self._scratch is not None:
+            self._scratch.keep(graph)
         return graph
 
     def record(self, call: Callable[[], None]) -> Record:
@@ -163,7 +165,7 @@ class Cuda:
         except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
             torch.cuda.synchronize()
             return Record(reason=_told(error))
-        return Record(file, self._scratch.nbytes, "", self._scratch.copy_to, graph)
+        return Record(file, self._scratch.nbytes, "", self._scratch.copy_to)
 
     def _launches_behind_the_hold(self, graphs: list[Any]) -> bool:
         """Whether launching all graphs returns while nothing of them can start; found by doing it, on practice memory.

@@ -32,8 +32,6 @@ class Record:
     scratch_bytes: int = 0
     reason: str = ""
     copy_scratch: Callable[[int], None] = lambda descriptor: None
-    graph: Any = None
-    """Kept as long as its memory is to be copied."""
 
 
 class Batch(Protocol):

@@ -87,7 +87,8 @@ class Recorder:
             raise Unrecordable(
                 f"`{name[:80]}` is given memory at {foreign:#x} that PyTorch did not allocate in its thread"
             )
-        cluster = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION).clusterDim
+        clustered = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+        cluster = clustered.clusterDim  # lies in `clustered`, which must outlive it
         return Kernel(
             image=self._image(name, function),
             name=name,

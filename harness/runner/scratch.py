@@ -32,14 +32,21 @@ class Scratch:
         allocate, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
         self._allocator = torch._C._cuda_customAllocator(allocate, free)
         self.pool = torch.cuda.MemPool(self._allocator)
-        self._spoiled: list[Any] = []
+        self._kept: list[Any] = []
+
+    def keep(self, graph: Any) -> None:
+        """Let a graph that was captured into the pool live on.
+
+        PyTorch 2.11 gives up its host pool of the same id with the last graph, and refuses the next capture.
+        """
+        self._kept.append(graph)
 
     def renew(self, failed: Any) -> None:
         """Go on with another pool after a capture that failed: PyTorch takes the old one for being captured into.
 
         Both are kept, since the old pool has tensors that live, and PyTorch a pointer to the graph that failed.
         """
-        self._spoiled.append((self.pool, failed))
+        self._kept.append((self.pool, failed))
         self.pool = torch.cuda.MemPool(self._allocator)
 
     @property
