@@ -22,7 +22,7 @@ from typing import Any
 from harness import stats
 from harness.problem import Problem, ResolvedCase, load
 from harness.submission import Submission
-from harness.verdict import BenchmarkResult, Verdict
+from harness.verdict import SealedBenchmark, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS_A_SANDBOX = 10
@@ -79,7 +79,7 @@ def grade_repeatedly(times: int) -> Iterator[dict[str, Any]]:
             yield _graded_row(f"{slug} {case.name}", results, [v.message for v in verdicts if v.message], seconds)
 
 
-def _graded_row(name: str, results: list[BenchmarkResult], failures: list[str], seconds: list[float]) -> dict[str, Any]:
+def _graded_row(name: str, results: list[SealedBenchmark], failures: list[str], seconds: list[float]) -> dict[str, Any]:
     scores = [result.score.median_ns for result in results]
     ratios = [paired.speedup.median for result in results for paired in result.baselines]
     return {
@@ -104,7 +104,7 @@ def pairs(slug: str, parameters: dict[str, Any], candidate: Submission, count: i
     problem = with_benchmarks(slug, [parameters])
     case = problem.resolve(problem.benchmarks[0])
     baseline = Submission.read(ROOT / "reference" / slug / "triton.py", "baseline")
-    results: list[BenchmarkResult] = []
+    results: list[SealedBenchmark] = []
     started = time.perf_counter()
     while len(results) < count:
         results += _measure(problem, case, candidate, baseline, min(PAIRS_A_SANDBOX, count - len(results)))
@@ -125,7 +125,7 @@ def pairs(slug: str, parameters: dict[str, Any], candidate: Submission, count: i
 
 def _measure(
     problem: Problem, case: ResolvedCase, candidate: Submission, baseline: Submission, count: int
-) -> Iterator[BenchmarkResult]:
+) -> Iterator[SealedBenchmark]:
     """Measure `count` pairs in one pair of sandboxes, as `harness.judge.grading` measures a case."""
     from harness import wire
     from harness.judge.baseline import Baseline

@@ -18,6 +18,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 DeviceKind = Literal["cpu", "cuda"]
 SandboxName = Literal["docker", "bwrap", "process"]
 Effort = Literal["quick", "default", "thorough"]
+Timing = Literal["sealed", "replayed"]
 
 
 class Record(BaseModel):
@@ -62,9 +63,14 @@ class Stage(StrEnum):
 
     BUILD = "build"
     TEST = "test"
+    RECORD = "record"
+    """Calls are recorded as data, for a launcher to make them."""
     TIME = "time"
     SEAL = "seal"
+    """Sealed rounds, before the hidden tests."""
     HIDDEN = "hidden"
+    REPLAY = "replay"
+    """A launcher makes the recorded calls, after the hidden tests."""
 
 
 class PrivateId(Record):
@@ -263,14 +269,55 @@ class SealedRound(Record):
     telemetry: Telemetry | None = None
 
 
+class ReplayedCalls(Record):
+    """Calls that a launcher made one at a time, each on inputs of its own, by three clocks; in their order."""
+
+    device_ns: tuple[Nanoseconds, ...] = Field(
+        min_length=1, description="by CUPTI, from the first kernel's start to the last one's end"
+    )
+    event_ns: tuple[Nanoseconds, ...] = Field(description="by the device's events around the same launch")
+    span_ns: tuple[Nanoseconds, ...] = Field(
+        description="by the launcher's host clock, from the stream's release to the device's end"
+    )
+
+    @model_validator(mode="after")
+    def _each_call_has_three_times(self) -> Self:
+        if not len(self.device_ns) == len(self.event_ns) == len(self.span_ns):
+            raise ValueError("every call has a time by each of the three clocks")
+        return self
+
+
+class LaunchedKernel(Record):
+    """What one call launches of one kernel."""
+
+    name: str = Field(description="as the driver knows it")
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    registers: int = Field(ge=0, description="of a thread")
+    shared_bytes: int = Field(ge=0, description="of a block, static and dynamic")
+    local_bytes: int = Field(ge=0, description="of a thread: spilled registers and arrays")
+    launches: int = Field(gt=0, description="in one call")
+    time_ns: Nanoseconds | None = Field(
+        default=None, description="of all its launches in a call, median over calls; absent where kernels may overlap"
+    )
+
+
 class PairedBaseline(Record):
-    """One of the organizers' kernels, whose sealed rounds alternated with the submission's."""
+    """One of the organizers' kernels, whose sealed rounds or replayed calls alternated with the submission's."""
 
     name: str
     sha256: Sha256
-    rounds: tuple[SealedRound, ...] = Field(min_length=1)
-    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
+    rounds: tuple[SealedRound, ...] = ()
+    calls: ReplayedCalls | None = None
+    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls, or of calls by CUPTI")
     speedup: Ratio = Field(description="baseline / submission, so that more is better")
+
+    @model_validator(mode="after")
+    def _measured_in_one_way(self) -> Self:
+        if bool(self.rounds) == (self.calls is not None):
+            raise ValueError("a baseline has sealed rounds or replayed calls")
+        return self
 
 
 class Speedup(Record):
@@ -295,11 +342,23 @@ class Doubt(Record):
     text: str
 
 
-class BenchmarkResult(Record):
-    """One timed case: the claim, the sealed rounds, and whether the two agree."""
+class _Timed(Record):
+    """What every timed case has."""
 
     name: str
     params: dict[str, int | str]
+    score: Interval
+    stop_reason: Literal["converged", "budget", "unstable"]
+    baselines: tuple[PairedBaseline, ...] = ()
+    roofline: Roofline | None = None
+    minimum_bytes: int | None = None
+    minimum_flops: int | None = None
+    doubts: tuple[Doubt, ...] = ()
+
+
+class SealedBenchmark(_Timed):
+    """One case timed in sealed rounds: the claim, the rounds, and whether the two agree."""
+
     mode: Literal["graphs", "calls"] = Field(description="graphs: captured calls; calls: the submission's own code ran")
     claimed_latency: ClaimedLatency
     rounds: tuple[SealedRound, ...] = Field(min_length=1)
@@ -311,19 +370,38 @@ class BenchmarkResult(Record):
     tolerance_ns: Nanoseconds = Field(
         description="how far the claim may lie below the sealed time, per call, if granted"
     )
-    score: Interval
-    stop_reason: Literal["converged", "budget", "unstable"]
-    baselines: tuple[PairedBaseline, ...] = ()
-    roofline: Roofline | None = None
-    minimum_bytes: int | None = None
-    minimum_flops: int | None = None
-    doubts: tuple[Doubt, ...] = ()
+
+    @property
+    def telemetry(self) -> tuple[Telemetry | None, ...]:
+        """What the sensors said after each round."""
+        return tuple(each.telemetry for each in self.rounds)
 
     @model_validator(mode="after")
     def _the_clock_bounds_the_score(self) -> Self:
         if self.score.median_ns + 1 < self.sealed_ns - self.tolerance_ns:
             raise ValueError("a score below what the judge's clock allows")
         return self
+
+
+class ReplayedBenchmark(_Timed):
+    """One case timed by a launcher, in which nothing of the submission ran but its kernels."""
+
+    mode: Literal["replayed"] = "replayed"
+    calls: ReplayedCalls
+    seeds: tuple[int, ...] = Field(description="of each call's inputs; drawn in the judge")
+    kernels: tuple[LaunchedKernel, ...] = Field(description="in the order of their first launches")
+    event_extra_ns: Nanoseconds = Field(description="by how much events outlast CUPTI's time of a kernel of our own")
+    span_extra_ns: Nanoseconds = Field(description="by how much the launcher's host clock outlasts events, likewise")
+    telemetry: tuple[Telemetry | None, ...] = Field(default=(), description="what the sensors said after each block")
+
+    @model_validator(mode="after")
+    def _each_call_has_its_inputs(self) -> Self:
+        if len(self.seeds) != len(self.calls.device_ns):
+            raise ValueError("every call has inputs of its own")
+        return self
+
+
+BenchmarkResult = Annotated[SealedBenchmark | ReplayedBenchmark, Field(discriminator="mode")]
 
 
 class Check(Record):
@@ -363,6 +441,7 @@ class Verdict(Check):
     created_at: datetime
     duration_ns: Nanoseconds
     effort: Effort = "default"
+    timing: Timing = Field(default="sealed", description="how the benchmark cases were timed: all in one way")
     benchmarks: tuple[BenchmarkResult, ...] = ()
     score: Interval | None = None
     speedups: tuple[Speedup, ...] = ()
@@ -375,6 +454,8 @@ class Verdict(Check):
             raise ValueError("an accepted verdict has at least one timed case")
         if accepted != (self.score is not None):
             raise ValueError("a score belongs to accepted verdicts, and to every one of them")
+        if any((benchmark.mode == "replayed") != (self.timing == "replayed") for benchmark in self.benchmarks):
+            raise ValueError("all cases are timed in the same way")
         if self.created_at.tzinfo is None:
             raise ValueError("created_at carries its time zone")
         return self

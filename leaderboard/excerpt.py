@@ -10,10 +10,10 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
-from harness.verdict import DeviceKind, Effort, Environment, Interval, Outcome, ProblemId, Speedup, SubmissionId
+from harness.verdict import DeviceKind, Effort, Environment, Interval, Outcome, ProblemId, Speedup, SubmissionId, Timing
 from leaderboard.entry import Entry, unreadable
 
-Question = tuple[str, str, int, DeviceKind, str, bool, bool]
+Question = tuple[str, str, int, Timing, DeviceKind, str, bool, bool]
 
 
 class Ranked(BaseModel):
@@ -27,6 +27,7 @@ class Ranked(BaseModel):
     protocol: int
     run: str
     created_at: AwareDatetime
+    timing: Timing = "sealed"
     score: Interval | None = None
 
     @property
@@ -34,7 +35,7 @@ class Ranked(BaseModel):
         """Which table its time belongs to: what `ranking.TableKey` names, in its order."""
         problem, ran = self.problem, self.environment
         device = (ran.device_kind, ran.device_name)
-        return (problem.slug, problem.sha256, self.protocol, *device, ran.isolated, ran.interpreted)
+        return (problem.slug, problem.sha256, self.protocol, self.timing, *device, ran.isolated, ran.interpreted)
 
 
 class _Benchmark(BaseModel):

@@ -3,7 +3,8 @@
 Trusted. It reads of a verdict only what it ranks by, so that a hundred thousand lines take seconds.
 
 **One table, one question.** Times are compared only where they answer the same question: the same problem to the byte,
-the same protocol, the same device, in isolation or not, compiled or interpreted. `TableKey` is that question.
+the same protocol, in sealed rounds or by replays, the same device, in isolation or not, compiled or interpreted.
+`TableKey` is that question.
 
 **Who ranks at all.** An author's best source, by the time that its gradings come to together (`pooling`), never by the
 best of them. Gradings that an organizer set aside do not count: they stand beside the rows, without a rank. A source
@@ -37,6 +38,7 @@ from harness.verdict import (
     Record,
     SandboxName,
     Speedup,
+    Timing,
     Verdict,
 )
 from leaderboard.entry import MODERATION, VERDICT, Entry
@@ -52,6 +54,7 @@ class TableKey(Record):
     problem: str
     problem_sha256: str
     protocol: int
+    timing: Timing = "sealed"
     device_kind: DeviceKind
     device_name: str
     isolated: bool
@@ -167,8 +170,8 @@ def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table
     """Rank accepted verdicts: in each table every author's best source, the earlier of two equal ones.
 
     The order of the entries does not matter. Tables come by problem; of one problem the hash that appeared last first,
-    then the newest protocol, isolated before not, compiled before interpreted, GPUs before CPUs. `current` marks rows
-    that are stale; it changes no rank.
+    then the newest protocol, replayed before sealed, isolated before not, compiled before interpreted, GPUs before
+    CPUs. `current` marks rows that are stale; it changes no rank.
 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
@@ -348,4 +351,12 @@ def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, Told]) ->
 def _place(key: TableKey, appeared: dict[tuple[str, str], int]) -> tuple[str | int, ...]:
     """Where a table stands among others. A hash is as old as its first verdict, so a late re-run does not revive it."""
     newest_first = (-appeared[key.problem, key.problem_sha256], -key.protocol)
-    return (key.problem, *newest_first, not key.isolated, key.interpreted, key.device_kind == "cpu", key.device_name)
+    return (
+        key.problem,
+        *newest_first,
+        key.timing == "sealed",
+        not key.isolated,
+        key.interpreted,
+        key.device_kind == "cpu",
+        key.device_name,
+    )

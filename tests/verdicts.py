@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from itertools import count
 
 from harness.verdict import (
-    BenchmarkResult,
     Budget,
     CaseResult,
     ClaimedLatency,
@@ -23,6 +22,7 @@ from harness.verdict import (
     Ratio,
     Roofline,
     SandboxName,
+    SealedBenchmark,
     SealedRound,
     Speedup,
     Stage,
@@ -184,7 +184,7 @@ def _paired(name: str, rounds: tuple[SealedRound, ...], median_ns: int, ratio: f
 
 def _benchmark(
     index: int, mode: str, score: Interval, speedups: dict[str, float], roofline: Roofline | None
-) -> BenchmarkResult:
+) -> SealedBenchmark:
     calls, overhead_ns, median_ns = 400, 600_000, score.median_ns
     samples = tuple(median_ns + step * (median_ns // 2000) for step in range(-10, 30))
     rounds = tuple(
@@ -199,7 +199,7 @@ def _benchmark(
         )
         for step in range(8)
     )
-    return BenchmarkResult.model_validate(
+    return SealedBenchmark.model_validate(
         {
             "name": f"{2048 << index} square",
             "params": {"rows": 2048 << index, "cols": 2048 << index},

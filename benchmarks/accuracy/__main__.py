@@ -25,7 +25,7 @@ from benchmarks.accuracy.profilers import ncu, profile_graph
 from benchmarks.accuracy.rivals import EVENTS, PROFILERS, Reading, measure
 from benchmarks.accuracy.workloads import Workload, globaltimer_step_ns, workloads
 from harness import stats
-from harness.verdict import BenchmarkResult
+from harness.verdict import SealedBenchmark
 
 REFERENCE = "cupti_graph_span"
 COLUMNS = ("score", "sealed", *EVENTS, *PROFILERS, "ncu")
@@ -39,7 +39,7 @@ def grade_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for _, same in groupby(workloads(), key=lambda workload: workload.source):
         members = list(same)
         problem = members[0].problem.model_copy(update={"benchmarks": tuple(w.case for w in members)})
-        results: list[tuple[BenchmarkResult, ...]] = []
+        results: list[tuple[SealedBenchmark, ...]] = []
         seconds = 0.0
         for _ in range(repeats):
             started = time.perf_counter()
@@ -51,7 +51,7 @@ def grade_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
             yield workload.name, _ours([each[i] for each in results], seconds / len(members))
 
 
-def _ours(results: list[BenchmarkResult], seconds: float) -> dict[str, Any]:
+def _ours(results: list[SealedBenchmark], seconds: float) -> dict[str, Any]:
     scores = [result.score.median_ns / 1e3 for result in results]
     sealed = [result.sealed_ns / 1e3 for result in results]
     return {

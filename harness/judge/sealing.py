@@ -23,7 +23,7 @@ from harness.judge.session import SubmissionFault
 from harness.judge.timing import Plan, most_sets, sets_for
 from harness.problem import ResolvedCase
 from harness.roofline import Calibration, Demand, impossible, roofline
-from harness.verdict import BenchmarkResult, ClaimedLatency, DeviceKind, Interval, Outcome, SealedRound
+from harness.verdict import ClaimedLatency, DeviceKind, Interval, Outcome, SealedBenchmark, SealedRound
 
 CONFIDENCE = 0.95
 _RESIZED = 4  # how many times as many calls, or a fraction, in the batch that confirms that a claim is false
@@ -69,7 +69,7 @@ class Sealing:
         self._demand = demand_of(case)
         self._most_sets = most_sets(self._layout, plan.most_memory_bytes)
 
-    def run(self, latency: ClaimedLatency) -> BenchmarkResult:
+    def run(self, latency: ClaimedLatency) -> SealedBenchmark:
         """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
 
         Raises:
@@ -177,7 +177,7 @@ class Sealing:
         bounds = self._bounds(walls.rounds[0].sets, walls)
         return Agreement.of(walls.rounds, walls.null_ns, bounds, plain=walls.plain)
 
-    def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> BenchmarkResult:
+    def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> SealedBenchmark:
         times, telling = agreement.believed(walls.rounds), agreement.telling(walls.rounds)
         estimate = _estimate(times, telling)
         calls = walls.rounds[0].calls
@@ -194,7 +194,7 @@ class Sealing:
             input_bytes=walls.rounds[0].calls * self._layout.input_stride,
             cache_bytes=self._plan.cache_bytes,
         )
-        return BenchmarkResult(
+        return SealedBenchmark(
             name=self._case.name,
             params=dict(self._case.params),
             mode="calls" if walls.plain else "graphs",

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from harness.wire.checks import Check, boolean, checked, choice, integer, line, many, number, record, text
 
-PROTOCOL = 3
+PROTOCOL = 4
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
 MAX_DECLARED = 256  # tensors in one frame

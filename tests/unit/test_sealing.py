@@ -15,7 +15,7 @@ from harness.judge.sealing import Sealing
 from harness.judge.session import SubmissionFault
 from harness.judge.timing import Plan
 from harness.problem import load
-from harness.verdict import BenchmarkResult, ClaimedLatency, Outcome, SealedRound
+from harness.verdict import ClaimedLatency, Outcome, SealedBenchmark, SealedRound
 
 PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
 NULL_NS, CALL_NS, BLOCK_NS = 600_000, 100_000, 500_000_000
@@ -58,7 +58,7 @@ class Steady:
         ), NULL_NS
 
 
-def sealed(rounds: Any, monkeypatch: pytest.MonkeyPatch) -> BenchmarkResult:
+def sealed(rounds: Any, monkeypatch: pytest.MonkeyPatch) -> SealedBenchmark:
     monkeypatch.setattr(sealing, "time", SimpleNamespace(perf_counter_ns=lambda: rounds.now_ns))
     case = PROBLEM.benchmarks[-1].model_copy(update={"params": {"n": 1 << 17}})
     null = NullCost(1 << 20, NULL_NS - 20_000, NULL_NS)
