@@ -72,12 +72,13 @@ def replayed(
     begun = time.perf_counter()
     batch = Batch(layout, "cuda", sets=1)
     try:
-        with Launcher(provider, problem, case, "cuda") as launcher:
-            launcher.load(recorded, limit)
-            loaded = time.perf_counter()
-            told = [launcher.play(batch, truth, limit, f"call {k}") for k in range(WARM_UPS + calls)][WARM_UPS:]
+        session = Session(provider, "cuda", problem.limits, role="launcher")
+        with session, Launcher(session, "cuda") as launcher:
+            loaded = launcher.load(recorded, case, limit)
+            begun_calls = time.perf_counter()
+            every = [launcher.play_checked(batch, truth, limit, f"call {k}") for k in range(WARM_UPS + calls)]
             ended = time.perf_counter()
-            functions = launcher.functions
+            told = every[WARM_UPS:]
     finally:
         batch.close_arenas()
         give_back("cuda")
@@ -87,9 +88,11 @@ def replayed(
         "interval_ns": [estimate.low, estimate.high],
         "event_ns": stats.median([each.event_ns for each in told]),
         "span_ns": stats.median([each.span_ns for each in told]),
-        "registers": [each.registers for each in functions],
-        "start_s": round(loaded - begun, 3),
-        "call_s": round((ended - loaded) / (WARM_UPS + calls), 5),
+        "event_extra_ns": loaded.event_extra_ns,
+        "span_extra_ns": loaded.span_extra_ns,
+        "registers": [each.registers for each in loaded.functions],
+        "start_s": round(begun_calls - begun, 3),
+        "call_s": round((ended - begun_calls) / (WARM_UPS + calls), 5),
     }
 
 

@@ -7,18 +7,23 @@ and boots while torch is imported here.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from harness.arena import give_back
 from harness.arena.context import warm_context
 from harness.judge.session import Session
-from harness.judge.turn import take_turn
+from harness.judge.turn import share_turn, take_turn
 from harness.problem import Problem
 from harness.roofline import Calibration
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.grading import Grading
 
 __all__ = ["Progress", "check", "grade"]
 
@@ -81,15 +86,94 @@ def grade(
         HarnessError: it failed for a reason that is not the submission's.
     """
     warm_context(device)
-    with contextlib.ExitStack() as stack:
-        name = "GPU" if device == "cuda" else "CPU"
-        waiting = Progress(Stage.BUILD, 0, 0, f"waits: another grading is on this {name}")
-        stack.enter_context(take_turn(device, lambda: on_progress(waiting)))
-        stack.callback(give_back, device)
-        session = stack.enter_context(Session(provider, device, problem.limits))
-        beside = [(each, stack.enter_context(Session(provider, device, problem.limits))) for each in baselines]
-        from harness.judge.baseline import Baseline
+    way = _Way(problem, submission, provider, device, effort, baselines, calibrations, on_progress)
+    if device == "cpu":
+        return way.sealed("")
+    from harness.judge.replays import NotReplayed
+
+    try:
+        return way.replayed()
+    except NotReplayed as why:
+        return way.sealed(str(why))
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One grading, to be timed in one way or the other."""
+
+    problem: Problem
+    submission: Submission
+    provider: Provider
+    device: DeviceKind
+    effort: Effort
+    baselines: Sequence[Submission]
+    calibrations: Sequence[Calibration]
+    on_progress: Callable[[Progress], None]
+
+    def sealed(self, why: str) -> Verdict:
+        """In sealed rounds; `why` no launcher makes the calls."""
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(take_turn(self.device, self._waits))
+            stack.callback(give_back, self.device)
+            session = stack.enter_context(self._session())
+            beside = [(each, stack.enter_context(self._session())) for each in self.baselines]
+            from harness.judge.baseline import Baseline
+            from harness.judge.sealed_timing import SealedTiming
+
+            paired = [Baseline(each, own, self.problem, self.device) for each, own in beside]
+            timing = SealedTiming(self.effort, paired, self.calibrations, why)
+            return self._grading().grade(session, timing, self.effort)
+
+    def replayed(self) -> Verdict:
+        """By launchers.
+
+        Raises:
+            NotReplayed: it cannot be.
+        """
+        with contextlib.ExitStack() as stack:
+            shared = stack.enter_context(contextlib.ExitStack())
+            shared.enter_context(share_turn(self.device, self._waits))
+            stack.callback(give_back, self.device)
+            kernels = 1 + len(self.baselines)
+            (session, *beside), sessions = self._started(stack, kernels)
+            from harness.judge.replayed_timing import ReplayedBaseline, ReplayedTiming
+            from harness.judge.replays import Launcher
+
+            launcher, *others = [stack.enter_context(Launcher(each, self.device)) for each in sessions]
+
+            @contextlib.contextmanager
+            def alone() -> Iterator[None]:
+                shared.close()
+                with take_turn(self.device, self._waits):
+                    yield
+
+            given = zip(self.baselines, beside, others, strict=True)
+            recorded = [ReplayedBaseline(*each) for each in given]
+            timing = ReplayedTiming(self.effort, launcher, recorded, self.calibrations, alone)
+            return self._grading().grade(session, timing, self.effort)
+
+    def _grading(self) -> Grading:
         from harness.judge.grading import Grading
 
-        paired = [Baseline(each, own, problem, device) for each, own in beside]
-        return Grading(problem, submission, provider, device, on_progress, effort, paired, calibrations).grade(session)
+        return Grading(self.problem, self.submission, self.provider, self.device, self.on_progress)
+
+    def _started(self, stack: contextlib.ExitStack, kernels: int) -> tuple[list[Session], list[Session]]:
+        """A runner that records and a launcher for each kernel, all started at once; the stack ends them.
+
+        Raises:
+            SandboxError: one did not start.
+        """
+        with ThreadPoolExecutor(2 * kernels) as pool:
+            runners = [pool.submit(self._session, records=True) for _ in range(kernels)]
+            launchers = [pool.submit(self._session, role="launcher") for _ in range(kernels)]
+        for each in (*runners, *launchers):
+            if each.exception() is None:
+                stack.enter_context(each.result())
+        return [each.result() for each in runners], [each.result() for each in launchers]
+
+    def _session(self, *, records: bool = False, role: Literal["runner", "launcher"] = "runner") -> Session:
+        return Session(self.provider, self.device, self.problem.limits, records=records, role=role)
+
+    def _waits(self) -> None:
+        name = "GPU" if self.device == "cuda" else "CPU"
+        self.on_progress(Progress(Stage.BUILD, 0, 0, f"waits: another grading is on this {name}"))

@@ -5,13 +5,14 @@ A doubt is recorded and shown beside the number. No sample is deleted for it, an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness import stats
+from harness import stats, wire
 from harness.judge.agreement import WIDEST, Agreement, escaped, outlasts
-from harness.verdict import ClaimedLatency, DeviceKind, Doubt, SealedRound
+from harness.verdict import ClaimedLatency, DeviceKind, Doubt, SealedRound, Telemetry
 
+_CLOCKS = ("event_ns", "device_ns")
 _BUSY = 0.1  # of the CPU time that there was
 _BUSY_NS = 100_000_000  # what is less may be the kernel's rounding
 
@@ -88,18 +89,34 @@ def _of_the_clocks(measured: Measured) -> Iterator[tuple[str, str]]:
 
 def _of_the_samples(measured: Measured) -> Iterator[tuple[str, str]]:
     times = measured.agreement.believed(measured.rounds)
+    samples = {"single calls": measured.latency.claimed_samples_ns, "rounds": times}
+    yield from _of_a_series(times, samples, "round", [r.telemetry for r in measured.rounds])
+
+
+def _of_a_series(
+    times: Sequence[float], samples: Mapping[str, Sequence[float]], what: str, read: Sequence[Telemetry | None]
+) -> Iterator[tuple[str, str]]:
+    """What a series of times and the sensors beside it give away."""
     if moved := stats.drift(times):
-        yield "drift", f"the time moved by {100 * moved:+.1f} % from the first round to the last"
-    for what, sample in (("single calls", measured.latency.claimed_samples_ns), ("rounds", times)):
+        yield "drift", f"the time moved by {100 * moved:+.1f} % from the first {what} to the last"
+    for name, sample in samples.items():
         if modes := stats.two_modes(sample):
-            yield "two_modes", f"the times of {what} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
-    reasons = [r.telemetry.throttle for r in measured.rounds if r.telemetry and r.telemetry.throttle]
-    if reasons:
+            yield "two_modes", f"the times of {name} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
+    if reasons := [each.throttle for each in read if each and each.throttle]:
         names = ", ".join(sorted({name for each in reasons for name in each}))
-        clocks = [r.telemetry.sm_mhz for r in measured.rounds if r.telemetry and r.telemetry.sm_mhz]
+        clocks = [each.sm_mhz for each in read if each and each.sm_mhz]
         span = " to ".join(str(mhz) for mhz in sorted({min(clocks), max(clocks)})) if clocks else ""
         ran = f"; the SM clock ran at {span} MHz" if clocks else ""
-        yield (
-            "throttled",
-            f"the device lowered its clocks in {len(reasons)} of {len(measured.rounds)} rounds ({names}){ran}",
-        )
+        yield "throttled", f"the device lowered its clocks in {len(reasons)} of {len(read)} {what}s ({names}){ran}"
+
+
+def doubts_of_replays(
+    times: Sequence[float], calls: Sequence[wire.Replayed], *, contradicted: bool, read: Sequence[Telemetry | None]
+) -> tuple[Doubt, ...]:
+    """What should be said beside the time of replayed calls; `read` is of the sensors, after each block of calls."""
+    found = list(_of_a_series(times, {"calls": times}, "block", read))
+    if contradicted:
+        event_ns, device_ns = (round(stats.median([getattr(each, n) for each in calls])) for n in _CLOCKS)
+        text = f"events lasted {event_ns:,} ns where CUPTI says {device_ns:,} ns: the longer clock counts"
+        found.insert(0, ("clocks_disagree", text))
+    return tuple(Doubt(code=code, text=text) for code, text in found)

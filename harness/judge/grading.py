@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
@@ -11,41 +10,28 @@ from typing import Any
 
 import torch
 
-from harness import stats, wire
+from harness import wire
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
 from harness.judge import Progress
-from harness.judge.baseline import Baseline, ratio
 from harness.judge.correctness import Correctness, result
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.doubts import busy_machine
-from harness.judge.environment import architecture, device_facts, environment
-from harness.judge.neighbours import Neighbours
-from harness.judge.overhead import Overhead, measure_overhead
-from harness.judge.rounds import Rounds
-from harness.judge.sealing import CONFIDENCE, Roof, Sealing
+from harness.judge.environment import architecture, environment
+from harness.judge.overall import failed_baselines, score, speedups
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.telemetry import Sensors
-from harness.judge.time_limit import TimeLimit
-from harness.judge.timing import claimed_latency, plan_for
-from harness.judge.truth import Truth
+from harness.judge.stages import Benchmarks, Timing
 from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
-from harness.roofline import Calibration, choose
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import (
-    BenchmarkResult,
     CaseResult,
     Check,
     DeviceKind,
-    Doubt,
     Effort,
-    Interval,
     Outcome,
     PrivateId,
     ProblemId,
-    Speedup,
     Stage,
     SubmissionId,
     Verdict,
@@ -62,13 +48,9 @@ class Grading:
         provider: Provider,
         device: DeviceKind,
         on_progress: Callable[[Progress], None],
-        effort: Effort = "default",
-        baselines: Sequence[Baseline] = (),
-        calibrations: Sequence[Calibration] = (),
     ) -> None:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
-        self._on_progress, self._effort, self._baselines = on_progress, effort, baselines
-        self._calibrations = calibrations
+        self._on_progress = on_progress
         self._started_ns = time.perf_counter_ns()
         tests = self._cases("tests")
         self._tests = [case for case in tests if not case.hidden]
@@ -77,36 +59,40 @@ class Grading:
         if submission.language == "cpp" and device == "cuda":
             raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
         self._reference = Reference.load(problem)
-        self._plan = plan_for(device, effort)  # makes the judge's CUDA context, while the runner makes its own
-        self._memory = DeviceMemory(device)
-        self._overhead: Overhead
+        self._memory = DeviceMemory(device)  # makes the judge's CUDA context, while the runner makes its own
+        self._to_time = Benchmarks(problem, self._reference, device, self._benchmarks, self._build_command, self._enter)
         self._correctness = Correctness(problem, self._reference, device)
         self._stage = Stage.BUILD
         self._interpreted = False
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
-        self._timed: list[BenchmarkResult] = []
         self._before_hidden: dict[str, Any] | None = None
+        self._hidden_ns = 0
 
     def check(self, session: Session) -> Check:
         """Build and test."""
-        outcome, message = self._run(session, timed=False)
+        outcome, message = self._run(session, None)
         return Check.model_validate(self._record(session, outcome, message))
 
-    def grade(self, session: Session) -> Verdict:
-        """Build, test, time and seal."""
-        outcome, message = self._run(session, timed=True)
+    def grade(self, session: Session, timing: Timing, effort: Effort) -> Verdict:
+        """Build, test and time.
+
+        Raises:
+            NotReplayed: that way of timing is none for this submission.
+        """
+        outcome, message = self._run(session, timing)
         return Verdict.model_validate(
             {
                 **self._record(session, outcome, message),
                 "run": secrets.token_hex(8),
                 **(self._before_hidden or self._until_now()),
-                "effort": self._effort,
-                "benchmarks": tuple(self._timed),
-                "speedups": tuple(self._speedups()) if outcome is Outcome.ACCEPTED else (),
-                "doubts": tuple(self._failed_baselines()),
-                "score": self._score() if outcome is Outcome.ACCEPTED else None,
+                "effort": effort,
+                "timing": timing.kind,
+                "benchmarks": tuple(timing.timed),
+                "speedups": tuple(speedups(timing)) if outcome is Outcome.ACCEPTED else (),
+                "doubts": (*timing.doubts, *failed_baselines(timing)),
+                "score": score(timing.timed) if outcome is Outcome.ACCEPTED else None,
             }
         )
 
@@ -119,11 +105,11 @@ class Grading:
             raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
         return found
 
-    def _run(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
+    def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""
         session.handshake()
         try:
-            return self._run_stages(session, timed=timed)
+            return self._run_stages(session, timing)
         except (torch.OutOfMemoryError, DeviceError) as error:
             hidden = self._stage is Stage.HIDDEN
             if why := self._memory.held_too_much(session):
@@ -136,20 +122,29 @@ class Grading:
                 raise
             raise DeviceError(f"the judge ran out of device memory ({error})", "use a larger device") from error
 
-    def _run_stages(self, session: Session, *, timed: bool) -> tuple[Outcome, str]:
-        if timed:
-            self._overhead = measure_overhead(session, self._problem, self._benchmarks, self._device, self._plan)
+    def _run_stages(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
+        if timing:
+            timing.before_the_submission(session, self._to_time)
         try:
             self._build(session)
             self._test(session)
-            if timed and not self._failed():
-                self._time(session)
+            if timing and not self._failed():
+                timing.beside_the_runner(session, self._to_time)
+            if not self._runner_is_gone:
+                self._test_hidden(session)
+            if timing and not self._failed():
+                self._time_alone(session, timing)
         except SubmissionFault as fault:
             self._traceback = fault.traceback
             return fault.outcome, fault.message
-        if not self._runner_is_gone:
-            self._test_hidden(session)
         return self._tested() if self._failed() else (Outcome.ACCEPTED, "")
+
+    def _time_alone(self, session: Session, timing: Timing) -> None:
+        """Time what needs no runner; what the hidden tests took is in no field of the verdict."""
+        session.close()
+        timing.after_the_runner(self._to_time)
+        assert self._before_hidden is not None
+        self._before_hidden["duration_ns"] = time.perf_counter_ns() - self._started_ns - self._hidden_ns
 
     def _failed(self) -> list[CaseResult]:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
@@ -204,6 +199,7 @@ class Grading:
         """
         session.output.hush()
         self._before_hidden = self._until_now()
+        began_ns = time.perf_counter_ns()
         if self._hidden:
             self._enter(Stage.HIDDEN, 0, 0, "tests")
         for i, case in enumerate(self._hidden):
@@ -212,10 +208,11 @@ class Grading:
                 self._results.append(self._correctness.run(session, case, label))
             except SubmissionFault as fault:
                 self._results.append(result(case, label, fault.outcome, ""))
-                return  # the runner is gone
+                break  # the runner is gone
             except ProblemError:
                 remedy = "`kernelmark problems lint` says why"
                 raise ProblemError(str(self._problem.directory), "fails in a hidden test", remedy) from None
+        self._hidden_ns = time.perf_counter_ns() - began_ns
 
     def _until_now(self) -> dict[str, Any]:
         """When this is, and how long the grading has taken so far: fields of the verdict."""
@@ -234,38 +231,6 @@ class Grading:
 
     def _build_command(self, submission: Submission) -> wire.Build:
         return build_command(self._problem, submission, self._tests + self._hidden + self._benchmarks, self._device)
-
-    def _time(self, session: Session) -> None:
-        for baseline in self._baselines:
-            self._enter(Stage.TIME, 0, len(self._benchmarks), f"baseline {baseline.name}")
-            baseline.build(self._build_command(baseline.submission))
-        sensors = Sensors(self._device)
-        facts = device_facts(self._device)
-        uuid = facts.get("device_uuid_sha256")
-        found = choose(self._calibrations, facts["device_name"], uuid)
-        roof = Roof(found, binding=found.is_of(uuid)) if found else None
-        for i, case in enumerate(self._benchmarks):
-            try:
-                self._timed.append(self._time_case(session, i, case, sensors, roof))
-            except SubmissionFault as fault:
-                where = f"benchmark {case.name}: {fault.message}"
-                raise SubmissionFault(fault.outcome, where, fault.traceback) from None
-
-    def _time_case(
-        self, session: Session, i: int, case: ResolvedCase, sensors: Sensors, roof: Roof | None
-    ) -> BenchmarkResult:
-        problem, device, plan = self._problem, self._device, self._plan
-        self._enter(Stage.TIME, i, len(self._benchmarks), case.name)
-        neighbours = Neighbours(device, [session.cpu_ns, *(each.cpu_ns for each in self._baselines)])
-        before = neighbours.read()
-        limit = TimeLimit(problem.limits.time_s)
-        latency = claimed_latency(session, problem, case, device, plan, limit)
-        truth = Truth(self._reference, case)
-        paired = [found for each in self._baselines if (found := each.pair(case, truth, plan, sensors))]
-        self._enter(Stage.SEAL, i, len(self._benchmarks), case.name)
-        rounds = Rounds(session, problem, truth, case, device, sensors, limit)
-        timed = Sealing(rounds, case, device, plan, self._overhead, paired, roof).run(latency)
-        return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission
@@ -294,36 +259,6 @@ class Grading:
             cases = sum(self._device in case.devices for case in problem.private_tests)
             private = PrivateId(sha256=problem.private.sha256, cases=cases)
         return ProblemId(slug=problem.slug, sha256=problem.sha256, private=private)
-
-    def _failed_baselines(self) -> list[Doubt]:
-        failed = [each for each in self._baselines if each.fault is not None]
-        return [Doubt(code="no_baseline", text=f"baseline {each.name}: {each.fault}") for each in failed]
-
-    def _speedups(self) -> list[Speedup]:
-        """Over all cases: their geometric mean, for every baseline that ran in all of them."""
-        found = []
-        for baseline in self._baselines:
-            each = [p.speedup for b in self._timed for p in b.baselines if p.name == baseline.name]
-            if len(each) == len(self._timed):
-                combined = stats.combine([stats.Estimate(r.median, r.low, r.high, r.confidence) for r in each])
-                found.append(Speedup(baseline=baseline.name, sha256=baseline.submission.sha256, ratio=ratio(combined)))
-        return found
-
-    def _score(self) -> Interval:
-        """The geometric mean over the benchmark cases, so that no case counts more for being slow."""
-        estimates = [
-            stats.Estimate(
-                max(b.score.median_ns, 1), max(b.score.low_ns, 1), max(b.score.high_ns, 1), b.score.confidence
-            )
-            for b in self._timed
-        ]
-        combined = stats.combine(estimates)
-        return Interval(
-            median_ns=round(combined.median),
-            low_ns=math.floor(combined.low),
-            high_ns=math.ceil(combined.high),
-            confidence=combined.confidence or CONFIDENCE,
-        )
 
 
 def build_command(

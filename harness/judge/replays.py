@@ -24,7 +24,6 @@ from harness.judge.session import Session, SubmissionFault
 from harness.judge.time_limit import TimeLimit
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
-from harness.sandbox import Provider
 from harness.verdict import DeviceKind, Outcome
 
 
@@ -94,54 +93,64 @@ def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
 
 
 class Launcher:
-    """A launcher with one recording; what goes wrong in it is the submission's, since the device code is."""
+    """A launcher with one recording at a time; what goes wrong in it is the submission's, since the device code is."""
 
-    def __init__(self, provider: Provider, problem: Problem, case: ResolvedCase, device: DeviceKind) -> None:
-        self._case, self._device, self._layout = case, device, Layout(case)
-        self._session = Session(provider, device, problem.limits, role="launcher")
+    def __init__(self, session: Session, device: DeviceKind) -> None:
+        self._session, self._device = session, device
         self._scratch: Arena | None = None
         self._first: torch.Tensor | None = None
-        self.functions: tuple[wire.Function, ...] = ()
+        self._doing = ""
+        self._shaken_hands = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        self._session.close()
-        if self._scratch:
-            self._scratch.close()
+        self._forget()
 
-    def load(self, recorded: Recorded, limit: TimeLimit) -> None:
-        """Wait for the sandbox, and hand the recording over.
+    def load(self, recorded: Recorded, case: ResolvedCase, limit: TimeLimit) -> wire.Loaded:
+        """Hand a recording of a case over, in place of the last one; at first this waits for the sandbox.
 
         Raises:
             SubmissionFault: it cannot be loaded.
         """
-        self._session.handshake()
+        if not self._shaken_hands:
+            self._session.handshake()
+            self._shaken_hands = True
+        self._forget()
+        self._doing = f"timing {case.name}"
+        layout = Layout(case)
         if recorded.scratch is not None:
             self._first = recorded.scratch
             self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
             self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
-        command = wire.Load(input_bytes=self._layout.input_stride, output_bytes=self._layout.output_stride)
+        command = wire.Load(input_bytes=layout.input_stride, output_bytes=layout.output_stride)
         with memory_file(recorded.file) as file:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
-            loaded = self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
-        self.functions = loaded.functions
+            return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
 
-    def play(self, batch: Batch, truth: Truth, limit: TimeLimit, where: str) -> wire.Replayed:
-        """Make one call on other inputs, and check its outputs.
+    def play(self, batch: Batch, limit: TimeLimit) -> wire.Replayed:
+        """Make one call on other inputs, whose outputs nobody has looked at yet.
 
         Raises:
-            SubmissionFault: they are wrong, or the call failed.
+            SubmissionFault: the call failed.
         """
         batch.renew()
         if self._scratch and self._first is not None:
             self._scratch.bytes[: len(self._first)].copy_(self._first)
             if self._device == "cuda":
                 torch.cuda.synchronize()
-        told = self._session.ask(
+        return self._session.ask(
             wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=batch.descriptors
         )
+
+    def play_checked(self, batch: Batch, truth: Truth, limit: TimeLimit, where: str) -> wire.Replayed:
+        """Make one call on other inputs, and check its outputs.
+
+        Raises:
+            SubmissionFault: they are wrong, or the call failed; `where` tells the participant in which call.
+        """
+        told = self.play(batch, limit)
         batch.snapshot()
         if trespass := batch.trespass([0]):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: the call {trespass.text}")
@@ -149,6 +158,7 @@ class Launcher:
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
         return told
 
-    @property
-    def _doing(self) -> str:
-        return f"timing {self._case.name}"
+    def _forget(self) -> None:
+        if self._scratch:
+            self._scratch.close()
+        self._scratch = self._first = None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from harness import stats, wire
 from harness.judge.agreement import Agreement, Bounds, claim_ns, contradicted, shortest_batch_ns
@@ -18,16 +17,15 @@ from harness.judge.baseline import Paired
 from harness.judge.doubts import Measured, doubts
 from harness.judge.layout import Layout
 from harness.judge.overhead import Overhead, mapped_bytes
+from harness.judge.precision import CONFIDENCE, UNSTABLE, half_width, interval
+from harness.judge.roof import Roof
 from harness.judge.rounds import Rounds
 from harness.judge.session import SubmissionFault
 from harness.judge.timing import Plan, most_sets, sets_for
 from harness.problem import ResolvedCase
-from harness.roofline import Calibration, Demand, impossible, roofline
-from harness.verdict import ClaimedLatency, DeviceKind, Interval, Outcome, SealedBenchmark, SealedRound
+from harness.verdict import ClaimedLatency, DeviceKind, Outcome, SealedBenchmark, SealedRound
 
-CONFIDENCE = 0.95
 _RESIZED = 4  # how many times as many calls, or a fraction, in the batch that confirms that a claim is false
-_UNSTABLE = 0.02  # of the median: half the interval's width beyond which a time is not called known
 
 
 @dataclass
@@ -42,13 +40,6 @@ class _Walls:
     @property
     def plain(self) -> bool:
         return not self.captured.graphs
-
-
-class Roof(NamedTuple):
-    """A calibration that tells the share; only one of this very device may reject a time as well."""
-
-    calibration: Calibration
-    binding: bool
 
 
 class Sealing:
@@ -66,7 +57,6 @@ class Sealing:
     ) -> None:
         self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
         self._baselines, self._roof, self._layout = baselines, roof, Layout(case)
-        self._demand = demand_of(case)
         self._most_sets = most_sets(self._layout, plan.most_memory_bytes)
 
     def run(self, latency: ClaimedLatency) -> SealedBenchmark:
@@ -161,11 +151,11 @@ class Sealing:
         times, telling = self._times(walls, agreement), agreement.telling(walls.rounds)
         speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times, telling))]
         estimates = (_estimate(times, telling), *speedups)
-        return all(e.confidence >= CONFIDENCE and _half_width(e) <= self._plan.narrow for e in estimates)
+        return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
 
     def _known(self, walls: _Walls) -> bool:
         agreement = self._agreement(walls)
-        return _half_width(_estimate(self._times(walls, agreement), agreement.telling(walls.rounds))) <= _UNSTABLE
+        return half_width(_estimate(self._times(walls, agreement), agreement.telling(walls.rounds))) <= UNSTABLE
 
     def _times(self, walls: _Walls, agreement: Agreement) -> list[float]:
         """What each round counts for; in a batch that is too short for the clock, and will be made anew, its claim."""
@@ -180,11 +170,8 @@ class Sealing:
     def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> SealedBenchmark:
         times, telling = agreement.believed(walls.rounds), agreement.telling(walls.rounds)
         estimate = _estimate(times, telling)
-        calls = walls.rounds[0].calls
-        roof = self._roof
-        if roof and roof.binding and (why := impossible(roof.calibration, self._demand, calls, estimate.median)):
-            raise SubmissionFault(Outcome.REJECTED, why)
-        known_badly = _half_width(estimate) > _UNSTABLE
+        share = self._roof.share(self._case, walls.rounds[0].calls, estimate.median) if self._roof else None
+        known_badly = half_width(estimate) > UNSTABLE
         measured = Measured(
             device=self._device,
             latency=latency,
@@ -206,34 +193,17 @@ class Sealing:
             sealed_ns=agreement.sealed_ns,
             claimed_ns=agreement.claimed_ns,
             tolerance_ns=agreement.tolerance_ns,
-            score=_interval(estimate),
+            score=interval(estimate),
             stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
             baselines=tuple(found for paired in self._baselines if (found := paired.result(times, telling))),
-            roofline=roofline(roof.calibration, self._demand, estimate.median) if roof else None,
+            roofline=share,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
             doubts=doubts(measured),
         )
 
 
-def demand_of(case: ResolvedCase) -> Demand:
-    """What a call of the case must move and do at the least."""
-    inputs = [tensor for tensor in case.tensors if tensor.role != "output"]
-    dtype = (inputs or case.tensors)[0].dtype
-    return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)
-
-
 def _estimate(times: Sequence[float], telling: Sequence[int]) -> stats.Estimate:
     """The median of all rounds, and the interval that those which tell give it."""
     middle, known = stats.median(times), stats.estimate_median([times[place] for place in telling], CONFIDENCE)
     return stats.Estimate(middle, min(known.low, middle), max(known.high, middle), known.confidence)
-
-
-def _half_width(estimate: stats.Estimate) -> float:
-    """Half an interval's width as a share of its median."""
-    return (estimate.high - estimate.low) / 2 / estimate.median if estimate.median > 0 else 0.0
-
-
-def _interval(estimate: stats.Estimate) -> Interval:
-    low, middle, high = (round(v) for v in (estimate.low, estimate.median, estimate.high))
-    return Interval(median_ns=middle, low_ns=low, high_ns=high, confidence=estimate.confidence)

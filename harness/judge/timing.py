@@ -66,6 +66,28 @@ def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
     return Plan(samples, sample_ns, least, most, rounds_ns, narrow, min(12 << 30, free // 4), free // 3, cache)
 
 
+@dataclass(frozen=True)
+class ReplayPlan:
+    """How many calls a launcher makes of a case. A block has two of the submission's and two of each baseline's."""
+
+    blocks_min: int
+    blocks_max: int
+    budget_ns: int
+    narrow: float
+    """As in `Plan`."""
+
+
+_REPLAYS: dict[Effort, ReplayPlan] = {
+    "quick": ReplayPlan(8, 16, 250_000_000, 0.01),
+    "default": ReplayPlan(10, 80, 1_000_000_000, 0.005),
+    "thorough": ReplayPlan(20, 320, 4_000_000_000, 0.002),
+}
+
+
+def replay_plan_for(effort: Effort) -> ReplayPlan:
+    return _REPLAYS[effort]
+
+
 def claimed_latency(
     session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan, limit: TimeLimit
 ) -> ClaimedLatency:

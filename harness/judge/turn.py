@@ -2,6 +2,7 @@
 
 Two gradings on one device slow each other by a random amount, and on a GPU each would take the other's memory for the
 submission's. So whoever comes second waits, whatever process it is in: people who train models grade from many at once.
+Where only the last part of a grading is timed, the parts before share the device, and wait while anything is timed.
 The lock goes with the process that holds it, so a judge that was killed keeps nobody waiting. Judges meet where they
 share `/tmp`: those in containers of their own do not, and a CPU that they share is a doubt (`neighbours`).
 """
@@ -22,18 +23,42 @@ _DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must meet
 
 @contextlib.contextmanager
 def take_turn(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold CUDA's device 0, or all of the CPU; `waiting` is called once if another grading has it."""
+    """Hold CUDA's device 0, or all of the CPU, alone; `waiting` is called once if another grading has it."""
+    with _locked(device, fcntl.LOCK_EX, waiting):
+        yield
+
+
+@contextlib.contextmanager
+def share_turn(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
+    """Use the device while nobody times anything on it, and beside others that do not either."""
+    with _locked(device, fcntl.LOCK_SH, waiting):
+        yield
+
+
+@contextlib.contextmanager
+def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     which = f"gpu-{gpu.address_in_use() or 'unknown'}" if device == "cuda" else "cpu"
-    lock = _open(_DIRECTORY / f"kernelmark-{which}.lock")
+    # Whoever waits to be alone keeps the queue, so that those who share cannot overtake it for ever.
+    queue, lock = (_open(_DIRECTORY / f"kernelmark-{which}{name}.lock") for name in ("-queue", ""))
     try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            waiting()
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        told = _lock(queue, fcntl.LOCK_EX, waiting)
+        _lock(lock, how, told)
+        fcntl.flock(queue, fcntl.LOCK_UN)
         yield
     finally:
+        os.close(queue)
         os.close(lock)
+
+
+def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None]:
+    """Wait for a lock; returns what says so the next time: it is said once."""
+    try:
+        fcntl.flock(lock, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        waiting()
+        fcntl.flock(lock, how)
+        return lambda: None
+    return waiting
 
 
 def _open(path: Path) -> int:

@@ -10,8 +10,8 @@ from cuda.bindings import driver
 from harness import wire
 from harness.arena.mapping import Window, check
 from harness.errors import DeviceError
-from harness.launcher.activity import Activity
-from harness.launcher.device import ORDINAL, Device
+from harness.launcher.activity import Activity, Span
+from harness.launcher.device import ORDINAL, Device, Times
 from harness.launcher.graph import build
 from harness.launcher.images import Images
 from harness.recording import Empty, Packed
@@ -21,17 +21,20 @@ from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 class Calls:
     """One recording, loaded; its scratch stays mapped, since it is the judge that puts it back before a call."""
 
-    def __init__(self, device: Device, packed: Packed, command: wire.Load, scratch: int | None) -> None:
-        self._device, self._packed = device, packed
+    def __init__(
+        self, device: Device, activity: Activity, packed: Packed, command: wire.Load, scratch: int | None
+    ) -> None:
+        self._device, self._activity, self._packed = device, activity, packed
         self._inputs = Window(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start)
         self._outputs = Window(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start)
+        self._windows = [self._inputs, self._outputs]
         if packed.recording.scratch_bytes:
             if scratch is None:
                 raise DeviceError("a recording with scratch came without it")
             window = Window(packed.recording.scratch_bytes, ORDINAL, writable=True, at=SCRATCH.start)
+            self._windows.append(window)
             window.map(scratch)
         self._images = Images(packed)
-        self._activity = Activity()
         self._working = sum(not isinstance(node, Empty) for node in packed.recording.nodes)
         self._graph: Any = None
 
@@ -46,10 +49,7 @@ class Calls:
         if self._graph is None:
             self._graph = build(self._packed, self._images, self._device.context)
             check(driver.cuGraphUpload(self._graph, self._device.stream))
-        self._device.evict()
-        self._activity.forget()
-        times = self._device.time(self._graph)
-        spans = self._activity.collect()
+        times, spans = cold(self._device, self._activity, self._graph)
         self._outputs.unmap()
         self._inputs.unmap()
         if len(spans) != self._working:
@@ -63,3 +63,20 @@ class Calls:
             span_ns=times.span_ns,
             nodes_ns=tuple(span.end - span.start for span in spans[: wire.MAX_TOLD_NODES]),
         )
+
+    def close(self) -> None:
+        """Give back what it holds: another recording has the same addresses."""
+        if self._graph is not None:
+            check(driver.cuGraphExecDestroy(self._graph))
+            self._graph = None
+        self._images.unload()
+        for window in self._windows:
+            window.close()
+
+
+def cold(device: Device, activity: Activity, graph: Any) -> tuple[Times, list[Span]]:
+    """Launch a graph with a cold cache; what it took, and when each of its nodes ran."""
+    device.evict()
+    activity.forget()
+    times = device.time(graph)
+    return times, activity.collect()

@@ -17,6 +17,7 @@ _NON_BLOCKING = 1
 _PATIENCE_S = 0.1  # enqueueing a graph takes microseconds; one that waits for its own nodes would wait for ever
 _LET_GO_TIMES = 3  # after which the stream is held no more: the first launches may just be slow
 _BLOCKS, _THREADS = 1024, 256
+_SHORT_BYTES = 1 << 20
 
 # Adds up n times 16 bytes from `at` on, and writes the sum only if it is one number in four billion: that keeps a
 # compiler from leaving out the reads.
@@ -98,11 +99,24 @@ class Device:
         Lines that the submission made persist are made ordinary first. The device is idle when this returns.
         """
         check(driver.cuCtxResetPersistingL2Cache())
-        values = (int(self._cache), self._cache_bytes // 16, int(self._out))
+        self._read(self._cache_bytes)
+        check(driver.cuStreamSynchronize(self.stream))
+
+    def own_graph(self) -> Any:
+        """An executable graph of one short kernel of our own."""
+        check(driver.cuStreamBeginCapture(self.stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
+        self._read(_SHORT_BYTES)
+        graph = check(driver.cuStreamEndCapture(self.stream))
+        executable = check(driver.cuGraphInstantiate(graph, 0))
+        check(driver.cuGraphDestroy(graph))
+        check(driver.cuGraphUpload(executable, self.stream))
+        return executable
+
+    def _read(self, nbytes: int) -> None:
+        values = (int(self._cache), nbytes // 16, int(self._out))
         types = (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)
         launch = driver.cuLaunchKernel
         check(launch(self._read_all, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, self.stream, (values, types), 0))
-        check(driver.cuStreamSynchronize(self.stream))
 
     def time(self, graph: Any) -> Times:
         """Launch a graph behind a hold, so that what the host takes to enqueue it is in no clock."""

@@ -45,6 +45,10 @@ class Images:
         """Of each function, in the order of their first launches; no more than a frame holds."""
         return tuple(_facts(function) for function in list(self._functions.values())[: wire.MAX_FUNCTIONS])
 
+    def unload(self) -> None:
+        for module in self._modules:
+            check(driver.cuModuleUnload(module))
+
     def _allow(self, function: Any, kernel: Kernel) -> None:
         """Tell a function of a launch that takes more than is allowed by default."""
         most = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES

@@ -9,16 +9,19 @@ import traceback
 
 from harness import wire
 from harness.errors import DeviceError
+from harness.launcher.activity import Activity
 from harness.launcher.calls import Calls
+from harness.launcher.clocks import compare
 from harness.launcher.device import Device
 from harness.recording import unpack
 
 
 class Server:
-    """State of one recording: the device, and the calls once it is loaded."""
+    """The device and its clocks, and the calls of the recording that was loaded last."""
 
     def __init__(self, judge: socket.socket) -> None:
-        self._judge, self._device = judge, Device()
+        self._judge, self._device, self._activity = judge, Device(), Activity()
+        self._apart = compare(self._device, self._activity)
         self._calls: Calls | None = None
 
     def run(self, token: int) -> None:
@@ -50,8 +53,10 @@ class Server:
                 with mmap.mmap(descriptors[0], 0, prot=mmap.PROT_READ) as file:
                     packed = unpack(file[:])
                 scratch = descriptors[1] if len(descriptors) > 1 else None
-                self._calls = Calls(self._device, packed, command, scratch)
-                return wire.Loaded(functions=self._calls.functions)
+                if self._calls is not None:
+                    self._calls.close()
+                self._calls = Calls(self._device, self._activity, packed, command, scratch)
+                return wire.Loaded(functions=self._calls.functions, **self._apart._asdict())
             case wire.Replay() if self._calls is not None:
                 return self._calls.replay(*descriptors)
         raise wire.WireError(f"a launcher does not know {type(command).__name__} here")

@@ -142,7 +142,7 @@ class Deliver:
 
 @dataclass(frozen=True)
 class Load:
-    """Descriptors: a recording, and the arena with its scratch, if there is any. Load the images.
+    """Descriptors: a recording, and the arena with its scratch, if there is any. Load it in place of the last one.
 
     Answered by `Loaded`.
     """
@@ -246,9 +246,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Of every function that the recording launches, in the order of their first launches."""
+    """Of every function that the recording launches, in the order of their first launches.
+
+    And how far the launcher's clocks lie apart for a kernel of our own: events beyond CUPTI, the host beyond events.
+    """
 
     functions: tuple[Function, ...] = checked(many(record(Function), MAX_FUNCTIONS))
+    event_extra_ns: int = checked(integer(0, _NANOSECONDS))
+    span_extra_ns: int = checked(integer(0, _NANOSECONDS))
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypat
     class Stopped(Exception):
         pass
 
-    def session(*_: object) -> None:
+    def session(*_: object, **__: object) -> None:
         entered.set()
         raise Stopped
 

@@ -1,0 +1,53 @@
+"""What one replayed call launches, kernel by kernel, for the verdict. Pure, trusted over what a recording says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from harness import stats, wire
+from harness.recording import Empty, Kernel, Recording
+from harness.verdict import LaunchedKernel
+
+
+def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Replayed]) -> tuple[LaunchedKernel, ...]:
+    """Launches of one function with the same grid, block and memory are one entry, in the order of the first."""
+    functions = list(dict.fromkeys((n.image, n.name) for n in recording.nodes if isinstance(n, Kernel)))
+    entries: dict[Kernel, list[int]] = {}  # the first launch of each, without its parameters, and where they all stand
+    working = [node for node in recording.nodes if not isinstance(node, Empty)]
+    for place, node in enumerate(working):
+        if isinstance(node, Kernel):
+            entries.setdefault(replace(node, parameters=None), []).append(place)
+    timed = _in_a_row(recording) and len(working) <= wire.MAX_TOLD_NODES
+    found = []
+    for kernel, places in entries.items():
+        number = functions.index((kernel.image, kernel.name))
+        if number >= len(loaded.functions):
+            continue  # more functions than a frame tells of
+        facts = loaded.functions[number]
+        found.append(
+            LaunchedKernel(
+                name=kernel.name,
+                grid=kernel.grid,
+                block=kernel.block,
+                cluster=kernel.cluster,
+                registers=facts.registers,
+                shared_bytes=facts.shared_bytes + kernel.shared_bytes,
+                local_bytes=facts.local_bytes,
+                launches=len(places),
+                time_ns=_together(calls, places) if timed else None,
+            )
+        )
+    return tuple(found)
+
+
+def _together(calls: Sequence[wire.Replayed], places: Sequence[int]) -> int | None:
+    if any(len(call.nodes_ns) <= places[-1] for call in calls):
+        return None
+    return round(stats.median([sum(call.nodes_ns[place] for place in places) for call in calls]))
+
+
+def _in_a_row(recording: Recording) -> bool:
+    """Whether the nodes start in the order in which they stand: each waits for the one before it."""
+    edges = {(edge.before, edge.after) for edge in recording.edges}
+    return all((place, place + 1) in edges for place in range(len(recording.nodes) - 1))

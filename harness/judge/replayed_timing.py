@@ -1,0 +1,135 @@
+"""Times the benchmark cases in launchers: the submission's calls are recorded in its runner, which ends before any is
+timed. Trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from harness.judge.batch import Batch
+from harness.judge.layout import Layout
+from harness.judge.replaying import Beside, Player, Replaying
+from harness.judge.replays import Launcher, NotReplayed, Recorded, record
+from harness.judge.roof import Roof
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.stages import Benchmarks
+from harness.judge.telemetry import Sensors
+from harness.judge.time_limit import TimeLimit
+from harness.judge.timing import replay_plan_for
+from harness.judge.truth import Truth
+from harness.problem import ResolvedCase
+from harness.roofline import Calibration
+from harness.submission import Submission
+from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
+
+
+class ReplayedBaseline:
+    """One baseline: recorded in a runner of its own, made by a launcher of its own; `fault` says why it is no more."""
+
+    def __init__(self, submission: Submission, session: Session, launcher: Launcher) -> None:
+        self.submission, self._session, self._launcher = submission, session, launcher
+        self.name = submission.name.partition(".")[0]
+        self.fault: str | None = None
+        self._recorded: dict[str, Recorded] = {}
+
+    def record(self, benchmarks: Benchmarks) -> None:
+        """Record its calls; then its runner is needed no more."""
+        problem = benchmarks.problem
+        self._session.handshake()
+        try:
+            self._session.hand_over(benchmarks.build(self.submission), self.submission.source, problem.limits.build_s)
+            for case in benchmarks.cases:
+                limit = TimeLimit(problem.limits.time_s)
+                self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
+        except (SubmissionFault, NotReplayed) as why:
+            self.fault = str(why)
+        self._session.close()
+
+    def beside(self, case: ResolvedCase, batch: Batch, truth: Truth, seconds: float) -> Beside | None:
+        """Make it ready for one case; None once it has failed."""
+        if self.fault is None:
+            try:
+                player = Player(self._launcher, self._recorded[case.name], case, seconds)
+                player.warm_up(batch, truth)
+                return Beside(self, player)
+            except SubmissionFault as fault:
+                self.fault = f"{case.name}: {fault.message}"
+        return None
+
+
+class ReplayedTiming:
+    """Replayed calls of every case. `alone` is entered for as long as anything is timed."""
+
+    kind: Timing = "replayed"
+    doubts: tuple[Doubt, ...] = ()
+
+    def __init__(
+        self,
+        effort: Effort,
+        launcher: Launcher,
+        baselines: Sequence[ReplayedBaseline],
+        calibrations: Sequence[Calibration],
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._plan, self._launcher, self.baselines = replay_plan_for(effort), launcher, baselines
+        self._calibrations, self._alone = calibrations, alone
+        self.timed: list[BenchmarkResult] = []
+        self._recorded: dict[str, Recorded] = {}
+
+    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Nothing is measured of the runner."""
+
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Record every case, and try each recording once while there is a runner to go back to.
+
+        Raises:
+            NotReplayed: a case cannot be recorded, or a launcher makes something else of it.
+            SubmissionFault: the submission failed while it was recorded.
+        """
+        problem, device = benchmarks.problem, benchmarks.device
+        for i, case in enumerate(benchmarks.cases):
+            benchmarks.enter(Stage.RECORD, i, case.name)
+            with benchmarks.of(case):
+                limit = TimeLimit(problem.limits.time_s)
+                self._recorded[case.name] = record(session, problem, case, device, limit)
+            self._try(benchmarks, case)
+        for baseline in self.baselines:
+            benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
+            baseline.record(benchmarks)
+
+    def after_the_runner(self, benchmarks: Benchmarks) -> None:
+        """Time every case.
+
+        Raises:
+            SubmissionFault: an output was wrong, or a kernel failed.
+        """
+        sensors, roof = Sensors(benchmarks.device), Roof.of(self._calibrations, benchmarks.device)
+        with self._alone():
+            for i, case in enumerate(benchmarks.cases):
+                benchmarks.enter(Stage.REPLAY, i, case.name)
+                with benchmarks.of(case):
+                    self.timed.append(self._time(benchmarks, case, sensors, roof))
+
+    def _try(self, benchmarks: Benchmarks, case: ResolvedCase) -> None:
+        batch = Batch(Layout(case), benchmarks.device, sets=1)
+        try:
+            player = Player(self._launcher, self._recorded[case.name], case, benchmarks.problem.limits.time_s)
+            player.play(batch, Truth(benchmarks.reference, case))
+        except SubmissionFault as fault:
+            raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
+        finally:
+            batch.close_arenas()
+
+    def _time(
+        self, benchmarks: Benchmarks, case: ResolvedCase, sensors: Sensors, roof: Roof | None
+    ) -> ReplayedBenchmark:
+        seconds, truth = benchmarks.problem.limits.time_s, Truth(benchmarks.reference, case)
+        batch = Batch(Layout(case), benchmarks.device, sets=1)
+        try:
+            player = Player(self._launcher, self._recorded[case.name], case, seconds)
+            player.warm_up(batch, truth)
+            found = [beside for each in self.baselines if (beside := each.beside(case, batch, truth, seconds))]
+            return Replaying(case, player, found, batch, truth, self._plan, sensors, roof).run()
+        finally:
+            batch.close_arenas()

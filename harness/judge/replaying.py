@@ -1,0 +1,189 @@
+"""The replay stage of one benchmark case: how many calls its launcher makes, and what they come to. Trusted.
+
+Blocks of calls alternate with the baselines' (ABBA), as sealed rounds do, until the intervals of the time and of the
+speedups are narrow, or the budget ends. Every call has inputs of its own, and every output of the submission's is
+checked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from harness import stats, wire
+from harness.judge.baseline import RESOLUTION, ratio
+from harness.judge.batch import Batch
+from harness.judge.clocks import contradicted, counted_ns
+from harness.judge.doubts import doubts_of_replays
+from harness.judge.launched import launched
+from harness.judge.precision import CONFIDENCE, UNSTABLE, half_width, interval
+from harness.judge.replays import Launcher, Recorded
+from harness.judge.roof import Roof
+from harness.judge.session import SubmissionFault
+from harness.judge.stages import Faulty
+from harness.judge.telemetry import Sensors
+from harness.judge.time_limit import TimeLimit
+from harness.judge.timing import ReplayPlan
+from harness.judge.truth import Truth
+from harness.problem import ResolvedCase
+from harness.recording import Empty
+from harness.verdict import PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
+
+_WARM_UPS = 3
+
+
+class Player:
+    """One launcher with a case loaded, and the calls that it has made."""
+
+    def __init__(self, launcher: Launcher, recorded: Recorded, case: ResolvedCase, seconds: float) -> None:
+        self._launcher, self._limit = launcher, TimeLimit(seconds)
+        self.recording = recorded.packed.recording
+        self.apart = launcher.load(recorded, case, self._limit)
+        self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
+        self.made: list[wire.Replayed] = []
+
+    def warm_up(self, batch: Batch, truth: Truth) -> None:
+        """Calls that do not count; they are checked like the others."""
+        for number in range(_WARM_UPS):
+            self._launcher.play_checked(batch, truth, self._limit, f"warm-up call {number + 1}")
+
+    def play(self, batch: Batch, truth: Truth | None) -> None:
+        """One more call; `truth` is what its outputs are checked against."""
+        where = f"replayed call {len(self.made) + 1}"
+        played = (
+            self._launcher.play_checked(batch, truth, self._limit, where)
+            if truth
+            else self._launcher.play(batch, self._limit)
+        )
+        self.made.append(played)
+
+    @property
+    def counted_ns(self) -> list[float]:
+        return counted_ns(self.made, self.apart, self.nodes)
+
+    @property
+    def calls(self) -> ReplayedCalls:
+        """The calls as the verdict stores them."""
+        return ReplayedCalls(
+            device_ns=tuple(each.device_ns for each in self.made),
+            event_ns=tuple(each.event_ns for each in self.made),
+            span_ns=tuple(each.span_ns for each in self.made),
+        )
+
+
+class Beside:
+    """A baseline in one case. Whatever goes wrong with it costs the submission its speedup and nothing else."""
+
+    def __init__(self, baseline: Faulty, player: Player) -> None:
+        self._baseline, self._player = baseline, player
+
+    def play(self, batch: Batch) -> None:
+        """One more call. The organizers' kernel was checked while it warmed up."""
+        if self._baseline.fault is None:
+            try:
+                self._player.play(batch, None)
+            except SubmissionFault as fault:
+                self._baseline.fault = fault.message
+
+    def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
+        """Over a submission whose calls took this long, of which each belongs to the call of the same place."""
+        own = self._player.counted_ns
+        if len(own) != len(times_ns) or min(*own, *times_ns) <= 0:
+            return None
+        ratios = [mine / its for mine, its in zip(own, times_ns, strict=True)]
+        return stats.paired_ratio(ratios, resolution=RESOLUTION)
+
+    def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:
+        """What the verdict holds of it; None where it failed half-way."""
+        estimate = self.speedup(times_ns)
+        if estimate is None:
+            return None
+        return PairedBaseline(
+            name=self._baseline.name,
+            sha256=self._baseline.submission.sha256,
+            calls=self._player.calls,
+            claimed_ns=round(stats.median(self._player.counted_ns)),
+            speedup=ratio(estimate),
+        )
+
+
+class Replaying:
+    """Measures one case."""
+
+    def __init__(
+        self,
+        case: ResolvedCase,
+        player: Player,
+        baselines: Sequence[Beside],
+        batch: Batch,
+        truth: Truth,
+        plan: ReplayPlan,
+        sensors: Sensors,
+        roof: Roof | None,
+    ) -> None:
+        self._case, self._player, self._baselines = case, player, baselines
+        self._batch, self._truth, self._plan, self._sensors, self._roof = batch, truth, plan, sensors, roof
+        self._seeds: list[int] = []
+        self._telemetry: list[Telemetry | None] = []
+
+    def run(self) -> ReplayedBenchmark:
+        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
+
+        Raises:
+            SubmissionFault: an output was wrong, the device cannot be as fast, or the launcher failed.
+        """
+        started = time.perf_counter_ns()
+        converged, blocks = False, 0
+        for look in stats.looks(self._plan.blocks_min, self._plan.blocks_max):
+            while blocks < look and (
+                blocks < self._plan.blocks_min or time.perf_counter_ns() - started < self._plan.budget_ns
+            ):
+                self._block()
+                blocks += 1
+            converged = self._narrow()
+            if converged or blocks < look:
+                break
+        return self._result(converged=converged)
+
+    def _block(self) -> None:
+        """The submission, every baseline, and back."""
+        self._call()
+        for beside in (*self._baselines, *reversed(self._baselines)):
+            beside.play(self._batch)
+        self._call()
+        self._telemetry.append(self._sensors.read())
+
+    def _call(self) -> None:
+        self._player.play(self._batch, self._truth)
+        self._seeds.append(self._batch.seed)
+
+    def _narrow(self) -> bool:
+        times = self._player.counted_ns
+        speedups = [estimate for beside in self._baselines if (estimate := beside.speedup(times))]
+        estimates = (stats.estimate_median(times, CONFIDENCE), *speedups)
+        return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
+
+    def _result(self, *, converged: bool) -> ReplayedBenchmark:
+        player = self._player
+        times = player.counted_ns
+        estimate = stats.estimate_median(times, CONFIDENCE)
+        # Each call comes to a cache without its inputs, as the second of two calls in a batch does.
+        share = self._roof.share(self._case, 1, estimate.median) if self._roof else None
+        disagree = contradicted(player.made, player.apart, player.nodes)
+        return ReplayedBenchmark(
+            name=self._case.name,
+            params=dict(self._case.params),
+            calls=player.calls,
+            seeds=tuple(self._seeds),
+            kernels=launched(player.recording, player.apart, player.made),
+            event_extra_ns=player.apart.event_extra_ns,
+            span_extra_ns=player.apart.span_extra_ns,
+            telemetry=tuple(self._telemetry),
+            score=interval(estimate),
+            stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
+            baselines=tuple(found for beside in self._baselines if (found := beside.result(times))),
+            roofline=share,
+            minimum_bytes=self._case.minimum_bytes,
+            minimum_flops=self._case.minimum_flops,
+            doubts=doubts_of_replays(times, player.made, contradicted=disagree, read=self._telemetry),
+        )

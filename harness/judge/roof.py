@@ -1,0 +1,45 @@
+"""What the device allows a case: its share is shown, and what beats it is refused. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+from harness.judge.environment import device_facts
+from harness.judge.session import SubmissionFault
+from harness.problem import ResolvedCase
+from harness.roofline import Calibration, Demand, choose, impossible, roofline
+from harness.verdict import DeviceKind, Outcome, Roofline
+
+
+class Roof(NamedTuple):
+    """A calibration that tells the share; only one of this very device may reject a time as well."""
+
+    calibration: Calibration
+    binding: bool
+
+    @classmethod
+    def of(cls, calibrations: Sequence[Calibration], device: DeviceKind) -> Self | None:
+        """The one for the judge's device, if there is any."""
+        facts = device_facts(device)
+        uuid = facts.get("device_uuid_sha256")
+        found = choose(calibrations, facts["device_name"], uuid)
+        return cls(found, binding=found.is_of(uuid)) if found else None
+
+    def share(self, case: ResolvedCase, calls: int, time_ns: float) -> Roofline | None:
+        """How much of what the device can do a call of `time_ns` amounts to, in a batch of so many calls.
+
+        Raises:
+            SubmissionFault: it is more than the device can.
+        """
+        demand = demand_of(case)
+        if self.binding and (why := impossible(self.calibration, demand, calls, time_ns)):
+            raise SubmissionFault(Outcome.REJECTED, why)
+        return roofline(self.calibration, demand, time_ns)
+
+
+def demand_of(case: ResolvedCase) -> Demand:
+    """What a call of the case must move and do at the least."""
+    inputs = [tensor for tensor in case.tensors if tensor.role != "output"]
+    dtype = (inputs or case.tensors)[0].dtype
+    return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)

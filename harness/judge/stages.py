@@ -1,0 +1,64 @@
+"""What the two ways of timing have in common: the cases, and the moments of a grading at which each has its say."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from harness import wire
+from harness.judge.session import Session, SubmissionFault
+from harness.problem import Problem, ResolvedCase
+from harness.problem.reference import Reference
+from harness.submission import Submission
+from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
+from harness.verdict import Timing as Kind
+
+
+@dataclass(frozen=True)
+class Benchmarks:
+    """The cases to time, and what it takes."""
+
+    problem: Problem
+    reference: Reference
+    device: DeviceKind
+    cases: Sequence[ResolvedCase]
+    build: Callable[[Submission], wire.Build]
+    """The command that builds a submission, or a baseline, for all cases of the grading."""
+    on_stage: Callable[[Stage, int, int, str], None]
+
+    def enter(self, stage: Stage, done: int, label: str) -> None:
+        """Tell that case `done` is about to begin in a stage."""
+        self.on_stage(stage, done, len(self.cases), label)
+
+    @contextlib.contextmanager
+    def of(self, case: ResolvedCase) -> Iterator[None]:
+        """Say of a fault in which case it was."""
+        try:
+            yield
+        except SubmissionFault as fault:
+            raise SubmissionFault(fault.outcome, f"benchmark {case.name}: {fault.message}", fault.traceback) from None
+
+
+class Faulty(Protocol):
+    """A baseline as far as a verdict tells of its failure."""
+
+    name: str
+    submission: Submission
+    fault: str | None
+
+
+class Timing(Protocol):
+    """A way of timing. `timed` grows as cases are done, so that a later fault loses none of them."""
+
+    kind: Kind
+    timed: list[BenchmarkResult]
+
+    @property
+    def baselines(self) -> Sequence[Faulty]: ...
+    @property
+    def doubts(self) -> tuple[Doubt, ...]: ...
+    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None: ...
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None: ...
+    def after_the_runner(self, benchmarks: Benchmarks) -> None: ...

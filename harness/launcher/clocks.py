@@ -1,0 +1,43 @@
+"""How far the three clocks lie apart where all of them are right: measured before any recording is here."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any, NamedTuple
+
+from cuda.bindings import driver
+
+from harness.arena.mapping import check
+from harness.errors import DeviceError
+from harness.launcher.activity import Activity
+from harness.launcher.calls import cold
+from harness.launcher.device import Device
+
+_WARM_UPS, _CALLS = 3, 15
+
+
+class Apart(NamedTuple):
+    """Medians over calls of a short kernel of our own."""
+
+    event_extra_ns: int
+    """By how much the events around a launch outlast CUPTI's time of it."""
+    span_extra_ns: int
+    """By how much the host's clock outlasts the events."""
+
+
+def compare(device: Device, activity: Activity) -> Apart:
+    """Make calls of our own, and compare the clocks.
+
+    Raises:
+        DeviceError: CUPTI does not see them.
+    """
+    graph: Any = device.own_graph()
+    found = []
+    for _ in range(_WARM_UPS + _CALLS):
+        times, spans = cold(device, activity, graph)
+        if len(spans) != 1:
+            raise DeviceError(f"CUPTI saw {len(spans)} kernels where one was launched")
+        found.append((times.event_ns - (spans[0].end - spans[0].start), times.span_ns - times.event_ns))
+    check(driver.cuGraphExecDestroy(graph))
+    events, spans_ns = zip(*found[_WARM_UPS:], strict=True)
+    return Apart(max(0, round(median(events))), max(0, round(median(spans_ns))))
