@@ -24,10 +24,11 @@ from benchmarks.scratch import report
 from harness import sandbox, stats, wire
 from harness.arena import give_back
 from harness.errors import HarnessError
-from harness.judge.batch import Batch
 from harness.judge.environment import device_facts
+from harness.judge.fresh import FreshInputs
 from harness.judge.grading import build_command
 from harness.judge.layout import Layout
+from harness.judge.replaying import Player
 from harness.judge.replays import Launcher, NotReplayed, Recorded, record
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.time_limit import TimeLimit
@@ -39,7 +40,6 @@ from kernelmark.api import providers
 from kernelmark.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
-WARM_UPS = 5
 
 
 def recordings(
@@ -67,20 +67,23 @@ def replayed(
     recorded: Recorded, problem: Problem, case: ResolvedCase, provider: sandbox.Provider, calls: int
 ) -> dict[str, Any]:
     """What one launcher says of a case."""
-    limit, layout = TimeLimit(problem.limits.time_s), Layout(case)
-    truth = Truth(Reference.load(problem), case)
     begun = time.perf_counter()
-    batch = Batch(layout, "cuda", sets=1)
+    fresh = FreshInputs(Layout(case), "cuda", Truth(Reference.load(problem), case))
     try:
         session = Session(provider, "cuda", problem.limits, role="launcher")
         with session, Launcher(session, "cuda") as launcher:
-            loaded = launcher.load(recorded, case, limit)
+            player = Player(launcher, recorded, case, problem.limits.time_s)
+            player.warm_up(fresh)
             begun_calls = time.perf_counter()
-            every = [launcher.play_checked(batch, truth, limit, f"call {k}") for k in range(WARM_UPS + calls)]
+            for _ in range(calls):
+                fresh.next()
+                player.play(fresh)
+                fresh.keep()
+            fresh.check()
             ended = time.perf_counter()
-            told = every[WARM_UPS:]
+            told, loaded = player.made, player.apart
     finally:
-        batch.close_arenas()
+        fresh.close()
         give_back("cuda")
     estimate = stats.estimate_median([each.device_ns for each in told])
     return {
@@ -92,7 +95,7 @@ def replayed(
         "span_extra_ns": loaded.span_extra_ns,
         "registers": [each.registers for each in loaded.functions],
         "start_s": round(begun_calls - begun, 3),
-        "call_s": round((ended - begun_calls) / (WARM_UPS + calls), 5),
+        "call_s": round((ended - begun_calls) / calls, 5),
     }
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from harness.arena import make_arena
+from harness.arena import Arena, make_arena
 from harness.errors import DeviceError
 from harness.judge.layout import Layout, Slot
 from harness.judge.truth import Expected, Truth
@@ -56,16 +56,14 @@ class Batch:
         self._layout, self._device, self.sets = layout, device, sets
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
-        self._inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
-        try:
-            self._outputs = make_arena(device, sets * layout.output_stride, read_only=False)
-        except DeviceError:
-            self._inputs.close()
-            raise
+        self._inputs, self._outputs = self._arenas(sealed=sealed)
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
         self.seed = 0
         self._poison: torch.Tensor  # [output_stride] uint8
         self.renew(filled=filled)
+
+    def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
+        return arenas(self._layout, self._device, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True) -> None:
         """Other inputs, and other poison in the outputs: for whoever has the arenas mapped no more."""
@@ -238,7 +236,7 @@ class Batch:
     def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
         """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
         elements = sum(math.prod(slot.tensor.shape) for slot in lot)
-        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device)
+        return torch.empty(count, elements, dtype=dtype_of(lot[0]), device=self._device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         arena, stride = (
@@ -254,14 +252,28 @@ class Batch:
             raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
         else:
             raw = regions[list(sets), low:high]
-        return raw.view(_dtype(slot)).view(len(sets), *slot.tensor.shape)
+        return raw.view(dtype_of(slot)).view(len(sets), *slot.tensor.shape)
 
     def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
-        return raw.view(_dtype(slot)).view(slot.tensor.shape)
+        return raw.view(dtype_of(slot)).view(slot.tensor.shape)
 
     def _synchronize(self) -> None:
         if self._device == "cuda":
             torch.cuda.synchronize()
+
+
+def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> tuple[Arena, Arena]:
+    """Memory for the inputs and the outputs of so many calls, to be handed over.
+
+    Raises:
+        DeviceError: there is none.
+    """
+    inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
+    try:
+        return inputs, make_arena(device, sets * layout.output_stride, read_only=False)
+    except DeviceError:
+        inputs.close()
+        raise
 
 
 def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
@@ -283,7 +295,7 @@ def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
     return [part.unflatten(1, slot.tensor.shape) for part, slot in zip(room.split(sizes, dim=1), lot, strict=True)]
 
 
-def _dtype(slot: Slot) -> torch.dtype:
+def dtype_of(slot: Slot) -> torch.dtype:
     found = getattr(torch, slot.tensor.dtype)
     assert isinstance(found, torch.dtype)
     return found

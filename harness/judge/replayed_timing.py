@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from harness.judge.batch import Batch
+from harness.judge.fresh import FreshInputs
 from harness.judge.layout import Layout
 from harness.judge.replaying import Beside, Player, Replaying
 from harness.judge.replays import Launcher, NotReplayed, Recorded, record
@@ -46,12 +46,12 @@ class ReplayedBaseline:
             self.fault = str(why)
         self._session.close()
 
-    def beside(self, case: ResolvedCase, batch: Batch, truth: Truth, seconds: float) -> Beside | None:
+    def beside(self, case: ResolvedCase, fresh: FreshInputs, seconds: float) -> Beside | None:
         """Make it ready for one case; None once it has failed."""
         if self.fault is None:
             try:
                 player = Player(self._launcher, self._recorded[case.name], case, seconds)
-                player.warm_up(batch, truth)
+                player.warm_up(fresh)
                 return Beside(self, player)
             except SubmissionFault as fault:
                 self.fault = f"{case.name}: {fault.message}"
@@ -112,24 +112,27 @@ class ReplayedTiming:
                     self.timed.append(self._time(benchmarks, case, sensors, roof))
 
     def _try(self, benchmarks: Benchmarks, case: ResolvedCase) -> None:
-        batch = Batch(Layout(case), benchmarks.device, sets=1)
+        fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
         try:
             player = Player(self._launcher, self._recorded[case.name], case, benchmarks.problem.limits.time_s)
-            player.play(batch, Truth(benchmarks.reference, case))
+            fresh.next()
+            player.play(fresh)
+            fresh.keep()
+            fresh.check()
         except SubmissionFault as fault:
             raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
         finally:
-            batch.close_arenas()
+            fresh.close()
 
     def _time(
         self, benchmarks: Benchmarks, case: ResolvedCase, sensors: Sensors, roof: Roof | None
     ) -> ReplayedBenchmark:
-        seconds, truth = benchmarks.problem.limits.time_s, Truth(benchmarks.reference, case)
-        batch = Batch(Layout(case), benchmarks.device, sets=1)
+        seconds = benchmarks.problem.limits.time_s
+        fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
         try:
             player = Player(self._launcher, self._recorded[case.name], case, seconds)
-            player.warm_up(batch, truth)
-            found = [beside for each in self.baselines if (beside := each.beside(case, batch, truth, seconds))]
-            return Replaying(case, player, found, batch, truth, self._plan, sensors, roof).run()
+            player.warm_up(fresh)
+            found = [beside for each in self.baselines if (beside := each.beside(case, fresh, seconds))]
+            return Replaying(case, player, found, fresh, self._plan, sensors, roof).run()
         finally:
-            batch.close_arenas()
+            fresh.close()

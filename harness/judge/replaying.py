@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from harness import stats, wire
 from harness.judge.baseline import RESOLUTION, ratio
-from harness.judge.batch import Batch
 from harness.judge.clocks import contradicted, counted_ns
 from harness.judge.doubts import doubts_of_replays
+from harness.judge.fresh import FreshInputs
 from harness.judge.launched import launched
 from harness.judge.precision import CONFIDENCE, UNSTABLE, half_width, interval
 from harness.judge.replays import Launcher, Recorded
@@ -24,7 +24,6 @@ from harness.judge.stages import Faulty
 from harness.judge.telemetry import Sensors
 from harness.judge.time_limit import TimeLimit
 from harness.judge.timing import ReplayPlan
-from harness.judge.truth import Truth
 from harness.problem import ResolvedCase
 from harness.recording import Empty
 from harness.verdict import PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
@@ -42,20 +41,17 @@ class Player:
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
         self.made: list[wire.Replayed] = []
 
-    def warm_up(self, batch: Batch, truth: Truth) -> None:
+    def warm_up(self, fresh: FreshInputs) -> None:
         """Calls that do not count; they are checked like the others."""
-        for number in range(_WARM_UPS):
-            self._launcher.play_checked(batch, truth, self._limit, f"warm-up call {number + 1}")
+        for _ in range(_WARM_UPS):
+            fresh.next()
+            self._launcher.play(fresh.descriptors, self._limit)
+            fresh.keep()
+        fresh.check()
 
-    def play(self, batch: Batch, truth: Truth | None) -> None:
-        """One more call; `truth` is what its outputs are checked against."""
-        where = f"replayed call {len(self.made) + 1}"
-        played = (
-            self._launcher.play_checked(batch, truth, self._limit, where)
-            if truth
-            else self._launcher.play(batch, self._limit)
-        )
-        self.made.append(played)
+    def play(self, fresh: FreshInputs) -> None:
+        """One more call, on what lies in the arenas."""
+        self.made.append(self._launcher.play(fresh.descriptors, self._limit))
 
     @property
     def counted_ns(self) -> list[float]:
@@ -77,11 +73,12 @@ class Beside:
     def __init__(self, baseline: Faulty, player: Player) -> None:
         self._baseline, self._player = baseline, player
 
-    def play(self, batch: Batch) -> None:
+    def play(self, fresh: FreshInputs) -> None:
         """One more call. The organizers' kernel was checked while it warmed up."""
         if self._baseline.fault is None:
+            fresh.again()
             try:
-                self._player.play(batch, None)
+                self._player.play(fresh)
             except SubmissionFault as fault:
                 self._baseline.fault = fault.message
 
@@ -115,15 +112,13 @@ class Replaying:
         case: ResolvedCase,
         player: Player,
         baselines: Sequence[Beside],
-        batch: Batch,
-        truth: Truth,
+        fresh: FreshInputs,
         plan: ReplayPlan,
         sensors: Sensors,
         roof: Roof | None,
     ) -> None:
         self._case, self._player, self._baselines = case, player, baselines
-        self._batch, self._truth, self._plan, self._sensors, self._roof = batch, truth, plan, sensors, roof
-        self._seeds: list[int] = []
+        self._fresh, self._plan, self._sensors, self._roof = fresh, plan, sensors, roof
         self._telemetry: list[Telemetry | None] = []
 
     def run(self) -> ReplayedBenchmark:
@@ -143,19 +138,21 @@ class Replaying:
             converged = self._narrow()
             if converged or blocks < look:
                 break
+        self._fresh.check()
         return self._result(converged=converged)
 
     def _block(self) -> None:
         """The submission, every baseline, and back."""
         self._call()
         for beside in (*self._baselines, *reversed(self._baselines)):
-            beside.play(self._batch)
+            beside.play(self._fresh)
         self._call()
         self._telemetry.append(self._sensors.read())
 
     def _call(self) -> None:
-        self._player.play(self._batch, self._truth)
-        self._seeds.append(self._batch.seed)
+        self._fresh.next()
+        self._player.play(self._fresh)
+        self._fresh.keep()
 
     def _narrow(self) -> bool:
         times = self._player.counted_ns
@@ -174,7 +171,8 @@ class Replaying:
             name=self._case.name,
             params=dict(self._case.params),
             calls=player.calls,
-            seeds=tuple(self._seeds),
+            seeds=tuple(self._fresh.seeds),
+            group=self._fresh.group,
             kernels=launched(player.recording, player.apart, player.made),
             event_extra_ns=player.apart.event_extra_ns,
             span_extra_ns=player.apart.span_extra_ns,

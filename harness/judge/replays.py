@@ -15,14 +15,11 @@ import torch
 
 from harness import recording, wire
 from harness.arena import Arena, make_arena
-from harness.compare import describe
 from harness.judge.batch import Batch
-from harness.judge.correctness import first_wrong
 from harness.judge.layout import Layout
 from harness.judge.memory_file import memory_file
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.time_limit import TimeLimit
-from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind, Outcome
 
@@ -129,34 +126,17 @@ class Launcher:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
             return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
 
-    def play(self, batch: Batch, limit: TimeLimit) -> wire.Replayed:
-        """Make one call on other inputs, whose outputs nobody has looked at yet.
+    def play(self, descriptors: tuple[int, int], limit: TimeLimit) -> wire.Replayed:
+        """Make one call on the inputs and outputs in these arenas; nobody has looked at what it wrote.
 
         Raises:
             SubmissionFault: the call failed.
         """
-        batch.renew()
         if self._scratch and self._first is not None:
             self._scratch.bytes[: len(self._first)].copy_(self._first)
             if self._device == "cuda":
                 torch.cuda.synchronize()
-        return self._session.ask(
-            wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=batch.descriptors
-        )
-
-    def play_checked(self, batch: Batch, truth: Truth, limit: TimeLimit, where: str) -> wire.Replayed:
-        """Make one call on other inputs, and check its outputs.
-
-        Raises:
-            SubmissionFault: they are wrong, or the call failed; `where` tells the participant in which call.
-        """
-        told = self.play(batch, limit)
-        batch.snapshot()
-        if trespass := batch.trespass([0]):
-            raise SubmissionFault(Outcome.REJECTED, f"{where}: the call {trespass.text}")
-        if wrong := first_wrong(batch, truth, [0]):
-            raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
-        return told
+        return self._session.ask(wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=descriptors)
 
     def _forget(self) -> None:
         if self._scratch:

@@ -15,8 +15,9 @@ import pytest
 
 from harness import wire
 from harness.errors import SandboxError
-from harness.judge.batch import Batch
+from harness.judge.fresh import FreshInputs
 from harness.judge.layout import Layout
+from harness.judge.replaying import Player
 from harness.judge.replays import Launcher, NotReplayed, Recorded, record
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.time_limit import TimeLimit
@@ -167,16 +168,22 @@ def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iter
 
 
 @contextmanager
-def loaded(act: Act) -> Iterator[tuple[Launcher, Batch, Truth]]:
-    file = pack(CALL, BLOBS)
-    found = recorded(recording(file))
-    batch = Batch(Layout(CASE), "cpu", sets=1)
+def loaded(act: Act) -> Iterator[tuple[Player, FreshInputs]]:
+    found = recorded(recording(pack(CALL, BLOBS)))
+    fresh = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
     try:
         with launcher_of(act) as launcher:
-            launcher.load(found, CASE, TimeLimit(LIMIT_S))
-            yield launcher, batch, Truth(Reference.load(PROBLEM), CASE)
+            yield Player(launcher, found, CASE, LIMIT_S), fresh
     finally:
-        batch.close_arenas()
+        fresh.close()
+
+
+def make(player: Player, fresh: FreshInputs, calls: int) -> None:
+    for _ in range(calls):
+        fresh.next()
+        player.play(fresh)
+        fresh.keep()
+    fresh.check()
 
 
 def test_every_call_is_made_on_other_inputs_and_is_timed() -> None:
@@ -186,11 +193,26 @@ def test_every_call_is_made_on_other_inputs_and_is_timed() -> None:
         seen.append(x.tobytes())
         twice(x, region)
 
-    with loaded(launching(work)) as (launcher, batch, truth):
-        limit = TimeLimit(LIMIT_S)
-        times = [launcher.play_checked(batch, truth, limit, f"call {k}") for k in range(5)]
-    assert [each.device_ns for each in times] == [5000] * 5
-    assert len(set(seen)) == 5
+    with loaded(launching(work)) as (player, fresh):
+        calls = fresh.group + 3
+        make(player, fresh, calls)
+    assert [each.device_ns for each in player.made] == [5000] * calls
+    assert len(set(seen)) == calls
+    assert len(set(fresh.seeds)) == 2
+
+
+def test_a_baseline_is_given_the_inputs_of_the_call_before() -> None:
+    seen: list[bytes] = []
+
+    def work(x: Any, region: Any) -> None:
+        seen.append(x.tobytes() + region.tobytes())
+        twice(x, region)
+
+    with loaded(launching(work)) as (player, fresh):
+        make(player, fresh, 1)
+        fresh.again()
+        player.play(fresh)
+    assert seen[0] == seen[1]
 
 
 def cached() -> Doing:
@@ -212,17 +234,15 @@ def outside(x: Any, region: Any) -> None:
 @pytest.mark.parametrize(
     ("work", "outcome", "message"),
     [
-        (lambda x, region: None, Outcome.WRONG_ANSWER, "call 1: y: "),
-        (cached(), Outcome.WRONG_ANSWER, "call 1: y: "),
-        (outside, Outcome.REJECTED, "call 1: the call wrote 1 bytes outside its outputs"),
+        (lambda x, region: None, Outcome.WRONG_ANSWER, "one of the calls 1 to 3: y"),
+        (cached(), Outcome.WRONG_ANSWER, "one of the calls 1 to 3: y"),
+        (outside, Outcome.REJECTED, "one of the calls 1 to 3: it wrote 1 bytes outside its outputs"),
     ],
     ids=["nothing is done", "done once", "a red zone"],
 )
 def test_wrong_outputs_of_any_call_are_found(work: Doing, outcome: Outcome, message: str) -> None:
-    with loaded(launching(work)) as (launcher, batch, truth):
-        limit = TimeLimit(LIMIT_S)
-        with pytest.raises(SubmissionFault, match=message) as raised:
-            [launcher.play_checked(batch, truth, limit, "call 1") for _ in range(2)]
+    with loaded(launching(work)) as (player, fresh), pytest.raises(SubmissionFault, match=message) as raised:
+        make(player, fresh, 3)
     assert raised.value.outcome is outcome
 
 
@@ -240,13 +260,10 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
         launching(twice)(script, token, body)
 
     found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
-    batch, truth = Batch(Layout(CASE), "cpu", sets=1), Truth(Reference.load(PROBLEM), CASE)
+    fresh = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
     with launcher_of(act) as launcher:
-        limit = TimeLimit(LIMIT_S)
-        launcher.load(found, CASE, limit)
-        for _ in range(3):
-            launcher.play_checked(batch, truth, limit, "call")
-    batch.close_arenas()
+        make(Player(launcher, found, CASE, LIMIT_S), fresh, 3)
+    fresh.close()
     os.close(held[0])
     assert seen == [scratch] * 3
 

@@ -1,0 +1,135 @@
+"""Inputs for one replayed call after the other: made, and what came of them checked, many calls at a time. Trusted.
+
+They lie in the judge's own memory until their call. What a launcher maps is one pair of arenas, into which each call's
+are copied, and out of which its outputs are, so that what another call wrote or read is never there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from harness.arena import Arena
+from harness.compare import describe
+from harness.judge.batch import Batch, arenas, dtype_of
+from harness.judge.correctness import first_wrong
+from harness.judge.layout import Layout, Slot
+from harness.judge.session import SubmissionFault
+from harness.judge.truth import Truth
+from harness.verdict import DeviceKind, Outcome
+
+_MOST_CALLS, _MOST_BYTES = 20, 2 << 30
+
+
+class _Private:
+    """Memory that is never handed over, in the form of an arena."""
+
+    def __init__(self, nbytes: int, device: DeviceKind) -> None:
+        self.nbytes, self.bytes = nbytes, torch.empty(nbytes, dtype=torch.uint8, device=device)
+
+    def descriptor(self) -> int:
+        raise TypeError("private memory is not handed over")
+
+    def close(self) -> None:
+        self.bytes = torch.empty(0, dtype=torch.uint8)
+
+
+class _Drawn(Batch):
+    """Inputs and what outputs hold before their call, in private memory; and what they hold afterwards."""
+
+    def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
+        strides = (self._layout.input_stride, self._layout.output_stride)
+        inputs, outputs = (_Private(self.sets * stride, self._device) for stride in strides)
+        return inputs, outputs
+
+    def lay(self, k: int, inputs: torch.Tensor, outputs: torch.Tensor) -> None:
+        """Copy call k's memory as it is before the call."""
+        for to, arena in ((inputs, self._inputs), (outputs, self._outputs)):
+            nbytes = len(arena.bytes) // self.sets
+            to[:nbytes].copy_(arena.bytes[k * nbytes : (k + 1) * nbytes])
+        self._synchronize()
+
+    def keep(self, k: int, outputs: torch.Tensor) -> None:
+        """Copy call k's outputs as they are after the call."""
+        stride = self._layout.output_stride
+        self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
+        self._synchronize()
+
+    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """What was drawn, as it is still there: nobody else could change it."""
+        for first in range(0, self.sets, chunk):
+            calls = range(first, min(first + chunk, self.sets))
+            yield [self._before(slot, calls) if slot.tensor.role != "output" else None for slot in self._layout.slots]
+
+    def _before(self, slot: Slot, calls: range) -> torch.Tensor:
+        arena = self._outputs if slot.writable else self._inputs
+        regions = arena.bytes.view(self.sets, -1)[calls.start : calls.stop, slot.offset : slot.offset + slot.nbytes]
+        return regions.contiguous().view(dtype_of(slot)).view(len(calls), *slot.tensor.shape)
+
+
+class FreshInputs:
+    """A supply of inputs for the calls of one case. `descriptors` are of the arenas that a launcher maps."""
+
+    def __init__(self, layout: Layout, device: DeviceKind, truth: Truth) -> None:
+        self._truth = truth
+        self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
+        """How many calls' inputs are drawn at a time."""
+        self.seeds: list[int] = []
+        """Of each group, in their order."""
+        self._inputs, self._outputs = arenas(layout, device, 1)
+        self._drawn = _Drawn(layout, device, self.group, filled=False)
+        self._used = self.group  # so that the first call draws
+        self._calls = 0
+        self._kept: list[int] = []
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        return self._inputs.descriptor(), self._outputs.descriptor()
+
+    def next(self) -> None:
+        """Lay inputs that no call has had into the arenas.
+
+        Raises:
+            SubmissionFault: outputs of an earlier call are wrong.
+        """
+        if self._used == self.group:
+            self.check()
+            self._drawn.renew()
+            self._drawn.snapshot()
+            self.seeds.append(self._drawn.seed)
+            self._used = 0
+        self._used += 1
+        self.again()
+
+    def again(self) -> None:
+        """Lay the same inputs into the arenas once more, for a kernel of the organizers."""
+        self._drawn.lay(self._used - 1, self._inputs.bytes, self._outputs.bytes)
+
+    def keep(self) -> None:
+        """Take the outputs of the call that was made, for the next check."""
+        self._drawn.keep(self._used - 1, self._outputs.bytes)
+        self._kept.append(self._used - 1)
+        self._calls += 1
+
+    def check(self) -> None:
+        """Check all outputs that were taken since the last time.
+
+        Raises:
+            SubmissionFault: one is wrong.
+        """
+        kept, self._kept = self._kept, []
+        if not kept:
+            return
+        first = self._calls - len(kept) + 1
+        where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
+        if trespass := self._drawn.trespass(range(self._used)):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: it {trespass.text}")
+        if wrong := first_wrong(self._drawn, self._truth, kept):
+            raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
+
+    def close(self) -> None:
+        """Give the memory back."""
+        for each in (self._inputs, self._outputs):
+            each.close()
+        self._drawn.close_arenas()
