@@ -29,8 +29,8 @@ from harness.judge.fresh import FreshInputs
 from harness.judge.grading import build_command
 from harness.judge.layout import Layout
 from harness.judge.replaying import Player
-from harness.judge.replays import Launcher, NotReplayed, Recorded, record
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.replays import Launcher, Recorded, record
+from harness.judge.session import NotReplayed, Session, SubmissionFault
 from harness.judge.time_limit import TimeLimit
 from harness.judge.truth import Truth
 from harness.problem import Problem, ResolvedCase, load

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.arena import give_back
 from harness.arena.context import warm_context
-from harness.judge.session import Session
+from harness.judge.session import NotReplayed, Session
 from harness.judge.turn import share_turn, take_turn
 from harness.problem import Problem
 from harness.roofline import Calibration
@@ -89,8 +89,6 @@ def grade(
     way = _Way(problem, submission, provider, device, effort, baselines, calibrations, on_progress)
     if device == "cpu":
         return way.sealed("")
-    from harness.judge.replays import NotReplayed
-
     try:
         return way.replayed()
     except NotReplayed as why:

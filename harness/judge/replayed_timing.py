@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager
 from harness.judge.fresh import FreshInputs
 from harness.judge.layout import Layout
 from harness.judge.replaying import Beside, Player, Replaying
-from harness.judge.replays import Launcher, NotReplayed, Recorded, record
+from harness.judge.replays import Launcher, Recorded, record
 from harness.judge.roof import Roof
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import NotReplayed, Session, SubmissionFault
 from harness.judge.stages import Benchmarks
 from harness.judge.telemetry import Sensors
 from harness.judge.time_limit import TimeLimit

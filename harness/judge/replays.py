@@ -18,14 +18,10 @@ from harness.arena import Arena, make_arena
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.memory_file import memory_file
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import NotReplayed, Session, SubmissionFault
 from harness.judge.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind, Outcome
-
-
-class NotReplayed(Exception):
-    """The call cannot be made by a launcher; `str()` says why, in the runner's words."""
 
 
 @dataclass(frozen=True)

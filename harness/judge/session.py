@@ -59,6 +59,10 @@ class SubmissionFault(Exception):
         self.survives, self.memory_fault = survives, memory_fault
 
 
+class NotReplayed(Exception):
+    """A launcher cannot make the submission's calls, so that they are timed in sealed rounds; `str()` says why."""
+
+
 class Session:
     """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work.
 

@@ -78,9 +78,9 @@ class ReplayPlan:
 
 
 _REPLAYS: dict[Effort, ReplayPlan] = {
-    "quick": ReplayPlan(8, 16, 250_000_000, 0.01),
-    "default": ReplayPlan(10, 80, 1_000_000_000, 0.005),
-    "thorough": ReplayPlan(20, 320, 4_000_000_000, 0.002),
+    "quick": ReplayPlan(8, 16, 150_000_000, 0.01),
+    "default": ReplayPlan(10, 80, 400_000_000, 0.005),
+    "thorough": ReplayPlan(20, 320, 2_000_000_000, 0.002),
 }
 
 
