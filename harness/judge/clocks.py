@@ -2,14 +2,16 @@
 
 CUPTI's time of a call is the finest, from its first kernel's start to its last one's end. Nothing of the submission's
 runs on the launcher's host, but its kernels run in the launcher's context, and might write where CUPTI or an event puts
-its time. So each coarser clock bounds the finer one, less what the clocks are apart for a kernel of our own.
+its time. So each coarser clock bounds the finer one, less what the clocks are apart for a kernel of our own: an event
+that of its call, and the host's clock, which may be late in any call, the median.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from harness import wire
+from harness import stats, wire
 
 _EVENT_SLACK_NS = 1_500
 _NODE_SLACK_NS, _MOST_NODES = 500, 8  # graphs of 3, 5 and 56 nodes had 0.7, 1.6 and 3.0 µs more on an H100
@@ -18,20 +20,29 @@ _RELATIVE = 0.01
 _OFTEN = 0.05  # of the calls
 
 
-def counted_ns(calls: Sequence[wire.Replayed], apart: wire.Loaded, nodes: int) -> list[float]:
-    """What each call counts for: CUPTI's time, unless the events or the host's clock allow no time as short."""
-    return [_counted(each, apart, nodes) for each in calls]
+@dataclass(frozen=True)
+class Clocks:
+    """What calls count for, and what the clocks say of each other, if anything."""
 
+    counted_ns: list[float]
+    """Of each call."""
+    doubt: str = ""
 
-def contradicted(calls: Sequence[wire.Replayed], apart: wire.Loaded, nodes: int) -> bool:
-    """Whether a coarser clock decided more often than chance does."""
-    longer = [counted > each.device_ns for each, counted in zip(calls, counted_ns(calls, apart, nodes), strict=True)]
-    return sum(longer) > _OFTEN * len(calls)
-
-
-def _counted(call: wire.Replayed, apart: wire.Loaded, nodes: int) -> float:
-    branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
-    by_events = (1 - _RELATIVE) * call.event_ns - apart.event_extra_ns - _EVENT_SLACK_NS - branching_ns
-    around = apart.event_extra_ns + apart.span_extra_ns
-    by_host = (1 - _RELATIVE) * call.span_ns - around - _SPAN_SLACK_NS - branching_ns
-    return max(call.device_ns, by_events, by_host)
+    @classmethod
+    def of(cls, calls: Sequence[wire.Replayed], apart: wire.Loaded, nodes: int) -> Clocks:
+        """Compare the clocks of a case's calls, in which `nodes` nodes of a graph ran."""
+        branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
+        slack_ns = apart.event_extra_ns + _EVENT_SLACK_NS + branching_ns
+        counted = [max(each.device_ns, (1 - _RELATIVE) * each.event_ns - slack_ns) for each in calls]
+        device_ns, event_ns, span_ns = (
+            stats.median([getattr(each, clock) for each in calls]) for clock in ("device_ns", "event_ns", "span_ns")
+        )
+        least_ns = (1 - _RELATIVE) * span_ns - slack_ns - apart.span_extra_ns - _SPAN_SLACK_NS
+        if (missing_ns := least_ns - stats.median(counted)) > 0:
+            said = f"the launcher's host waited {span_ns:,.0f} ns for what CUPTI says took {device_ns:,.0f} ns"
+            return cls([each + missing_ns for each in counted], f"{said}: the longer clock counts")
+        longer = sum(ns > each.device_ns for each, ns in zip(calls, counted, strict=True))
+        if longer > _OFTEN * len(calls):
+            said = f"in {longer} of {len(calls)} calls events lasted longer than CUPTI's time allows"
+            return cls(counted, f"{said} (medians {event_ns:,.0f} and {device_ns:,.0f} ns), and count there")
+        return cls(counted)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness import stats, wire
+from harness import stats
 from harness.judge.agreement import WIDEST, Agreement, escaped, outlasts
+from harness.judge.clocks import Clocks
 from harness.verdict import ClaimedLatency, DeviceKind, Doubt, SealedRound, Telemetry
 
-_CLOCKS = ("event_ns", "device_ns")
 _BUSY = 0.1  # of the CPU time that there was
 _BUSY_NS = 100_000_000  # what is less may be the kernel's rounding
 
@@ -110,13 +110,8 @@ def _of_a_series(
         yield "throttled", f"the device lowered its clocks in {len(reasons)} of {len(read)} {what}s ({names}){ran}"
 
 
-def doubts_of_replays(
-    times: Sequence[float], calls: Sequence[wire.Replayed], *, contradicted: bool, read: Sequence[Telemetry | None]
-) -> tuple[Doubt, ...]:
+def doubts_of_replays(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
     """What should be said beside the time of replayed calls; `read` is of the sensors, after each block of calls."""
-    found = list(_of_a_series(times, {"calls": times}, "block", read))
-    if contradicted:
-        event_ns, device_ns = (round(stats.median([getattr(each, n) for each in calls])) for n in _CLOCKS)
-        text = f"events lasted {event_ns:,} ns where CUPTI says {device_ns:,} ns: the longer clock counts"
-        found.insert(0, ("clocks_disagree", text))
+    found = [("clocks_disagree", clocks.doubt)] if clocks.doubt else []
+    found += _of_a_series(times, {"calls": times}, "block", read)
     return tuple(Doubt(code=code, text=text) for code, text in found)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from harness import stats, wire
 from harness.judge.baseline import RESOLUTION, ratio
-from harness.judge.clocks import contradicted, counted_ns
+from harness.judge.clocks import Clocks
 from harness.judge.doubts import doubts_of_replays
 from harness.judge.fresh import FreshInputs
 from harness.judge.launched import launched
@@ -54,8 +54,8 @@ class Player:
         self.made.append(self._launcher.play(fresh.descriptors, self._limit))
 
     @property
-    def counted_ns(self) -> list[float]:
-        return counted_ns(self.made, self.apart, self.nodes)
+    def clocks(self) -> Clocks:
+        return Clocks.of(self.made, self.apart, self.nodes)
 
     @property
     def calls(self) -> ReplayedCalls:
@@ -84,7 +84,7 @@ class Beside:
 
     def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
         """Over a submission whose calls took this long, of which each belongs to the call of the same place."""
-        own = self._player.counted_ns
+        own = self._player.clocks.counted_ns
         if len(own) != len(times_ns) or min(*own, *times_ns) <= 0:
             return None
         ratios = [mine / its for mine, its in zip(own, times_ns, strict=True)]
@@ -99,7 +99,7 @@ class Beside:
             name=self._baseline.name,
             sha256=self._baseline.submission.sha256,
             calls=self._player.calls,
-            claimed_ns=round(stats.median(self._player.counted_ns)),
+            claimed_ns=round(stats.median(self._player.clocks.counted_ns)),
             speedup=ratio(estimate),
         )
 
@@ -155,18 +155,17 @@ class Replaying:
         self._fresh.keep()
 
     def _narrow(self) -> bool:
-        times = self._player.counted_ns
+        times = self._player.clocks.counted_ns
         speedups = [estimate for beside in self._baselines if (estimate := beside.speedup(times))]
         estimates = (stats.estimate_median(times, CONFIDENCE), *speedups)
         return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
 
     def _result(self, *, converged: bool) -> ReplayedBenchmark:
-        player = self._player
-        times = player.counted_ns
+        player, clocks = self._player, self._player.clocks
+        times = clocks.counted_ns
         estimate = stats.estimate_median(times, CONFIDENCE)
         # Each call comes to a cache without its inputs, as the second of two calls in a batch does.
         share = self._roof.share(self._case, 1, estimate.median) if self._roof else None
-        disagree = contradicted(player.made, player.apart, player.nodes)
         return ReplayedBenchmark(
             name=self._case.name,
             params=dict(self._case.params),
@@ -183,5 +182,5 @@ class Replaying:
             roofline=share,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
-            doubts=doubts_of_replays(times, player.made, contradicted=disagree, read=self._telemetry),
+            doubts=doubts_of_replays(times, clocks, self._telemetry),
         )
