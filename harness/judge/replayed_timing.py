@@ -91,7 +91,7 @@ class ReplayedTiming:
             try:
                 self._record(session, benchmarks, case)
             except SubmissionFault as fault:
-                # It passed its tests. Sealed rounds will find it again if it is the submission's, and not the recorder's.
+                # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
         for baseline in self.baselines:
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
