@@ -9,7 +9,7 @@ from harness.verdict import LaunchedKernel
 from leaderboard.units import duration
 from leaderboard.visible import shortened
 
-HEAD = ("kernel", "grid", "block", "registers", "shared", "local", "launches", "time")
+HEAD = ("kernel", "grid", "block", "registers", "shared (B)", "local (B)", "launches", "time")
 LEFT = 3  # of these columns: the others are numbers, flushed right
 _TAIL = 16  # letters of a name's end: by those two instances of one template differ
 
@@ -22,8 +22,8 @@ def cells(kernel: LaunchedKernel, letters: int) -> tuple[str, ...]:
         _extent(kernel.grid),
         _extent(kernel.block) + cluster,
         f"{kernel.registers:,}",
-        f"{kernel.shared_bytes:,} B",
-        f"{kernel.local_bytes:,} B",
+        f"{kernel.shared_bytes:,}",
+        f"{kernel.local_bytes:,}",
         f"{kernel.launches:,}",
         duration(kernel.time_ns) if kernel.time_ns is not None else "",
     )

@@ -105,7 +105,7 @@ def accepted(
     score = interval(score_ns, low_ns, high_ns)
     return Verdict(
         outcome=Outcome.ACCEPTED,
-        stage=Stage.SEAL,
+        stage=Stage.REPLAY if "replayed" in modes else Stage.SEAL,
         message="",
         problem=_problem(problem, problem_version),
         submission=_submission(author, name, source),

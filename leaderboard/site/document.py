@@ -81,6 +81,8 @@ class Holder(Record):
 
     problem: str
     device_name: str
+    how_timed: str = ""
+    """What tells its board from another of the device, as on that board."""
     step: Step
     before_ns: int | None = None
 

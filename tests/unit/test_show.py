@@ -210,9 +210,9 @@ def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
         assert expected in shown, expected
     at = shown.index(next(line for line in shown if line.startswith("kernel ")))
     assert [re.split("  +", line) for line in shown[at : at + 3]] == [
-        ["kernel", "grid", "block", "registers", "shared", "local", "launches", "time"],
-        ["first", "132×2×1", "256×1×1, clusters of 2×1×1", "168", "49,152 B", "1,024 B", "12", "55.1 µs"],
-        ["second", "2048×1×1", "256×1×1", "38", "49,152 B", "0 B", "1"],
+        ["kernel", "grid", "block", "registers", "shared (B)", "local (B)", "launches", "time"],
+        ["first", "132×2×1", "256×1×1, clusters of 2×1×1", "168", "49,152", "1,024", "12", "55.1 µs"],
+        ["second", "2048×1×1", "256×1×1", "38", "49,152", "0", "1"],
     ]
     assert "sealed" not in text(shown)
     assert "round" not in text(shown)
@@ -428,3 +428,18 @@ def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
     title, head, first, second = show.board(tables(ada, accepted(author="bob", modes=("calls",))))
     assert "docker" not in title
     assert first.index("graphs") == second.index("calls") == head.index("mode")
+
+
+def test_replayed_and_sealed_results_stand_in_two_tables_that_say_so() -> None:
+    ada, bob = accepted(modes=REPLAYED, protocol=4), accepted(author="bob", score_ns=1000, protocol=4)
+    replayed, sealed = tables(bob, ada)
+    problem = ada.problem.sha256[:12]
+    assert [line for line in show.board([replayed, sealed]) if line.startswith("softmax")] == [
+        f"softmax on NVIDIA H200 (cuda), replayed, protocol 4, problem {problem}; replayed, docker",
+        f"softmax on NVIDIA H200 (cuda), sealed rounds, protocol 4, problem {problem}; graphs, docker",
+    ]
+    assert show.standing(ada, replayed) == "rank 1 of 1 on NVIDIA H200, replayed"
+    assert show.standing(bob, sealed) == "rank 1 of 1 on NVIDIA H200, sealed rounds"
+    for result, timed in ((ada, "4, replayed"), (bob, "4, sealed rounds"), (accepted(), "1")):
+        [line] = lines_of(show.run(result), "protocol")
+        assert line == f"protocol     {timed}, schema 1, effort default, last stage {result.stage.value}"
