@@ -461,6 +461,15 @@ def test_the_feed_is_atom_with_the_records(project: SiteProject) -> None:
     assert entry.find(f"{ATOM}link").attrib["href"] == f"runs/{'b' * 16}.html"  # type: ignore[union-attr]
 
 
+def test_the_method_tells_of_replays_where_there_are_some(project: SiteProject) -> None:
+    assert project.json("method.json")["timings"] == ["sealed"]
+    assert "replay" not in project.html("method.html")
+    project.add(run_of("fay", 90_000, "8", modes=REPLAYED, protocol=4))
+    project.build()
+    assert project.json("method.json")["timings"] == ["replayed", "sealed"]
+    assert 'id="replays"' in project.html("method.html")
+
+
 def test_older_problems_and_protocols_stand_apart(project: SiteProject) -> None:
     project.add(run_of("old", 1_000, "1", problem_version="0", created_at=EPOCH))
     project.add(run_of("old", 1_000, "2", protocol=0, created_at=EPOCH))
