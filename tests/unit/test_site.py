@@ -301,6 +301,8 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
     assert "1500 more rows are in" in said
     assert "8000 calls of 8 cases" in page.read_text()
     assert "drawn is one of 6" in page.read_text()
+    paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
+    assert len(re.findall(r"[\d.]+ [\d.]+", paths[0])) == 167, "of a thousand calls of the first case every sixth"
 
 
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
