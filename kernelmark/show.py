@@ -16,6 +16,7 @@ from kernelmark import times
 from kernelmark.text import INDENT, block, columns, counted, visible
 from leaderboard.moderation import state
 from leaderboard.pooling import TOO_WIDE, WIDEST, too_wide
+from leaderboard.ranking import how_timed
 from leaderboard.units import duration, interval, ratio
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def _keeps(row: Row, table: Table) -> str:
 
 def _place(row: Row, table: Table) -> str:
     shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
-    return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.device_name)}{shared}"
+    return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.title)}{shared}"
 
 
 def _too_wide(row: Row) -> str:
@@ -119,7 +120,8 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         if number:
             yield ""
         key = table.key
-        device = f"{visible(key.device_name)} ({key.device_kind})"
+        timed = f", {key.how_timed}" if key.how_timed else ""
+        device = f"{visible(key.device_name)} ({key.device_kind}){timed}"
         hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
         alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
         yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
@@ -322,10 +324,9 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         "submission",
         f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",
     )
-    yield (
-        "protocol",
-        f"{result.protocol}, schema {result.schema_version}, effort {result.effort}, last stage {result.stage.value}",
-    )
+    timed = how_timed(result.timing, e.device_kind, result.protocol)
+    schema = f"schema {result.schema_version}, effort {result.effort}, last stage {result.stage.value}"
+    yield "protocol", f"{result.protocol}, {f'{timed}, ' if timed else ''}{schema}"
     versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
     yield "versions", ", ".join(f"{name} {visible(value)}" for name, value in versions.items() if value is not None)
     if e.power_limit_mw is not None:

@@ -8,33 +8,42 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from harness import stats
 from kernelmark.text import INDENT, columns, visible
+from leaderboard import launch
 from leaderboard.units import duration, interval, ratio
 
 if TYPE_CHECKING:
-    from harness.verdict import BenchmarkResult, Effort, Interval, Ratio, Verdict
+    from harness.verdict import BenchmarkResult, Effort, Interval, PairedBaseline, Ratio, Verdict
 
 _STOPPED = {
     "converged": "the intervals were narrow enough",
     "budget": "the budget was used up before the intervals were narrow",
     "unstable": "the interval stayed wide: grade again on a quiet machine",
 }
+_HOW = {
+    "graphs": "captured calls, replayed as one graph",
+    "calls": "plain calls: the submission's own code ran",
+    "replayed": "replayed: a launcher made the recorded calls",
+}
+_LETTERS = 40  # of a kernel's name
 
 
 def table(result: Verdict, score: Interval) -> Iterator[str]:
-    """A line a case: the time, the speedup over each baseline, the share of the roofline, one cold call."""
+    """A line a case: the time, the speedups, the share of the roofline; of sealed ones, a single cold call too."""
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
     rooflines = any(b.roofline for b in result.benchmarks)
     head = ["case", "time", f"{100 * score.confidence:.3g} % interval", *(f"× {visible(name)}" for name in names)]
-    rows = [(*head, *(["of roofline"] if rooflines else []), "cold, claimed")]
+    cold = result.timing == "sealed"
+    rows = [(*head, *(["of roofline"] if rooflines else []), *(["cold, claimed"] if cold else []))]
     for b in result.benchmarks:
         paired = {each.name: each.speedup for each in b.baselines}
         line = [visible(b.name), *cells(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
         roof = [f"{100 * b.roofline.share:.0f} % {b.roofline.limit}" if b.roofline else ""] if rooflines else []
-        rows.append((*line, *roof, duration(b.claimed_latency.claimed_median_ns)))
+        rows.append((*line, *roof, *([] if b.mode == "replayed" else [duration(b.claimed_latency.claimed_median_ns)])))
     overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
     mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
-    rows.append((*mean, *([""] if rooflines else []), ""))
+    rows.append((*mean, *([""] if rooflines else []), *([""] if cold else [])))
     yield from columns(rows, right=frozenset({1}))
 
 
@@ -50,9 +59,13 @@ def parameters(params: Mapping[str, int | str]) -> str:
 
 
 def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
-    """Everything that is known of one case, its rounds included."""
+    """Everything that is known of one case: its rounds too, or what a call launches."""
     yield f"{INDENT}benchmark {visible(b.name)} ({parameters(b.params)})"
     yield from columns(list(_facts(b, effort)), indent=INDENT * 2)
+    if b.mode == "replayed":
+        kernels = [launch.HEAD, *(launch.cells(each, _LETTERS) for each in b.kernels)]
+        yield from columns(kernels, right=frozenset(range(launch.LEFT, len(launch.HEAD))), indent=INDENT * 2)
+        return
     rounds = [
         (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))
         for i, r in enumerate(b.rounds, start=1)
@@ -76,20 +89,16 @@ def doubts(result: Verdict) -> Iterator[str]:
 
 
 def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
-    how = {"graphs": "captured calls, replayed as one graph", "calls": "plain calls: the submission's own code ran"}
-    c = b.claimed_latency
-    cold = (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns)
-    tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
     yield "score", f"{interval(b.score)}{_sure(b.score)}"
-    yield "sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"
-    yield "claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"
-    yield "null round", f"{duration(b.overhead_ns)}, spread {duration(b.noise_ns)} over {len(b.null_walls_ns)}"
-    yield "mode", how[b.mode]
+    yield from _clocks(b)
+    yield "mode", _HOW[b.mode]
     yield "stopped", _stopped(b, effort)
-    yield "cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {c.hold}"
+    if b.mode != "replayed":
+        c = b.claimed_latency
+        cold = (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns)
+        yield "cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {c.hold}"
     for each in b.baselines:
-        took = f"which took {duration(each.claimed_ns)} in {len(each.rounds)} rounds, sha256 {each.sha256[:12]}"
-        yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {took}"
+        yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {_took(each)}"
     if b.roofline is not None:
         yield "roofline", f"{100 * b.roofline.share:.1f} % of what {b.roofline.limit} allows on this device"
     if telemetry := _telemetry(b):
@@ -102,9 +111,32 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
         yield "doubt", f"{visible(doubt.code)}: {visible(doubt.text)}"
 
 
+def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
+    """What each clock said of a call."""
+    if b.mode == "replayed":
+        by_cupti = [round(stats.quantile(b.calls.device_ns, share)) for share in (0.1, 0.5, 0.9)]
+        by_events, by_host = (round(stats.median(times)) for times in (b.calls.event_ns, b.calls.span_ns))
+        said = ", ".join(map(duration, by_cupti))
+        yield "CUPTI", f"{said} (p10, median, p90), from the first kernel to the last, {len(b.calls.device_ns)} calls"
+        more = f"of a kernel of our own {duration(b.event_extra_ns)} more than CUPTI"
+        yield "events", f"{duration(by_events)} in the median; {more}"
+        more = f"of a kernel of our own {duration(b.span_extra_ns)} more than the events"
+        yield "host clock", f"{duration(by_host)} in the median; {more}"
+        return
+    tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
+    yield "sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"
+    yield "claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"
+    yield "null round", f"{duration(b.overhead_ns)}, spread {duration(b.noise_ns)} over {len(b.null_walls_ns)}"
+
+
+def _took(baseline: PairedBaseline) -> str:
+    count = f"{len(baseline.calls.device_ns)} calls" if baseline.calls else f"{len(baseline.rounds)} rounds"
+    return f"which took {duration(baseline.claimed_ns)} in {count}, sha256 {baseline.sha256[:12]}"
+
+
 def _telemetry(b: BenchmarkResult) -> str:
-    """The range of what the sensors said after each round, and why clocks were lowered."""
-    seen = [r.telemetry for r in b.rounds if r.telemetry is not None]
+    """The range of what the sensors said after each round or block, and why clocks were lowered."""
+    seen = [each for each in b.telemetry if each is not None]
     ranges = [
         ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
         ("memory", [t.memory_mhz for t in seen if t.memory_mhz is not None], "MHz"),

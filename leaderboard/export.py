@@ -49,6 +49,7 @@ class VerdictRow(Record):
     submission_sha256: str
     size_bytes: int
     protocol: int
+    timing: str = Field(description="sealed or replayed: how its cases were timed")
     device_kind: str
     device_name: str
     sandbox: str
@@ -91,17 +92,17 @@ class CaseRow(Record):
     params: str = Field(description="the case's parameters as JSON; of a hidden case none")
     outcome: str | None = Field(description="of a test; a benchmark is there only where the grading was accepted")
     message: str | None
-    mode: str | None = Field(description="of a benchmark: graphs or calls")
+    mode: str | None = Field(description="of a benchmark: graphs, calls or replayed")
     median_ns: int | None = Field(description="what the case scores")
     low_ns: int | None
     high_ns: int | None
     confidence: float | None
-    sealed_ns: int | None = Field(description="by the judge's clock")
+    sealed_ns: int | None = Field(description="by the judge's clock; this and the next four are null where replayed")
     claimed_ns: int | None = Field(description="by the runner's clock")
     overhead_ns: int | None
     noise_ns: int | None
     tolerance_ns: int | None
-    rounds: int | None
+    rounds: int | None = Field(description="how many sealed rounds, or replayed calls")
     stop_reason: str | None
     roofline_share: float | None
     roofline_limit: str | None
@@ -164,6 +165,7 @@ def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None) -> Rec
         submission_sha256=submission.sha256,
         size_bytes=submission.size_bytes,
         protocol=verdict.protocol,
+        timing=verdict.timing,
         effort=verdict.effort,
         duration_ns=verdict.duration_ns,
         rank=row.rank if row else None,
@@ -189,16 +191,19 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
             "message": test.message,
         }
         yield CaseRow(**{**absent, **told, "problem": slug, "run": run, "position": position})
-    same = ("name", "mode", "sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns", "stop_reason")
+    by_clocks = ("sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns")
     for position, timed in enumerate(verdict.benchmarks):
         told = {
             "stage": "benchmark",
+            "name": timed.name,
             "hidden": False,
             "params": json.dumps(timed.params),
-            "rounds": len(timed.rounds),
+            "mode": timed.mode,
+            "stop_reason": timed.stop_reason,
+            "rounds": len(timed.calls.device_ns) if timed.mode == "replayed" else len(timed.rounds),
             "roofline_share": timed.roofline.share if timed.roofline else None,
             "roofline_limit": timed.roofline.limit if timed.roofline else None,
-            **{name: getattr(timed, name) for name in same},
+            **{name: getattr(timed, name) for name in (() if timed.mode == "replayed" else by_clocks)},
             **_score(timed.score),
         }
         yield CaseRow(**{**absent, **told, "problem": slug, "run": run, "position": position})

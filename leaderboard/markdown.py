@@ -32,7 +32,7 @@ LEGEND = (
     f"A row whose upper bound is more than {WIDEST:g} times its lower bound has no rank; more gradings usually narrow "
     "it. "
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
-    "its confidence interval, of ratios taken pair by pair from rounds that alternated in the same grading.\n"
+    "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
 )
 _TITLE = "# Leaderboard\n"
 FOLDER = "boards"  # of the problems' own pages, beside the board
@@ -141,7 +141,8 @@ def _escape_character(character: str) -> str:
 
 def heading(table: Table) -> str:
     key = table.key
-    parts = [escape(key.device_name), f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
+    parts = [escape(key.device_name), *([key.how_timed] if key.how_timed else [])]
+    parts += [f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
     if table.private and table.private.cases:
         parts.append(f"{table.private.cases} private case{'s' if table.private.cases > 1 else ''}")
     if not key.isolated:

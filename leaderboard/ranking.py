@@ -47,6 +47,15 @@ from leaderboard.moderation import Events, Moderation, State, state
 from leaderboard.pooling import Source, identity, too_wide
 from leaderboard.staleness import Current, Present, Stale
 
+_REPLAYS_SINCE = 4  # the first protocol that has them
+
+
+def how_timed(timing: Timing, device_kind: DeviceKind, protocol: int) -> str:
+    """What a table of these times is called beside others of its device; empty where there are none but sealed ones."""
+    if timing == "replayed":
+        return "replayed"
+    return "sealed rounds" if device_kind == "cuda" and protocol >= _REPLAYS_SINCE else ""
+
 
 class TableKey(Record):
     """What the rows of one table have in common."""
@@ -64,6 +73,16 @@ class TableKey(Record):
     def of(cls, question: Question) -> TableKey:
         """The key of what `excerpt.Ranked.question` asks."""
         return cls.model_validate(dict(zip(cls.model_fields, question, strict=True)))
+
+    @property
+    def how_timed(self) -> str:
+        """What tells the table from one of the other timing; empty where there is no other."""
+        return how_timed(self.timing, self.device_kind, self.protocol)
+
+    @property
+    def title(self) -> str:
+        """The device, and what tells its tables apart by their timing: `NVIDIA H200, replayed`."""
+        return ", ".join(filter(None, (self.device_name, self.how_timed)))
 
 
 class Row(Record):

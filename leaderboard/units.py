@@ -5,6 +5,8 @@ The board and the command line call it. Trusted. Everywhere else a time is an in
 
 from __future__ import annotations
 
+import math
+
 from harness.verdict import Interval, Ratio
 
 _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
@@ -13,6 +15,13 @@ _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals o
 def duration(ns: int) -> str:
     """A time with three significant digits in the unit that suits it: 57312 → "57.3 µs"."""
     unit, exponent, decimals = _scale(ns)
+    return f"{ns / 10**exponent:.{decimals}f} {unit}"
+
+
+def apart(ns: float, step: float) -> str:
+    """A time with the decimals that tell it from one that is `step` nanoseconds longer."""
+    unit, exponent = next(((u, e) for u, e in (("s", 9), ("ms", 6), ("µs", 3)) if ns >= 10**e), ("ns", 0))
+    decimals = max(0, exponent - math.floor(math.log10(step)))
     return f"{ns / 10**exponent:.{decimals}f} {unit}"
 
 

@@ -18,6 +18,14 @@ def visible(text: str) -> str:
     return "".join(escaped(c) if unicodedata.category(c) in _INVISIBLE else c for c in text)
 
 
+def shortened(text: str, letters: int, tail: int) -> str:
+    """The same, of a long line only its beginning and its last `tail` characters: at most `letters` in all."""
+    shown = visible(text)
+    if len(shown) <= letters:
+        return shown
+    return f"{shown[: letters - 1 - tail].rstrip()}…{shown[-tail:].lstrip()}"
+
+
 def escaped(character: str) -> str:
     """A character's code as Python writes it: `\\x1b`, `\\u202e`."""
     code = ord(character)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
+from typing import Any
 
 from harness.verdict import (
     Budget,
@@ -15,11 +17,14 @@ from harness.verdict import (
     Effort,
     Environment,
     Interval,
+    LaunchedKernel,
     Outcome,
     OutputCheck,
     PairedBaseline,
     ProblemId,
     Ratio,
+    ReplayedBenchmark,
+    ReplayedCalls,
     Roofline,
     SandboxName,
     SealedBenchmark,
@@ -32,6 +37,7 @@ from harness.verdict import (
 )
 
 _serial = count(1)
+REPLAYED = ("replayed",) * 4
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -92,11 +98,14 @@ def accepted(
     speedups: dict[str, float] | None = None,
     roofline: Roofline | None = None,
 ) -> Verdict:
-    """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run."""
+    """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run.
+
+    With `modes=REPLAYED` all are replayed.
+    """
     score = interval(score_ns, low_ns, high_ns)
     return Verdict(
         outcome=Outcome.ACCEPTED,
-        stage=Stage.SEAL,
+        stage=Stage.REPLAY if "replayed" in modes else Stage.SEAL,
         message="",
         problem=_problem(problem, problem_version),
         submission=_submission(author, name, source),
@@ -111,7 +120,13 @@ def accepted(
         created_at=created_at,
         duration_ns=5_800_000_000,
         effort=effort,
-        benchmarks=tuple(_benchmark(i, mode, score, speedups or {}, roofline) for i, mode in enumerate(modes)),
+        timing="replayed" if "replayed" in modes else "sealed",
+        benchmarks=tuple(
+            (replayed_benchmark if mode == "replayed" else partial(_benchmark, mode))(
+                i, score, speedups=speedups or {}, roofline=roofline
+            )
+            for i, mode in enumerate(modes)
+        ),
         score=score,
         speedups=tuple(
             Speedup(baseline=name, sha256=sha256(name), ratio=_ratio(value)) for name, value in (speedups or {}).items()
@@ -182,8 +197,68 @@ def _paired(name: str, rounds: tuple[SealedRound, ...], median_ns: int, ratio: f
     return PairedBaseline(name=name, sha256=sha256(name), rounds=rounds, claimed_ns=claimed_ns, speedup=_ratio(ratio))
 
 
+def kernel(name: str = "row_softmax", **changes: object) -> LaunchedKernel:
+    """What a call launches of one kernel: its only launch."""
+    told: dict[str, object] = {"grid": (2048, 1, 1), "block": (256, 1, 1), "cluster": (1, 1, 1), "registers": 38}
+    told |= {"shared_bytes": 49_152, "local_bytes": 0, "launches": 1, "time_ns": 55_100}
+    return LaunchedKernel.model_validate({"name": name, **told, **changes})
+
+
+def replayed_benchmark(
+    index: int,
+    score: Interval,
+    *,
+    speedups: dict[str, float] | None = None,
+    roofline: Roofline | None = None,
+    kernels: Sequence[LaunchedKernel] = (kernel(),),
+) -> ReplayedBenchmark:
+    """A case of 40 calls that a launcher made in 8 blocks; the events say 2.5 µs more than CUPTI, the host 14 µs."""
+    ratios, calls = speedups or {}, _calls(score.median_ns)
+    return ReplayedBenchmark(
+        **_timed(index, score, roofline),
+        calls=calls,
+        seeds=tuple(4_000_000_000 + 100 * index + step for step in range(len(calls.device_ns))),
+        kernels=tuple(kernels),
+        event_extra_ns=2_400,
+        span_extra_ns=11_300,
+        telemetry=tuple(Telemetry(sm_mhz=1980 - 15 * step, temperature_c=41) for step in range(8)),
+        baselines=tuple(
+            PairedBaseline(
+                name=name,
+                sha256=sha256(name),
+                calls=_calls(round(ratio * score.median_ns)),
+                claimed_ns=round(ratio * score.median_ns),
+                speedup=_ratio(ratio),
+            )
+            for name, ratio in ratios.items()
+        ),
+    )
+
+
+def _calls(median_ns: int) -> ReplayedCalls:
+    device = tuple(median_ns + step * (median_ns // 2000) for step in (*range(-19, 1), *range(20)))
+    return ReplayedCalls(
+        device_ns=device,
+        event_ns=tuple(ns + 2_500 for ns in device),
+        span_ns=tuple(ns + 14_000 for ns in device),
+    )
+
+
+def _timed(index: int, score: Interval, roofline: Roofline | None) -> dict[str, Any]:
+    """What every timed case has, but for the baselines."""
+    return {
+        "name": f"{2048 << index} square",
+        "params": {"rows": 2048 << index, "cols": 2048 << index},
+        "score": score,
+        "stop_reason": "converged",
+        "roofline": roofline,
+        "minimum_bytes": 134_217_728,
+        "minimum_flops": 83_886_080,
+    }
+
+
 def _benchmark(
-    index: int, mode: str, score: Interval, speedups: dict[str, float], roofline: Roofline | None
+    mode: str, index: int, score: Interval, *, speedups: dict[str, float], roofline: Roofline | None
 ) -> SealedBenchmark:
     calls, overhead_ns, median_ns = 400, 600_000, score.median_ns
     samples = tuple(median_ns + step * (median_ns // 2000) for step in range(-10, 30))
@@ -201,8 +276,7 @@ def _benchmark(
     )
     return SealedBenchmark.model_validate(
         {
-            "name": f"{2048 << index} square",
-            "params": {"rows": 2048 << index, "cols": 2048 << index},
+            **_timed(index, score, roofline),
             "mode": mode,
             "claimed_latency": ClaimedLatency(
                 claimed_p10_ns=samples[4],
@@ -219,11 +293,6 @@ def _benchmark(
             "sealed_ns": median_ns,
             "claimed_ns": median_ns,
             "tolerance_ns": max(1, median_ns // 50),
-            "score": score,
-            "stop_reason": "converged",
             "baselines": tuple(_paired(name, rounds, median_ns, ratio) for name, ratio in speedups.items()),
-            "roofline": roofline,
-            "minimum_bytes": 134_217_728,
-            "minimum_flops": 83_886_080,
         }
     )

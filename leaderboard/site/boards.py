@@ -90,7 +90,13 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
 def holders(books: Iterable[Book], count: int) -> tuple[Holder, ...]:
     """The newest records of all problems, newest first; the first result of a board is not one."""
     found = [
-        Holder(problem=book.problem, device_name=board.table.key.device_name, step=step, before_ns=before.score_ns)
+        Holder(
+            problem=book.problem,
+            device_name=board.table.key.device_name,
+            how_timed=board.table.key.how_timed,
+            step=step,
+            before_ns=before.score_ns,
+        )
         for book in books
         for board in book.boards
         for before, step in zip(board.records, board.records[1:], strict=False)

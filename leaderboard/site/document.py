@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from harness.roofline import Calibration
-from harness.verdict import Interval, PrivateId, Ratio, Record, SandboxName, Sha256, Speedup, Verdict
+from harness.verdict import Interval, PrivateId, Ratio, Record, SandboxName, Sha256, Speedup, Timing, Verdict
 from leaderboard.moderation import Moderation
 from leaderboard.ranking import SetAside, TableKey
 from leaderboard.site.book import Failure, Step
@@ -81,6 +81,8 @@ class Holder(Record):
 
     problem: str
     device_name: str
+    how_timed: str = ""
+    """What tells its board from another of the device, as on that board."""
     step: Step
     before_ns: int | None = None
 
@@ -211,10 +213,14 @@ class DevicesDocument(Record):
 
 
 class MethodDocument(Record):
-    """How times are taken; `accuracy` is the measured table, as Markdown, by the name of its device."""
+    """How times are taken, with the protocols and timings of the boards.
+
+    `accuracy` is the measured table, as Markdown, by the name of its device.
+    """
 
     kind: Literal["method"] = "method"
     protocols: tuple[int, ...]
+    timings: tuple[Timing, ...]
     accuracy: dict[str, str]
 
 

@@ -103,7 +103,7 @@ def _highlighted(text: str, language: str) -> Markup:
         lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)
     except ClassNotFound:
         return lines(text, len(text))
-    html = highlight(_plain(text.rstrip("\n")), lexer, HtmlFormatter(nowrap=True))
+    html = highlight(_plain(text).rstrip("\n"), lexer, HtmlFormatter(nowrap=True))
     return Markup(html)
 
 

@@ -82,9 +82,11 @@ def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
 
 
 def _method(site: Site) -> Page:
-    protocols = {board.table.key.protocol for book in site.books for board in book.boards}
+    keys = [board.table.key for book in site.books for board in book.boards]
     document = MethodDocument(
-        protocols=tuple(sorted(protocols)), accuracy=dict(sorted((site.material.accuracy or {}).items()))
+        protocols=tuple(sorted({key.protocol for key in keys})),
+        timings=tuple(sorted({key.timing for key in keys})),
+        accuracy=dict(sorted((site.material.accuracy or {}).items())),
     )
 
     def make() -> tuple[MethodDocument, dict[str, Any]]:

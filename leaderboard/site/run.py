@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from harness import stats
 from harness.errors import HarnessError
 from harness.verdict import Verdict
+from leaderboard import launch
 from leaderboard.archive import location, present
-from leaderboard.ranking import Row
-from leaderboard.site import figure, markup, place
+from leaderboard.ranking import Row, how_timed
+from leaderboard.site import markup, place, trace
 from leaderboard.site.book import Book, Run
 from leaderboard.site.document import RunDocument
 from leaderboard.site.folder import Page
@@ -44,7 +46,13 @@ _ROUNDS = Markup(
     "Time per call of every round, in percent of the median claimed for its case: "
     '<b class="key-main">claimed</b>, <b class="key-second">sealed</b>.'
 )
+_CALLS = Markup(
+    "Time of every call, in percent of the median by CUPTI of its case: "
+    '<b class="key-main">by CUPTI</b>, <b class="key-second">by events</b>.'
+)
 _CASES = 12  # with plots: a page stays below 300 KB
+_KERNELS = 100  # and with so many rows of what is launched
+_LETTERS = 80  # of a kernel's name
 
 
 class Said(NamedTuple):
@@ -54,6 +62,24 @@ class Said(NamedTuple):
     text: str
     cases: str
     meaning: str
+
+
+class Replayed(NamedTuple):
+    """A replayed case: its medians by CUPTI, by events and by the launcher's host clock, of so many calls."""
+
+    name: str
+    medians_ns: tuple[int, ...]
+    calls: int
+    ended: str
+    params: dict[str, int | str]
+
+
+class Kernel(NamedTuple):
+    """One kernel of what a case's call launches: its cells, and its time as a number to sort by."""
+
+    case: str
+    cells: tuple[str, ...]
+    time_ns: int
 
 
 def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
@@ -74,14 +100,20 @@ def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
             command=command(site, verdict),
             **on_board,
         )
+        kernels = list(_kernels(verdict))
         highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
         return document, {
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
             "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
             "shares": any(b.roofline is not None for b in verdict.benchmarks),
+            "replayed": list(_replayed(verdict)),
+            "kernels": kernels[:_KERNELS],
+            "kernels_left_out": len(kernels[_KERNELS:]),
+            "kernels_head": launch.HEAD,
+            "kernels_left": launch.LEFT,
             "over_time": _over_time(verdict),
-            "samples": [(figure.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
+            "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
             "source": highlighted,
             "whole": whole,
@@ -115,10 +147,25 @@ def command(site: Site, verdict: Verdict) -> str:
     return " ".join(map(shlex.quote, [*words, "--no-record"]))
 
 
+def _replayed(verdict: Verdict) -> Iterator[Replayed]:
+    for b in verdict.benchmarks:
+        if b.mode == "replayed":
+            medians = tuple(round(stats.median(ns)) for ns in (b.calls.device_ns, b.calls.event_ns, b.calls.span_ns))
+            yield Replayed(b.name, medians, len(b.calls.device_ns), _STOPPED[b.stop_reason], b.params)
+
+
+def _kernels(verdict: Verdict) -> Iterator[Kernel]:
+    for b in verdict.benchmarks:
+        for kernel in b.kernels if b.mode == "replayed" else ():
+            yield Kernel(b.name, launch.cells(kernel, _LETTERS), kernel.time_ns or 0)
+
+
 def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
+    replayed = verdict.timing == "replayed"
+    after = "block of calls" if replayed else "round"
     return [
-        (figure.rounds(verdict.benchmarks), _ROUNDS),
-        *((svg, f"{name}, after each round") for name, svg in figure.sensors(verdict.benchmarks)),
+        (trace.over_time(verdict.benchmarks), _CALLS if replayed else _ROUNDS),
+        *((svg, f"{name}, after each {after}") for name, svg in trace.sensors(verdict.benchmarks)),
     ]
 
 
@@ -148,7 +195,8 @@ def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "power limit", f"{ran.power_limit_mw / 1000:g} W"
     if ran.device_uuid_sha256 is not None:
         yield "device UUID", f"sha256 {ran.device_uuid_sha256}"
-    yield "protocol", f"{verdict.protocol}, effort {verdict.effort}"
+    timed = how_timed(verdict.timing, ran.device_kind, verdict.protocol)
+    yield "protocol", ", ".join([str(verdict.protocol), *([timed] if timed else []), f"effort {verdict.effort}"])
     yield "problem", verdict.problem.sha256
     yield "submission", f"{submission.sha256}, {submission.size_bytes:,} bytes"
     yield "took", f"{verdict.duration_ns / 1e9:.1f} s"

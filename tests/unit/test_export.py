@@ -16,7 +16,7 @@ from leaderboard.export import export
 from leaderboard.moderation import Moderation
 from leaderboard.ranking import rank
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, accepted, failed
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed
 
 VERDICTS = [
     accepted(author="ada", run="a" * 16, score_ns=1000),
@@ -24,6 +24,7 @@ VERDICTS = [
     accepted(author="bob", run="c" * 16, score_ns=5000, modes=("calls",)),
     accepted(author="eve", run="d" * 16, score_ns=10),
     failed(author="mal", name='<script>"x', run="e" * 16, message="a\nb\x00,|"),
+    accepted(author="fay", run="f" * 16, score_ns=700, modes=REPLAYED),
 ]  # fmt: skip
 OUT = Moderation(run="d" * 16, action="disqualify", actor="grace", reason="why", created_at=EPOCH)
 
@@ -43,7 +44,7 @@ def lines(path: Path) -> list[dict[str, object]]:
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
     found = entries()
-    assert export(found, rank(found), tmp_path) == (5, 4 * 4 + 3 * 4 + 1 + 2)
+    assert export(found, rank(found), tmp_path) == (6, 5 * 4 + 4 * 4 + 1 + 2)
     return tmp_path
 
 
@@ -54,7 +55,8 @@ def test_ranks_are_those_of_the_board(exported: Path) -> None:
     assert {run: place for run, place in found.items() if place is not None} == expected
     assert {run for run, place in found.items() if place is None} == {"a" * 16, "d" * 16, "e" * 16}
     states = {row["run"]: row["state"] for row in lines(exported / "verdicts.jsonl")}
-    assert states == {"a" * 16: None, "b" * 16: "ranks", "c" * 16: "ranks", "d" * 16: "disqualified", "e" * 16: None}
+    assert states == {"a" * 16: None, "b" * 16: "ranks", "c" * 16: "ranks", "d" * 16: "disqualified", "e" * 16: None,
+                      "f" * 16: "ranks"}  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["verdicts", "cases"])
@@ -79,6 +81,18 @@ def test_cases_say_what_their_verdict_says(exported: Path) -> None:
     assert (timed["median_ns"], timed["mode"], timed["rounds"]) == (5000, "calls", 8)
     assert timed["sealed_ns"] == benchmark.sealed_ns
     assert rows[0]["median_ns"] is None
+
+
+def test_a_replayed_case_has_nulls_for_what_only_sealed_rounds_have(exported: Path) -> None:
+    timing = {row["run"][0]: row["timing"] for row in pq.read_table(exported / "verdicts.parquet").to_pylist()}
+    assert timing == {**dict.fromkeys("abcde", "sealed"), "f": "replayed"}
+    rows = [row for row in pq.read_table(exported / "cases.parquet").to_pylist() if row["stage"] == "benchmark"]
+    told = ("mode", "median_ns", "rounds", "stop_reason")
+    clocks = ("sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns")
+    replayed = [row for row in rows if row["run"] == "f" * 16]
+    assert [[row[name] for name in told] for row in replayed] == [["replayed", 700, 40, "converged"]] * 4
+    assert {row[name] for row in replayed for name in clocks} == {None}
+    assert None not in {row[name] for row in rows if row["run"] != "f" * 16 for name in clocks}
 
 
 def test_a_failure_leaves_what_was_there_as_it_was(exported: Path) -> None:

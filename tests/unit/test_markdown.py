@@ -20,7 +20,7 @@ from leaderboard.markdown import board, escape, spliced, write_board
 from leaderboard.ranking import Table, rank
 from leaderboard.units import duration, interval, ratio
 from tests import verdicts
-from tests.verdicts import accepted
+from tests.verdicts import REPLAYED, accepted
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 CELL = re.compile(r"<td(?: style=\"text-align:\w+\")?>(.*?)</td>", re.DOTALL)
@@ -291,3 +291,17 @@ def test_a_board_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch
 def test_the_ends_of_the_calendar_have_a_date(moment):
     verdict = accepted(created_at=datetime.fromisoformat(moment))
     assert f"{int(moment[:4])}{moment[4:10]}" in board(rank([encode(None, verdict.to_json().encode())[0]]))
+
+
+def test_replayed_and_sealed_results_stand_under_headings_of_their_own():
+    made = tables(accepted(protocol=4), accepted(author="bob", modes=REPLAYED, protocol=4), accepted(author="cyd"))
+    text = board(made)
+    problem = made[0].key.problem_sha256[:12]
+    assert [line for line in text.splitlines() if line.startswith("### ")] == [
+        f"### NVIDIA H200 · replayed · protocol 4 · problem {problem}",
+        f"### NVIDIA H200 · sealed rounds · protocol 4 · problem {problem}",
+        f"### NVIDIA H200 · protocol 1 · problem {problem}",
+    ]
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| 1 |")]
+    assert [(row[1], row[6]) for row in rows] == [("bob", "replayed"), ("ada", "graphs"), ("cyd", "graphs")]
+    assert spliced(text, "softmax", made) == text, "an append finds its section again"

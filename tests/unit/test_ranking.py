@@ -14,8 +14,8 @@ from harness.verdict import Outcome, Verdict
 from leaderboard.entry import NO_HASH, Entry, encode
 from leaderboard.moderation import Moderation
 from leaderboard.pooling import too_wide
-from leaderboard.ranking import Table, overlap, rank
-from tests.verdicts import EPOCH, accepted, failed
+from leaderboard.ranking import Table, how_timed, overlap, rank
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
 
@@ -138,12 +138,40 @@ def test_a_table_knows_what_its_rows_were_measured_against():
         pytest.param({"device_kind": "cpu"}, id="kind of device"),
         pytest.param({"sandbox": "process"}, id="isolation"),
         pytest.param({"interpreted": True}, id="interpreter"),
+        pytest.param({"modes": REPLAYED}, id="timing"),
     ],
 )
 def test_different_questions_are_different_tables(difference):
     tables = rank(entries([accepted(author="ada"), accepted(author="bob", **difference)]))
     assert sorted(standings(table) for table in tables) == [[(1, "ada")], [(1, "bob")]]
     assert tables[0].key != tables[1].key
+
+
+@pytest.mark.parametrize(
+    ("timing", "device_kind", "protocol", "said"),
+    [
+        ("replayed", "cuda", 4, "replayed"),
+        ("sealed", "cuda", 4, "sealed rounds"),
+        ("sealed", "cuda", 5, "sealed rounds"),
+        ("sealed", "cuda", 3, ""),
+        ("sealed", "cpu", 4, ""),
+        ("replayed", "cpu", 4, "replayed"),
+    ],
+)
+def test_a_table_says_how_it_was_timed_where_there_are_two_ways(timing, device_kind, protocol, said):
+    assert how_timed(timing, device_kind, protocol) == said
+    modes = REPLAYED if timing == "replayed" else ("graphs",)
+    key = only_table([accepted(modes=modes, device_kind=device_kind, protocol=protocol)]).key
+    assert key.title == ("NVIDIA H200" + (f", {said}" if said else ""))
+
+
+def test_a_document_from_before_replays_stands_in_the_table_of_sealed_rounds():
+    fields = json.loads(BASE.to_json())
+    assert fields.pop("timing") == "sealed"
+    old = encode(None, json.dumps(fields, separators=(",", ":")).encode())[0]
+    [table] = rank([old, *entries([accepted(author="bob")])])
+    assert {row.author for row in table.rows} == {"ada", "bob"}
+    assert table.key.timing == "sealed"
 
 
 def test_sandboxes_that_isolate_share_a_table():
@@ -156,15 +184,16 @@ def test_the_order_of_tables():
         accepted(author="1", problem="matmul"),
         accepted(author="2", problem_version="2"),
         accepted(author="3", protocol=2),
-        accepted(author="4", device_name="NVIDIA B200"),
-        accepted(author="5"),
-        accepted(author="6", device_kind="cpu", device_name="A CPU"),
-        accepted(author="7", interpreted=True),
-        accepted(author="8", sandbox="process"),
+        accepted(author="4", modes=REPLAYED),
+        accepted(author="5", device_name="NVIDIA B200"),
+        accepted(author="6"),
+        accepted(author="7", device_kind="cpu", device_name="A CPU"),
+        accepted(author="8", interpreted=True),
+        accepted(author="9", sandbox="process"),
     ]
-    late_rerun_of_the_old_hash = accepted(author="9", score_ns=99_000)
+    late_rerun_of_the_old_hash = accepted(author="10", score_ns=99_000)
     tables = rank(entries([*reversed(wanted[2:]), *wanted[:2], late_rerun_of_the_old_hash]))
-    assert [table.rows[0].author for table in tables] == ["1", "2", "3", "4", "5", "6", "7", "8"]
+    assert [table.rows[0].author for table in tables] == ["1", "2", "3", "4", "5", "6", "7", "8", "9"]
 
 
 def test_only_accepted_verdicts_rank():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +30,7 @@ from kernelmark import show
 from kernelmark.text import visible
 from leaderboard.entry import encode
 from leaderboard.ranking import Table, rank
-from tests.verdicts import EPOCH, accepted, failed
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -177,6 +179,61 @@ def test_show_run_holds_everything_of_the_document() -> None:
         "your error 2.1e-07, allowed 4.8e-07", "1.15 µs below the sealed time", "134,217,728 bytes at least, 2342 GB/s",
     ):  # fmt: skip
         assert expected in shown, expected
+
+
+def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
+    result = accepted(modes=REPLAYED, speedups={"eager": 1.5}, roofline=Roofline(share=0.913, limit="memory"))
+    lines = list(show.verdict(result))
+    assert "cold, claimed" not in text(lines)
+    [head] = [line for line in lines if "of roofline" in line]
+    for name in ("2048 square", "geometric mean"):
+        [line] = [line for line in lines if name in line]
+        assert line.index("[57.0, 57.6]") == head.index("95 % interval"), "no column is missing or too many"
+        assert line.index("1.500 [") == head.index("× eager")
+    kernels = (
+        kernel("first", grid=(132, 2, 1), cluster=(2, 1, 1), registers=168, launches=12, local_bytes=1_024),
+        kernel("second", time_ns=None),
+    )
+    case = replayed_benchmark(0, interval(57_300), kernels=kernels, speedups={"eager": 1.5})
+    shown = [line.strip() for line in show.run(result.model_copy(update={"benchmarks": (case,)}))]
+    sha256 = case.baselines[0].sha256[:12]
+    for expected in (
+        "mode        replayed: a launcher made the recorded calls",
+        "CUPTI       56.9 µs, 57.3 µs, 57.7 µs (p10, median, p90), from the first kernel to the last, 40 calls",
+        "events      59.8 µs in the median; of a kernel of our own 2.40 µs more than CUPTI",
+        "host clock  71.3 µs in the median; of a kernel of our own 11.3 µs more than the events",
+        "stopped     the intervals were narrow enough",
+        f"× eager     1.500 [1.492, 1.507] at 96.9 %, which took 86.0 µs in 40 calls, sha256 {sha256}",
+        "device      SM 1875–1980 MHz, temperature 41 °C",
+        "traffic     134,217,728 bytes at least, 2342 GB/s",
+    ):  # fmt: skip
+        assert expected in shown, expected
+    at = shown.index(next(line for line in shown if line.startswith("kernel ")))
+    assert [re.split("  +", line) for line in shown[at : at + 3]] == [
+        ["kernel", "grid", "block", "registers", "shared (B)", "local (B)", "launches", "time"],
+        ["first", "132×2×1", "256×1×1, clusters of 2×1×1", "168", "49,152", "1,024", "12", "55.1 µs"],
+        ["second", "2048×1×1", "256×1×1", "38", "49,152", "0", "1"],
+    ]
+    assert "sealed" not in text(shown)
+    assert "round" not in text(shown)
+
+
+def test_a_kernels_name_is_cut_and_obeyed_by_no_terminal() -> None:
+    mangled = "_ZN7cutlass13device_kernelIN4" + "x" * 3000 + "EEEvNT_6ParamsE"
+    case = replayed_benchmark(0, interval(57_300), kernels=(kernel("a\x1b[2J\r\n\u202eb"), kernel(mangled)))
+    result = accepted(modes=REPLAYED).model_copy(update={"benchmarks": (case,)})
+    shown = text(show.run(result))
+    assert "  a\\x1b[2J\\x0d\\x0a\\u202eb  " in shown
+    assert "  _ZN7cutlass13device_ker…xEEEvNT_6ParamsE  2048×1×1" in shown, "how it begins and how it ends"
+    assert not set(shown) & set("\x1b\r\u202e")
+
+
+def test_a_verdict_from_before_replays_is_of_sealed_rounds() -> None:
+    result = accepted()
+    old = json.loads(result.to_json())
+    assert old.pop("timing") == "sealed"
+    assert Verdict.from_json(json.dumps(old)) == result
+    assert json.loads(accepted(modes=REPLAYED).to_json())["timing"] == "replayed"
 
 
 def test_every_budget_and_table_of_a_wrong_run_is_shown() -> None:
@@ -371,3 +428,18 @@ def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
     title, head, first, second = show.board(tables(ada, accepted(author="bob", modes=("calls",))))
     assert "docker" not in title
     assert first.index("graphs") == second.index("calls") == head.index("mode")
+
+
+def test_replayed_and_sealed_results_stand_in_two_tables_that_say_so() -> None:
+    ada, bob = accepted(modes=REPLAYED, protocol=4), accepted(author="bob", score_ns=1000, protocol=4)
+    replayed, sealed = tables(bob, ada)
+    problem = ada.problem.sha256[:12]
+    assert [line for line in show.board([replayed, sealed]) if line.startswith("softmax")] == [
+        f"softmax on NVIDIA H200 (cuda), replayed, protocol 4, problem {problem}; replayed, docker",
+        f"softmax on NVIDIA H200 (cuda), sealed rounds, protocol 4, problem {problem}; graphs, docker",
+    ]
+    assert show.standing(ada, replayed) == "rank 1 of 1 on NVIDIA H200, replayed"
+    assert show.standing(bob, sealed) == "rank 1 of 1 on NVIDIA H200, sealed rounds"
+    for result, timed in ((ada, "4, replayed"), (bob, "4, sealed rounds"), (accepted(), "1")):
+        [line] = lines_of(show.run(result), "protocol")
+        assert line == f"protocol     {timed}, schema 1, effort default, last stage {result.stage.value}"

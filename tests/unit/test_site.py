@@ -7,6 +7,7 @@ import os
 import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -15,16 +16,16 @@ import jsonschema
 import pytest
 
 from harness.errors import HarnessError, LedgerError, UsageError
-from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, Roofline, Telemetry
+from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, ReplayedCalls, Roofline, Telemetry
 from leaderboard.ledger import JsonlLedger
 from leaderboard.moderation import Moderation
 from leaderboard.site import processes
-from leaderboard.site.figure import rounds
 from leaderboard.site.plot import logarithmic
+from leaderboard.site.trace import over_time, sensors
 from leaderboard.units import duration
 from leaderboard.visibility import Rule
 from tests.sites import NOW, SiteProject, run_of, statement
-from tests.verdicts import EPOCH, accepted, failed
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
 
 MEMORY = Roofline(share=0.5, limit="memory")
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -227,6 +228,83 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
     assert any(title.startswith("temperature: 40 to 47 °C over 32 rounds") for title in titles)
 
 
+def test_a_replayed_run_says_what_it_rests_on_and_what_a_call_launches(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    mangled = "_ZN7cutlass13device_kernelIN4" + "x" * 3000 + "EEEvNT_6ParamsE"
+    kernels = (
+        kernel("<b>x</b>", grid=(132, 2, 1), cluster=(2, 1, 1), registers=168, local_bytes=1_024, launches=12),
+        kernel(mangled, time_ns=None),
+    )
+    verdict = run_of("ada", 57_300, "a", modes=REPLAYED, protocol=4, speedups={"eager": 1.5}, roofline=MEMORY)
+    case = replayed_benchmark(0, interval(57_300), kernels=kernels, speedups={"eager": 1.5})
+    project.add(verdict.model_copy(update={"benchmarks": (case, *verdict.benchmarks[1:])}))
+    project.build()
+    html = project.html(f"runs/{'a' * 16}.html")
+    tables = {
+        name: [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in table.splitlines() if row.startswith("<tr>")]
+        for name, table in re.findall(r'id="(t-\w+)">(.*?)</table>', html, re.DOTALL)
+    }
+    assert tables["t-timed"][0] == [
+        "2048 square", "57.3 µs", "59.8 µs", "71.3 µs", "40", "narrow interval", "rows=2048 cols=2048"
+    ]  # fmt: skip
+    block, first = "256×1×1", "&lt;b&gt;x&lt;/b&gt;"
+    assert tables["t-kernels"][:3] == [
+        ["2048 square", first, "132×2×1", f"{block}, clusters of 2×1×1", "168", "49,152", "1,024", "12", "55.1 µs"],
+        ["2048 square", f"_ZN7cutlass13device_kernelIN4{'x' * 34}…xEEEvNT_6ParamsE", "2048×1×1", block, "38", "49,152",
+         "0", "1", ""],
+        ["4096 square", "row_softmax", "2048×1×1", block, "38", "49,152", "0", "1", "55.1 µs"],
+    ]  # fmt: skip
+    assert "xxxxx" * 20 not in html
+    assert project.json(f"runs/{'a' * 16}.json")["verdict"]["benchmarks"][0]["kernels"][1]["name"] == mangled
+    titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
+    assert titles == [
+        "160 calls of 4 cases in their order: time by CUPTI and by events, "
+        "99.1 to 105.3 % of the median of its case by CUPTI",
+        "SM clock: 1875 to 1980 MHz over 32 blocks",
+        *["Distribution of 40 calls by CUPTI around 57.3 µs"] * 4,
+    ]
+    said = text(html)
+    assert "Calls over time" in said
+    assert "SM clock, MHz, after each block of calls" in said
+    for word in ("claimed", "sealed", "Rounds", "cold call"):
+        assert word not in said, word
+    for path in project.out.rglob("*.json"):
+        document = json.loads(path.read_bytes())
+        if "kind" in document:
+            jsonschema.validate(document, json.loads((path.parent / document["$schema"]).read_bytes()))
+
+
+def test_what_sensors_said_after_blocks_lies_at_the_calls_where_the_blocks_ended() -> None:
+    cases = run_of("ada", 57_300, "a", modes=REPLAYED).benchmarks[:2]
+    drawn = dict(sensors(cases))["SM clock, MHz"]
+    (path,) = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', drawn, re.DOTALL)
+    places = [float(x) for x in re.findall(r"([\d.]+) [\d.]+", path)]
+    steps = [after - before for before, after in pairwise(places)]
+    assert len(places) == 16
+    assert max(steps) - min(steps) < 0.3, "in either case eight blocks of five calls"
+    assert sensors([each.model_copy(update={"telemetry": ()}) for each in cases]) == []
+
+
+def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    verdict = run_of("ada", 57_300, "a", modes=("replayed",) * 8, protocol=4)
+    kernels = tuple(kernel(f"{'k' * 500}{number}") for number in range(200))
+    cases = []
+    for b in verdict.benchmarks:
+        calls = ReplayedCalls.model_validate({name: ns * 25 for name, ns in b.calls.model_dump().items()})
+        cases.append(b.model_copy(update={"calls": calls, "seeds": b.seeds * 25, "kernels": kernels}))
+    project.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
+    project.build()
+    page = project.out / "runs" / f"{'a' * 16}.html"
+    assert page.stat().st_size < 300_000
+    said = text(page.read_text())
+    assert "1500 more rows are in" in said
+    assert "8000 calls of 8 cases" in page.read_text()
+    assert "drawn is one of 6" in page.read_text()
+    paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
+    assert len(re.findall(r"[\d.]+ [\d.]+", paths[0])) == 167, "of a thousand calls of the first case every sixth"
+
+
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
     for path in pages(project):
         for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
@@ -250,7 +328,7 @@ def test_rounds_are_labelled_by_how_their_cases_differ() -> None:
     (case, *_) = run_of("ada", 50_000, "a").benchmarks
     begin = "bfloat16, 32 heads of a long name, "
     cases = [case.model_copy(update={"name": begin + end}) for end in ("128 × 128", "4096 × 128", "16384 × 128")]
-    labels = re.findall(r"<text[^>]*>([^<]*…[^<]*)</text>", rounds(cases))
+    labels = re.findall(r"<text[^>]*>([^<]*…[^<]*)</text>", over_time(cases))
     assert [label.rpartition(", ")[2] for label in labels] == ["128 × 128", "4096 × 128", "16384 × 128"]
     assert all(label.startswith("bfloat") for label in labels)
 
@@ -385,6 +463,15 @@ def test_the_feed_is_atom_with_the_records(project: SiteProject) -> None:
     assert entry.find(f"{ATOM}link").attrib["href"] == f"runs/{'b' * 16}.html"  # type: ignore[union-attr]
 
 
+def test_the_method_tells_of_replays_where_there_are_some(project: SiteProject) -> None:
+    assert project.json("method.json")["timings"] == ["sealed"]
+    assert "replay" not in project.html("method.html")
+    project.add(run_of("fay", 90_000, "8", modes=REPLAYED, protocol=4))
+    project.build()
+    assert project.json("method.json")["timings"] == ["replayed", "sealed"]
+    assert 'id="replays"' in project.html("method.html")
+
+
 def test_older_problems_and_protocols_stand_apart(project: SiteProject) -> None:
     project.add(run_of("old", 1_000, "1", problem_version="0", created_at=EPOCH))
     project.add(run_of("old", 1_000, "2", protocol=0, created_at=EPOCH))
@@ -393,6 +480,45 @@ def test_older_problems_and_protocols_stand_apart(project: SiteProject) -> None:
     assert [(b["current"], b["rows"][0]["author"]) for b in boards] == [(True, "bob"), (False, "old"), (False, "old")]
     (leader,) = project.json("index.json")["problems"][1]["leaders"]
     assert leader[1]["author"] == "bob"
+
+
+def test_replayed_and_sealed_results_stand_on_two_boards_that_say_so(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    for author, ns, run, modes in (
+        ("ada", 50_000, "1", ("graphs",)), ("bob", 40_000, "2", ("graphs",)),
+        ("cyd", 50_000, "3", REPLAYED), ("bob", 30_000, "4", REPLAYED),
+    ):  # fmt: skip
+        day = EPOCH + timedelta(days=int(run))
+        project.add(run_of(author, ns, run, modes=modes, protocol=4, created_at=day), f"# {author} {run}\n")
+    project.build()
+    boards = project.json("problems/softmax.json")["boards"]
+    assert [(each["key"]["timing"], each["current"], [row["author"] for row in each["rows"]]) for each in boards] == [
+        ("replayed", True, ["bob", "cyd"]),
+        ("sealed", True, ["bob", "ada"]),
+    ]
+    html = project.html("problems/softmax.html")
+    names = ["NVIDIA H200, replayed", "NVIDIA H200, sealed rounds"]
+    assert re.findall(r'<h2 id="(board-\d)">([^<]*)</h2>', html) == [("board-1", names[0]), ("board-2", names[1])]
+    assert re.findall(r'<a href="#board-\d">([^<]*)</a>', html) == names
+    assert re.findall(r'aria-label="Board on ([^"]*)"', html) == names
+    places = project.json("authors/bob.json")["places"]
+    assert [(place["key"]["timing"], place["row"]["run"]) for place in places] == [
+        ("replayed", "4" * 16),
+        ("sealed", "2" * 16),
+    ]
+    assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", project.html("authors/bob.html")) == names
+    of_records = [names[0], names[1]]
+    assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", project.html("index.html")) == [*names, *of_records]
+    feed = ElementTree.fromstring(project.html("feed.xml"))
+    assert [entry.findtext(f"{ATOM}title") for entry in feed.findall(f"{ATOM}entry")] == [
+        f"Softmax on {names[0]}: 30.0 µs by bob",
+        f"Softmax on {names[1]}: 40.0 µs by bob",
+    ]
+    made = {path.stem for path in (project.out / "compare").glob("*.html")}
+    assert made == {f"{'4' * 16}-{'3' * 16}", f"{'2' * 16}-{'1' * 16}"}, "boards are not compared with each other"
+    assert names[0] in text(project.html(f"compare/{'4' * 16}-{'3' * 16}.html"))
+    for run, timed in (("4", "replayed"), ("2", "sealed rounds")):
+        assert f"protocol 4, {timed}, effort default" in text(project.html(f"runs/{run * 16}.html"))
 
 
 def test_an_empty_project_has_a_site(tmp_path: Path) -> None:

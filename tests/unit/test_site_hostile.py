@@ -18,7 +18,7 @@ from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline, 
 from leaderboard.site import markup, place
 from leaderboard.site.plot import Series, linear, plot
 from tests.sites import SiteProject
-from tests.verdicts import accepted, failed
+from tests.verdicts import REPLAYED, accepted, failed, kernel
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 EVIL = "MARK"
@@ -97,7 +97,11 @@ def hostile(project: SiteProject, name: str) -> None:
                 }
             )
         )
-    for verdict in found:
+    replayed = accepted(
+        author="cyd", run="e" * 16, modes=REPLAYED, protocol=4, device_name=name, speedups={name: 1.5}
+    )  # fmt: skip
+    cases = [b.model_copy(update={"name": name, "kernels": (kernel(name),)}) for b in replayed.benchmarks]
+    for verdict in (*found, replayed.model_copy(update={"benchmarks": tuple(cases)})):
         project.add(verdict, f"# {name}\ndef f():\n    '''{name}'''\n")
     bad = failed(author=name, name=name, message=name, run="d" * 16)
     element = BadElement(index=(0,), got=name, expected=name, error=name)
