@@ -7,13 +7,16 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness import judge
 from harness.judge import turn as module
-from harness.judge.turn import take_turn
+from harness.judge.turn import share_turn, take_turn
 from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
@@ -61,6 +64,44 @@ def test_the_second_grading_on_a_device_waits_for_the_first(device: DeviceKind) 
     thread.join()
 
 
+def test_what_is_not_timed_is_done_side_by_side() -> None:
+    with share_turn("cuda", nobody_waits), share_turn("cuda", nobody_waits):
+        pass
+
+
+def in_a_thread(turn: Callable[..., AbstractContextManager[None]]) -> tuple[threading.Event, threading.Event]:
+    """Somebody else who wants a turn: events for that he waits, and for that he has had it."""
+    waits, entered = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with turn("cuda", waits.set):
+            entered.set()
+
+    threading.Thread(target=other, daemon=True).start()
+    return waits, entered
+
+
+@pytest.mark.parametrize(("first", "second"), [(take_turn, share_turn), (share_turn, take_turn)])
+def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any) -> None:
+    with first("cuda", nobody_waits):
+        waits, entered = in_a_thread(second)
+        assert waits.wait(5)
+        assert not entered.wait(0.1)
+    assert entered.wait(5)
+
+
+def test_those_who_share_do_not_overtake_whoever_waits_to_be_alone() -> None:
+    with share_turn("cuda", nobody_waits):
+        alone_waits, alone = in_a_thread(take_turn)
+        assert alone_waits.wait(5)
+        share_waits, shares = in_a_thread(share_turn)
+        assert share_waits.wait(5)
+        assert not alone.is_set()
+        assert not shares.wait(0.1)
+    assert alone.wait(5)
+    assert shares.wait(5)
+
+
 def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
@@ -101,8 +142,8 @@ def test_judges_of_other_users_can_take_the_lock(tmp_path: Path, umask: int) -> 
             pass
     finally:
         os.umask(before)
-    (lock,) = tmp_path.glob("kernelmark-*.lock")
-    assert lock.stat().st_mode & 0o777 == 0o444
+    locks = list(tmp_path.glob("kernelmark-*.lock"))
+    assert [lock.stat().st_mode & 0o777 for lock in locks] == [0o444, 0o444], "of those who wait and who are served"
 
 
 def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,11 @@ REPLIES: list[wire.Reply] = [
     wire.Captured(graphs=True, reason=""),
     wire.Timed(claimed_ns=0, span_ns=1),
     wire.Recorded(file_bytes=4096, scratch_bytes=0, reason=""),
-    wire.Loaded(functions=(wire.Function(registers=32, local_bytes=0, shared_bytes=1024),)),
+    wire.Loaded(
+        functions=(wire.Function(registers=32, local_bytes=0, shared_bytes=1024),),
+        event_extra_ns=2900,
+        span_extra_ns=40_000,
+    ),
     wire.Replayed(device_ns=5280, event_ns=7500, span_ns=20_000, nodes_ns=(5280,)),
 ]
 COMMANDS: list[wire.Command] = [

@@ -1,0 +1,153 @@
+"""How many calls the replay stage makes, and what they come to, with a launcher that does as it is told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import wire
+from harness.judge import replaying
+from harness.judge.replaying import Beside, Player, Replaying
+from harness.judge.session import SubmissionFault
+from harness.judge.timing import ReplayPlan
+from harness.problem import load
+from harness.recording import Blob, Image, Kernel, Packed, Recording
+from harness.submission import Submission
+from harness.verdict import Outcome, ReplayedBenchmark
+
+CASE = load(Path(__file__).parents[1] / "problems" / "double")
+CALL_NS, BLOCK_NS = 10_000, 1_000_000
+KERNEL = Kernel(
+    image=0, name="twice", grid=(4, 1, 1), block=(256, 1, 1), cluster=(1, 1, 1), shared_bytes=0, cooperative=False,
+    priority=0, parameters=None,
+)  # fmt: skip
+RECORDING = Recording(images=(Image(code=Blob(0, 8), variables=()),), nodes=(KERNEL,), edges=(), scratch_bytes=0)
+APART = wire.Loaded(
+    functions=(wire.Function(registers=16, local_bytes=0, shared_bytes=0),), event_extra_ns=2_900, span_extra_ns=9_000
+)
+PLAN = ReplayPlan(blocks_min=5, blocks_max=40, budget_ns=1000 * BLOCK_NS, narrow=0.005)
+
+
+class Told:
+    """A launcher whose calls take what an iterator says, and None ends it; and the clock that goes on with them."""
+
+    def __init__(self, times: Iterator[int | None]) -> None:
+        self.times, self.now_ns = times, 0
+
+    def load(self, *_: object) -> wire.Loaded:
+        return APART
+
+    def play(self, *_: object) -> wire.Replayed:
+        self.now_ns += BLOCK_NS // 2
+        ns = next(self.times)
+        if ns is None:
+            raise SubmissionFault(Outcome.RUNTIME_ERROR, "CUDA driver: it broke")
+        return wire.Replayed(device_ns=ns, event_ns=ns + 3_000, span_ns=ns + 12_000, nodes_ns=(ns,))
+
+
+class Inputs:
+    """Counts what is asked of them."""
+
+    descriptors, group = (0, 0), 20
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    @property
+    def seeds(self) -> list[int]:
+        return list(range(-(-self.asked.count("next") // self.group)))
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self.asked.append(name)
+
+
+def every(*times: int | None) -> Iterator[int | None]:
+    while True:
+        yield from times
+
+
+def varying() -> Iterator[int]:
+    """From -20 to +20 %, the same in each test."""
+    drawn = random.Random(1)
+    while True:
+        yield round(CALL_NS * drawn.uniform(0.8, 1.2))
+
+
+def player(launcher: Told) -> Player:
+    recorded: Any = SimpleNamespace(packed=Packed(RECORDING, memoryview(b"")))
+    return Player(launcher, recorded, CASE.resolve(CASE.benchmarks[0]), 10.0)  # type: ignore[arg-type]  # a stand-in
+
+
+def timed(
+    monkeypatch: pytest.MonkeyPatch, launcher: Told, *beside: Told, plan: ReplayPlan = PLAN
+) -> tuple[ReplayedBenchmark, Inputs, list[Any]]:
+    clock = SimpleNamespace(perf_counter_ns=lambda: launcher.now_ns)
+    monkeypatch.setattr(replaying, "time", clock)
+    inputs: Any = Inputs()
+    baselines: list[Any] = [
+        SimpleNamespace(name=f"baseline{n}", submission=Submission.of("", "py", author="o"), fault=None)
+        for n in range(len(beside))
+    ]
+    found = [Beside(each, player(its)) for each, its in zip(baselines, beside, strict=True)]
+    sensors: Any = SimpleNamespace(read=lambda: None)
+    case = CASE.resolve(CASE.benchmarks[0])
+    return Replaying(case, player(launcher), found, inputs, plan, sensors, None).run(), inputs, baselines
+
+
+def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, inputs, _ = timed(monkeypatch, Told(every(CALL_NS)))
+    assert (len(result.calls.device_ns), result.stop_reason) == (10, "converged")
+    assert (result.score.low_ns, result.score.median_ns, result.score.high_ns) == (CALL_NS,) * 3
+    assert [(k.name, k.launches, k.time_ns) for k in result.kernels] == [("twice", 1, CALL_NS)]
+    assert not result.doubts
+    assert inputs.asked == ["next", "keep"] * 10 + ["check"], "every call has inputs of its own, and all are checked"
+
+
+def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, *_ = timed(monkeypatch, Told(varying()))
+    assert (len(result.calls.device_ns), result.stop_reason) == (80, "unstable")
+
+
+def test_the_budget_ends_it_but_not_before_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(5, 40, 7 * BLOCK_NS, 0.005))
+    assert len(result.calls.device_ns) == 14
+    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(5, 40, BLOCK_NS, 0.005))
+    assert len(result.calls.device_ns) == 10
+
+
+def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, inputs, _ = timed(monkeypatch, Told(every(CALL_NS)), Told(every(3 * CALL_NS)), Told(every(2 * CALL_NS)))
+    assert inputs.asked[:8] == ["next", "keep", *["again"] * 4, "next", "keep"]
+    assert [(p.name, p.claimed_ns, p.speedup.median) for p in result.baselines] == [
+        ("baseline0", 3 * CALL_NS, pytest.approx(3)),
+        ("baseline1", 2 * CALL_NS, pytest.approx(2)),
+    ]
+    assert all(p.calls is not None and len(p.calls.device_ns) == 10 for p in result.baselines)
+
+
+def test_a_baseline_that_fails_costs_the_speedup_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _, [baseline] = timed(monkeypatch, Told(every(CALL_NS)), Told(every(CALL_NS, CALL_NS, CALL_NS, None)))
+    assert baseline.fault == "CUDA driver: it broke"
+    assert result.baselines == ()
+    assert result.stop_reason == "converged"
+
+
+def test_a_submission_that_fails_ends_its_grading(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SubmissionFault, match="it broke"):
+        timed(monkeypatch, Told(every(CALL_NS, None)))
+
+
+def test_a_time_that_events_contradict_is_not_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lying(Told):
+        def play(self, *_: object) -> wire.Replayed:
+            honest = super().play()
+            return wire.Replayed(device_ns=1, event_ns=honest.event_ns, span_ns=honest.span_ns, nodes_ns=(1,))
+
+    result, *_ = timed(monkeypatch, Lying(every(CALL_NS)))
+    assert result.score.median_ns >= 0.99 * (CALL_NS + 3_000) - 2_900 - 1_500 - 1
+    assert [doubt.code for doubt in result.doubts] == ["clocks_disagree"]
