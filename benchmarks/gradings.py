@@ -1,0 +1,86 @@
+"""How long `submit` takes, how well its scores repeat, and in which way it timed: one file graded several times.
+
+    python -m benchmarks.gradings --gradings 10 softmax/triton.py vector_add/cuda.cu:none
+
+A file may name its baseline after a colon (default: eager). Settings (sandbox, image, binds) come from kernelmark.toml
+or the environment. The spread of a case is (largest - smallest) / median of its scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.scratch import report
+from harness.judge.environment import device_facts
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def submit(problem: str, kernel: str, baseline: str, quick: bool) -> tuple[dict[str, Any], float, str]:
+    """Run the command; returns the verdict's document, the seconds that it took, and its last line of errors."""
+    line = [
+        sys.executable,
+        "-c",
+        "from kernelmark.scripts import submit; submit()",
+        problem,
+        f"reference/{problem}/{kernel}",
+    ]
+    line += ["--no-record", "--format", "json", "--author", "bench", "--baseline", baseline, *["--quick"] * quick]
+    started = time.perf_counter()
+    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - started
+    return (json.loads(ended.stdout) if ended.stdout.strip() else {}), seconds, ended.stderr.strip()[-300:]
+
+
+def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
+    """What became of one file."""
+    path, _, baseline = name.partition(":")
+    problem, _, kernel = path.partition("/")
+    told = [submit(problem, kernel, baseline or "eager", quick) for _ in range(gradings)]
+    accepted = [verdict for verdict, _, _ in told if verdict.get("outcome") == "accepted"]
+    cases = []
+    for place, first in enumerate(accepted[0]["benchmarks"] if accepted else []):
+        scores = [each["benchmarks"][place]["score"]["median_ns"] for each in accepted]
+        timed = [each["benchmarks"][place] for each in accepted]
+        cases.append(
+            {
+                "case": first["name"],
+                "scores_ns": scores,
+                "spread_percent": round(100 * (max(scores) - min(scores)) / sorted(scores)[len(scores) // 2], 2),
+                "calls": [len(each["calls"]["device_ns"]) for each in timed if each["mode"] == "replayed"],
+                "doubts": sorted({doubt["code"] for each in timed for doubt in each.get("doubts", [])}),
+            }
+        )
+    return {
+        "file": name,
+        "outcomes": [verdict.get("outcome", errors) for verdict, _, errors in told],
+        "timing": sorted({verdict["timing"] for verdict in accepted}),
+        "seconds": [round(seconds, 1) for _, seconds, _ in told],
+        "cases": cases,
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="+", metavar="PROBLEM/KERNEL[:BASELINE]")
+    parser.add_argument("--gradings", type=int, default=10)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "gradings.json")
+    given = parser.parse_args()
+    found = [rows(name, given.gradings, given.quick) for name in given.files]
+    report("gradings", "one file graded several times", given.out, device_facts("cuda") | {"rows": found})
+    for row in found:
+        print(f"{row['file']:32} {'/'.join(row['timing']):9} {row['seconds']} s {set(row['outcomes'])}")
+        for case in row["cases"]:
+            print(f"    {case['case']:26} {case['scores_ns']} spread {case['spread_percent']} %  {case['doubts']}")
+    return 0 if all(row["cases"] for row in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
