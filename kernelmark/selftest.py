@@ -58,6 +58,8 @@ class Case(BaseModel):
     """A pattern that nothing of the verdict may hold: the attack would have carried it out."""
     twin: str = ""
     """The honest kernel that it is held against where it is accepted."""
+    host_only: bool = False
+    """Whether it is host code in its runner alone, which has no say where a launcher makes the calls."""
     gradings: int = Field(default=1, ge=1, le=3, description="one after the other; the last counts")
     author: str = "attacker"
     name: str = ""
@@ -71,7 +73,7 @@ class Case(BaseModel):
     def _an_attack_proves_itself(self) -> Self:
         if self.surface is not None and not self.proof:
             raise ValueError("an attack says what proves that it ran")
-        if self.surface is not None and "accepted" in self.outcomes and not self.twin:
+        if self.surface is not None and ("accepted" in self.outcomes or self.host_only) and not self.twin:
             raise ValueError("an attack that may be accepted names its honest twin")
         return self
 
@@ -218,6 +220,8 @@ def _twin_score(label: str, device: DeviceKind, isolation: SandboxName) -> Inter
 
 
 def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
+    if case.host_only and ending == "accepted" and verdict and verdict.timing == "replayed":
+        return None  # its time is held against its twin's
     if ending not in case.outcomes:
         return f"{ending} where {' or '.join(case.outcomes)} was expected ({message[:300]})"
     if ending != "accepted" and not re.search(case.message, message, re.DOTALL):

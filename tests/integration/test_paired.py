@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge import grading
+from harness.judge import roof
 from harness.judge.environment import cpu_name
 from harness.roofline import Calibration
 from harness.stats import median
@@ -69,8 +69,8 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
 def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = {**grading.device_facts("cpu"), "device_uuid_sha256": "a" * 64}  # GPUs have one, CPUs have not
-    monkeypatch.setattr(grading, "device_facts", lambda _: facts)
+    facts = {**roof.device_facts("cpu"), "device_uuid_sha256": "a" * 64}  # GPUs have one, CPUs have not
+    monkeypatch.setattr(roof, "device_facts", lambda _: facts)
     calibrated(project, 10**13, "a" * 64)
     honest = graded("none")
     assert honest.outcome is Outcome.ACCEPTED, honest.message

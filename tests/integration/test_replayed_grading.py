@@ -1,0 +1,166 @@
+"""A whole grading whose calls a launcher makes, against a runner and a launcher that are scripted."""
+
+from __future__ import annotations
+
+import mmap
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from harness.judge import Progress
+from harness.judge.grading import Grading
+from harness.judge.layout import Layout
+from harness.judge.replayed_timing import ReplayedBaseline, ReplayedTiming
+from harness.judge.replays import Launcher
+from harness.judge.session import NotReplayed, Session
+from harness.problem import Problem, load
+from harness.recording import pack
+from harness.submission import Submission
+from harness.verdict import Outcome, ReplayedBenchmark, Verdict
+from tests.integration.test_replays import BLOBS, CALL, LOADED, recording
+from tests.runners import Act, Script, Scripted, doubling
+
+PROBLEMS = Path(__file__).parents[1] / "problems"
+SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="ada")
+
+
+class Events(list[str]):
+    """What happened, in its order."""
+
+    def on(self, step: Progress) -> None:
+        self.append(step.stage.value)
+
+
+def launching(problem: Problem, events: Events, factor: Callable[[int], float] = lambda call: 2.0) -> Act:
+    """A launcher whose call `n` multiplies the benchmark's input by a factor."""
+    slots = {s.tensor.name: s for s in Layout(problem.resolve(problem.benchmarks[0])).slots}
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Load":
+            events.append("Load")
+            script.reply(token, "Loaded", **LOADED)
+            return
+        events.append("Replay")
+        inputs, outputs = script.descriptors
+        with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
+            x = np.frombuffer(given[: slots["x"].nbytes], np.float32)
+            y = factor(events.count("Replay")) * x
+            to[slots["y"].offset : slots["y"].offset + slots["y"].nbytes] = y.astype(np.float32).tobytes()
+        script.reply(token, "Replayed", device_ns=5_000, event_ns=8_000, span_ns=25_000, nodes_ns=[5_000])
+
+    return act
+
+
+def graded(problem: Problem, runner: Act, launcher: Act, events: Events, *, baseline: bool = False) -> Verdict:
+    """Grade as `harness.judge` does on a GPU, but for the GPU."""
+
+    @contextmanager
+    def alone() -> Any:
+        events.append("alone")
+        yield
+
+    def ended() -> None:
+        events.append("ended")
+
+    with ExitStack() as stack:
+
+        def session(act: Act, role: Any, on_close: Callable[[], None] = lambda: None) -> Session:
+            provider = Scripted(act, on_close=on_close)
+            return stack.enter_context(Session(provider, "cpu", problem.limits, role=role, records=role == "runner"))
+
+        own = session(runner, "runner", ended)
+        launchers = [stack.enter_context(Launcher(session(launcher, "launcher"), "cpu")) for _ in range(1 + baseline)]
+        beside = [
+            ReplayedBaseline(Submission.of("", "py", author="o", name="eager.py"), session(runner, "runner"), each)
+            for each in launchers[1:]
+        ]
+        timing = ReplayedTiming("quick", launchers[0], beside, (), alone)
+        grading = Grading(problem, SUBMISSION, Scripted(runner), "cpu", events.on)
+        return grading.grade(own, timing, "quick")
+
+
+def test_the_runner_is_gone_before_a_call_is_timed() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    verdict = graded(problem, recording(pack(CALL, BLOBS)), launching(problem, events), events)
+    assert (verdict.outcome, verdict.timing, verdict.stage.value) == (Outcome.ACCEPTED, "replayed", "replay")
+    [case] = verdict.benchmarks
+    assert isinstance(case, ReplayedBenchmark)
+    assert verdict.score is not None
+    assert verdict.score.median_ns == case.score.median_ns == 5_000
+    assert [(k.name, k.grid, k.registers, k.time_ns) for k in case.kernels] == [("twice", (4, 1, 1), 16, 5_000)]
+    assert case.stop_reason == "converged"
+    timed = events.index("alone")
+    assert events.index("ended") < timed
+    assert events[:timed].count("Replay") == 1, "one call is tried while there is a runner to go back to"
+    assert events[timed:].count("Replay") == len(case.calls.device_ns) + 3
+
+
+def test_baselines_are_replayed_in_alternation() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    runner = recording(pack(CALL, BLOBS))
+    verdict = graded(problem, runner, launching(problem, events), events, baseline=True)
+    [case] = verdict.benchmarks
+    [paired] = case.baselines
+    assert (paired.name, paired.claimed_ns, paired.speedup.median) == ("eager", 5_000, pytest.approx(1))
+    assert [(s.baseline, s.ratio.median) for s in verdict.speedups] == [("eager", pytest.approx(1))]
+
+
+def test_what_hidden_tests_took_is_not_told() -> None:
+    problem, events = load(PROBLEMS / "double_hidden"), Events()
+    hidden_s, honest = 0.4, recording(pack(CALL, BLOBS))
+
+    def slow(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Call" and "hidden" in events:
+            time.sleep(hidden_s)
+        honest(script, token, body)
+
+    begun = time.perf_counter()
+    verdict = graded(problem, slow, launching(problem, events), events)
+    assert verdict.outcome is Outcome.ACCEPTED
+    assert verdict.duration_ns < 1e9 * (time.perf_counter() - begun - hidden_s)
+
+
+@pytest.mark.parametrize(
+    ("runner", "factor", "why"),
+    [
+        (recording(b"", told={"reason": "a host node"}), 2.0, "a host node"),
+        (recording(b"no recording"), 2.0, "benchmark a million: .*the runner's recording is none"),
+        (recording(pack(CALL, BLOBS)), 3.0, "benchmark a million: call 1: y"),
+    ],
+    ids=["it says so", "what came is none", "the launcher makes something else of it"],
+)
+def test_what_a_launcher_cannot_make_is_no_fault_of_the_submission(runner: Act, factor: float, why: str) -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    with pytest.raises(NotReplayed, match=why):
+        graded(problem, runner, launching(problem, events, lambda call: factor), events)
+    assert "alone" not in events
+
+
+def test_a_call_that_is_wrong_when_it_is_timed_decides_the_outcome() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    wrong_later = launching(problem, events, lambda call: 2.0 if call < 10 else 3.0)
+    verdict = graded(problem, recording(pack(CALL, BLOBS)), wrong_later, events)
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert verdict.message.startswith("benchmark a million: one of the calls 4 to ")
+    assert verdict.score is None
+
+
+def test_a_wrong_test_is_never_recorded() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    honest = doubling()
+
+    def idle(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Call":
+            script.reply(token, "Done")
+        else:
+            honest(script, token, body)
+
+    verdict = graded(problem, idle, launching(problem, events), events)
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert "record" not in events
+    assert "Load" not in events
