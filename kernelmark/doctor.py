@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from harness.errors import KernelmarkError, SandboxError
+from harness.cupti import Cupti
+from harness.errors import DeviceError, KernelmarkError, SandboxError
 from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
 from kernelmark.settings import Settings
 from kernelmark.text import counted, visible
@@ -87,6 +88,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     probe = probe_torch()
     yield from torch_and_triton(probe)
     yield from cuda(probe)
+    if probe.get("devices"):
+        yield cupti()
     yield compiler("nvcc", ".cu", needed=bool(probe.get("devices")))
     yield compiler("g++", ".cpp", needed=True)
     yield from sandboxes(settings, cuda_is_here=bool(probe.get("devices")))
@@ -172,6 +175,16 @@ def cuda(probe: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("fail", "cuda-bindings", bindings["error"], "pip install 'kernelmark[cuda]' to grade on CUDA")
     else:
         yield Finding("ok", "cuda-bindings", "importable")
+
+
+def cupti() -> Finding:
+    """What a launcher times by; the image, where there is one, has its own."""
+    try:
+        Cupti()
+    except DeviceError as error:
+        what = f"{error.what}: calls are not replayed, but timed in sealed rounds"
+        return Finding("warn", "CUPTI", what, error.remedy)
+    return Finding("ok", "CUPTI", "found: calls can be replayed")
 
 
 def compiler(name: str, suffix: str, *, needed: bool) -> Finding:

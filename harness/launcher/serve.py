@@ -11,7 +11,7 @@ from harness import wire
 from harness.errors import DeviceError
 from harness.launcher.activity import Activity
 from harness.launcher.calls import Calls
-from harness.launcher.clocks import compare
+from harness.launcher.clocks import Apart, compare
 from harness.launcher.device import Device
 from harness.recording import unpack
 
@@ -20,8 +20,8 @@ class Server:
     """The device and its clocks, and the calls of the recording that was loaded last."""
 
     def __init__(self, judge: socket.socket) -> None:
-        self._judge, self._device, self._activity = judge, Device(), Activity()
-        self._apart = compare(self._device, self._activity)
+        self._judge, self._device = judge, Device()
+        self._clocks = _clocks(self._device)
         self._calls: Calls | None = None
 
     def run(self, token: int) -> None:
@@ -50,13 +50,27 @@ class Server:
     def _obey(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
         match command:
             case wire.Load():
+                if isinstance(self._clocks, DeviceError):
+                    raise self._clocks
                 with mmap.mmap(descriptors[0], 0, prot=mmap.PROT_READ) as file:
                     packed = unpack(file[:])
                 scratch = descriptors[1] if len(descriptors) > 1 else None
                 if self._calls is not None:
                     self._calls.close()
-                self._calls = Calls(self._device, self._activity, packed, command, scratch)
-                return wire.Loaded(functions=self._calls.functions, **self._apart._asdict())
+                activity, apart = self._clocks
+                self._calls = Calls(self._device, activity, packed, command, scratch)
+                return wire.Loaded(functions=self._calls.functions, **apart._asdict())
             case wire.Replay() if self._calls is not None:
                 return self._calls.replay(*descriptors)
         raise wire.WireError(f"a launcher does not know {type(command).__name__} here")
+
+
+def _clocks(device: Device) -> tuple[Activity, Apart] | DeviceError:
+    """CUPTI, and how far it lies from the other clocks; or why there is none. The judge hears of that with the first
+    recording, and has other ways of timing.
+    """
+    try:
+        activity = Activity()
+        return activity, compare(device, activity)
+    except DeviceError as error:
+        return error

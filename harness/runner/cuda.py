@@ -152,7 +152,7 @@ class Cuda:
     def record(self, call: Callable[[], None]) -> Record:
         """Capture one call, and describe it."""
         if self._images is None or self._scratch is None:
-            return Record(reason="this runner does not record")
+            return Record(reason="CUPTI, which tells what the driver loads, is not here")
         from harness.runner.recorder import Recorder
 
         try:

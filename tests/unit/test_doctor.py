@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from harness.errors import DeviceError
 from harness.sandbox import Exit, gpu, provider
 from harness.sandbox.docker import Docker
 from harness.verdict import SandboxName
@@ -101,6 +102,19 @@ def test_a_cuda_device_needs_its_bindings(probe: dict[str, Any], expected: dict[
     findings = list(doctor.cuda(probe))
     assert statuses(iter(findings)) == expected
     assert all(finding.remedy for finding in findings if finding.status != "ok")
+
+
+def test_without_cupti_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> None:
+        raise DeviceError("CUPTI (libcupti.so) is not here", "install PyTorch for CUDA")
+
+    monkeypatch.setattr(doctor, "Cupti", absent)
+    finding = doctor.cupti()
+    assert (finding.status, finding.blocks) == ("warn", False)
+    assert "timed in sealed rounds" in finding.text
+    assert finding.remedy
+    monkeypatch.setattr(doctor, "Cupti", lambda: None)
+    assert doctor.cupti().status == "ok"
 
 
 @pytest.mark.parametrize(("needed", "status"), [(True, "warn"), (False, "ok")])
