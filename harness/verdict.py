@@ -310,7 +310,7 @@ class PairedBaseline(Record):
     sha256: Sha256
     rounds: tuple[SealedRound, ...] = ()
     calls: ReplayedCalls | None = None
-    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls, or of calls by CUPTI")
+    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls, or over calls of what counts")
     speedup: Ratio = Field(description="baseline / submission, so that more is better")
 
     @model_validator(mode="after")
@@ -434,7 +434,8 @@ class Check(Record):
 class Verdict(Check):
     """A whole grading. Only an accepted one has a score, and an accepted one always has one.
 
-    `created_at` and `duration_ns` are taken before the first hidden test, whose length would tell of its sizes.
+    `created_at` is taken before the first hidden test, whose length would tell of its sizes; `duration_ns` is the time
+    until then, and what replays took after the runner had ended.
     """
 
     schema_version: Literal[1] = 1

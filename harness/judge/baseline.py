@@ -23,7 +23,7 @@ from harness.problem import Problem, ResolvedCase
 from harness.submission import Submission
 from harness.verdict import DeviceKind, PairedBaseline, Ratio, SealedRound
 
-# Two sandboxes with the same kernel may differ by this much in every round of a grading (docs/timing.md, section 9).
+# Two sandboxes with the same kernel may differ by this much in every round of a grading (docs/timing.md, section 8).
 RESOLUTION = 0.002
 
 

@@ -82,6 +82,7 @@ class FreshInputs:
         self._used = self.group  # so that the first call draws
         self._calls = 0
         self._kept: list[int] = []
+        self._numbers: dict[int, int] = {}  # which call it was that had a place's inputs
 
     @property
     def descriptors(self) -> tuple[int, int]:
@@ -111,6 +112,7 @@ class FreshInputs:
         self._drawn.keep(self._used - 1, self._outputs.bytes)
         self._kept.append(self._used - 1)
         self._calls += 1
+        self._numbers[self._used - 1] = self._calls
 
     def check(self) -> None:
         """Check all outputs that were taken since the last time.
@@ -124,9 +126,14 @@ class FreshInputs:
         first = self._calls - len(kept) + 1
         where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
         if trespass := self._drawn.trespass(range(self._used)):
-            raise SubmissionFault(Outcome.REJECTED, f"{where}: it {trespass.text}")
+            number = self._numbers.get(trespass.set, first)
+            raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {trespass.text}")
         if wrong := first_wrong(self._drawn, self._truth, kept):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
+
+    def discard(self) -> None:
+        """Forget what was taken and not checked, and whatever lies beside it: the next call draws others."""
+        self._kept, self._used = [], self.group
 
     def close(self) -> None:
         """Give the memory back."""

@@ -68,7 +68,6 @@ class Grading:
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
         self._before_hidden: dict[str, Any] | None = None
-        self._hidden_ns = 0
 
     def check(self, session: Session) -> Check:
         """Build and test."""
@@ -140,11 +139,10 @@ class Grading:
         return self._tested() if self._failed() else (Outcome.ACCEPTED, "")
 
     def _time_alone(self, session: Session, timing: Timing) -> None:
-        """Time what needs no runner; what the hidden tests took is in no field of the verdict."""
+        """Time what needs no runner. No field of the verdict tells what the hidden tests and the runner's end took."""
         session.close()
-        timing.after_the_runner(self._to_time)
         assert self._before_hidden is not None
-        self._before_hidden["duration_ns"] = time.perf_counter_ns() - self._started_ns - self._hidden_ns
+        self._before_hidden["duration_ns"] += timing.after_the_runner(self._to_time)
 
     def _failed(self) -> list[CaseResult]:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
@@ -199,7 +197,6 @@ class Grading:
         """
         session.output.hush()
         self._before_hidden = self._until_now()
-        began_ns = time.perf_counter_ns()
         if self._hidden:
             self._enter(Stage.HIDDEN, 0, 0, "tests")
         for i, case in enumerate(self._hidden):
@@ -212,7 +209,6 @@ class Grading:
             except ProblemError:
                 remedy = "`kernelmark problems lint` says why"
                 raise ProblemError(str(self._problem.directory), "fails in a hidden test", remedy) from None
-        self._hidden_ns = time.perf_counter_ns() - began_ns
 
     def _until_now(self) -> dict[str, Any]:
         """When this is, and how long the grading has taken so far: fields of the verdict."""

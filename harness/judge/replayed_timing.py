@@ -4,9 +4,13 @@ timed. Trusted.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+import torch
+
+from harness.errors import DeviceError
 from harness.judge.fresh import FreshInputs
 from harness.judge.layout import Layout
 from harness.judge.replaying import Beside, Player, Replaying
@@ -22,6 +26,8 @@ from harness.problem import ResolvedCase
 from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
+
+_NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 
 
 class ReplayedBaseline:
@@ -42,7 +48,7 @@ class ReplayedBaseline:
             for case in benchmarks.cases:
                 limit = TimeLimit(problem.limits.time_s)
                 self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
-        except (SubmissionFault, NotReplayed) as why:
+        except (SubmissionFault, NotReplayed, *_NO_MEMORY) as why:
             self.fault = str(why)
         self._session.close()
 
@@ -53,8 +59,9 @@ class ReplayedBaseline:
                 player = Player(self._launcher, self._recorded[case.name], case, seconds)
                 player.warm_up(fresh)
                 return Beside(self, player)
-            except SubmissionFault as fault:
-                self.fault = f"{case.name}: {fault.message}"
+            except (SubmissionFault, *_NO_MEMORY) as fault:
+                self.fault = f"{case.name}: {fault}"
+                fresh.discard()  # what it wrote is not the submission's
         return None
 
 
@@ -93,22 +100,26 @@ class ReplayedTiming:
             except SubmissionFault as fault:
                 # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
+            except _NO_MEMORY as error:
+                raise NotReplayed(f"benchmark {case.name}: no memory for a recording ({error})") from None
         for baseline in self.baselines:
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             baseline.record(benchmarks)
 
-    def after_the_runner(self, benchmarks: Benchmarks) -> None:
-        """Time every case.
+    def after_the_runner(self, benchmarks: Benchmarks) -> int:
+        """Time every case; returns how long that took, in ns, once the device was free.
 
         Raises:
             SubmissionFault: an output was wrong, or a kernel failed.
         """
         sensors, roof = Sensors(benchmarks.device), Roof.of(self._calibrations, benchmarks.device)
         with self._alone():
+            started_ns = time.perf_counter_ns()
             for i, case in enumerate(benchmarks.cases):
                 benchmarks.enter(Stage.REPLAY, i, case.name)
                 with benchmarks.of(case):
                     self.timed.append(self._time(benchmarks, case, sensors, roof))
+            return time.perf_counter_ns() - started_ns
 
     def _record(self, session: Session, benchmarks: Benchmarks, case: ResolvedCase) -> None:
         """Record a case's call, and let the launcher make it once."""

@@ -59,8 +59,9 @@ class SealedTiming:
             with benchmarks.of(case):
                 self.timed.append(self._time(session, benchmarks, i, case, sensors, roof))
 
-    def after_the_runner(self, benchmarks: Benchmarks) -> None:
+    def after_the_runner(self, benchmarks: Benchmarks) -> int:
         """Everything has been timed."""
+        return 0
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:

@@ -118,6 +118,10 @@ class Device:
         launch = driver.cuLaunchKernel
         check(launch(self._read_all, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, self.stream, (values, types), 0))
 
+    def hold_again(self) -> None:
+        """Hold the stream behind what another recording launches, even if one before could not be held."""
+        self._let_go_times = 0
+
     def time(self, graph: Any) -> Times:
         """Launch a graph behind a hold, so that what the host takes to enqueue it is in no clock."""
         held = self._let_go_times < _LET_GO_TIMES

@@ -41,7 +41,7 @@ _MEANING = {
     "two_modes": "The times have two centres: the median is one of them, and another grading may find the other.",
     "throttled": "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
     "not_replayed": "The calls were timed beside the submission's own code, and rank apart from replayed ones.",
-    "clocks_disagree": "A coarser clock says that the calls took longer than the finest one does: the longer counts.",
+    "clocks_disagree": "A coarser clock shows that the calls took longer than the finest one says; that much counts.",
     "no_baseline": "No speedup over that baseline is known for this run.",
 }
 _ROUNDS = Markup(

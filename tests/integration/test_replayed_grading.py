@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.judge import Progress
+from harness.errors import DeviceError
+from harness.judge import Progress, replayed_timing
 from harness.judge.grading import Grading
 from harness.judge.layout import Layout
 from harness.judge.replayed_timing import ReplayedBaseline, ReplayedTiming
@@ -108,6 +110,38 @@ def test_baselines_are_replayed_in_alternation() -> None:
     [paired] = case.baselines
     assert (paired.name, paired.claimed_ns, paired.speedup.median) == ("eager", 5_000, pytest.approx(1))
     assert [(s.baseline, s.ratio.median) for s in verdict.speedups] == [("eager", pytest.approx(1))]
+
+
+def test_what_a_baseline_writes_is_not_the_submissions() -> None:
+    """Its warm-up writes before its output, in the same group of inputs as the submission's calls."""
+    problem, events = load(PROBLEMS / "double"), Events()
+    honest = launching(problem, events)
+    launchers: list[Script] = []
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if script not in launchers:
+            launchers.append(script)
+        if body["kind"] == "Replay" and launchers.index(script) == 1:
+            os.pwrite(script.descriptors[1], b"anything", 0)
+        honest(script, token, body)
+
+    verdict = graded(problem, recording(pack(CALL, BLOBS)), act, events, baseline=True)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    assert verdict.benchmarks[0].baselines == ()
+    [doubt] = verdict.doubts
+    assert doubt.code == "no_baseline"
+    assert "bytes outside its outputs" in doubt.text
+
+
+def test_without_memory_for_it_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+
+    def full(*_: object) -> None:
+        raise DeviceError("no arena of 1 bytes")
+
+    monkeypatch.setattr(replayed_timing, "FreshInputs", full)
+    with pytest.raises(NotReplayed, match=r"benchmark a million: no memory for a recording \(no arena"):
+        graded(problem, recording(pack(CALL, BLOBS)), launching(problem, events), events)
 
 
 def test_what_hidden_tests_took_is_not_told() -> None:

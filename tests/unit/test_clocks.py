@@ -36,6 +36,14 @@ def test_where_both_device_clocks_lie_the_host_counts() -> None:
     assert "the launcher's host waited 1,000,000 ns for what CUPTI says took 10 ns" in found.doubt
 
 
+def test_a_busy_device_cannot_make_the_clocks_lie_apart_without_bound() -> None:
+    saturated = wire.Loaded(functions=(), event_extra_ns=50_000_000, span_extra_ns=50_000_000)
+    found = Clocks.of(calls(5_000, 1_000_000, 1_040_000), saturated, nodes=1)
+    assert found.counted_ns[0] == pytest.approx(0.99 * 1_000_000 - 8_000 - 1_500)
+    found = Clocks.of(calls(5_000, 8_000, 1_000_000), saturated, nodes=1)
+    assert found.counted_ns[0] == pytest.approx(0.99 * 1_000_000 - 8_000 - 1_500 - 100_000 - 40_000)
+
+
 def test_a_host_that_is_late_in_some_calls_changes_nothing() -> None:
     late = [*calls(5_000, 8_000, 50_000, 30), *calls(5_000, 8_000, 5_000_000, 10)]
     found = Clocks.of(late, APART, nodes=1)

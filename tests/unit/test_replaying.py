@@ -137,6 +137,12 @@ def test_a_baseline_that_fails_costs_the_speedup_and_nothing_else(monkeypatch: p
     assert result.stop_reason == "converged"
 
 
+def test_a_baseline_may_fail_before_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, _, [baseline] = timed(monkeypatch, Told(every(CALL_NS)), Told(every(None)))
+    assert baseline.fault == "CUDA driver: it broke"
+    assert result.baselines == ()
+
+
 def test_a_submission_that_fails_ends_its_grading(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SubmissionFault, match="it broke"):
         timed(monkeypatch, Told(every(CALL_NS, None)))
