@@ -266,6 +266,9 @@ class SealedRound(Record):
     claimed_span_ns: Nanoseconds = Field(
         description="the runner's host time from the stream's release to the device's end"
     )
+    held_up_ns: Nanoseconds = Field(
+        default=0, description="how long the judge was ready to run and had no CPU, while its clock ran"
+    )
     telemetry: Telemetry | None = None
 
 

@@ -101,6 +101,8 @@ class Agreement:
     calls: int
     """Of each round."""
     highest_claim_ns: float
+    unexcused_ns: float
+    """The sealed time less what the judge itself was held up: by a host, or by threads that still spin."""
     impossible: bool
     """Whether every round claims less than the clock allows, the most fortunate one too."""
 
@@ -116,7 +118,7 @@ class Agreement:
         claimed_ns = round(stats.median(claims))
         uncertain_ns = _uncertain_ns(noise_ns, len(rounds), len(null_ns))
         tolerance_ns = round(uncertain_ns / rounds[0].calls + _RELATIVE * sealed_ns)
-        allowed = [(1 - _ACCUSATION) * (r.wall_ns - overhead_ns) / r.calls - tolerance_ns for r in rounds]
+        allowed = [(1 - _ACCUSATION) * _unexcused_ns(r, overhead_ns) - tolerance_ns for r in rounds]
         return cls(
             plain=plain,
             overhead_ns=overhead_ns,
@@ -128,6 +130,7 @@ class Agreement:
             steady=measured_ns <= bounds.high_ns,
             calls=rounds[0].calls,
             highest_claim_ns=max(claims),
+            unexcused_ns=stats.median([_unexcused_ns(r, overhead_ns) for r in rounds]),
             impossible=all(claim < least for claim, least in zip(claims, allowed, strict=True)),
         )
 
@@ -175,6 +178,15 @@ class Agreement:
         return agree if len(agree) >= max(_FEWEST, 3 * len(rounds) / 4) else list(range(len(rounds)))
 
 
+def _unexcused_ns(played: SealedRound, overhead_ns: int) -> float:
+    """A round's time per call, for as long as the judge had a CPU to stop its clock with.
+
+    On two cores a thread of the submission that spins after its work can keep the judge waiting for its slice, 3 ms.
+    That excuses a claim from being called a lie. It is not taken off the time that counts: a submission could spin.
+    """
+    return max(0, played.wall_ns - played.held_up_ns - overhead_ns) / played.calls
+
+
 def contradicted(first: Agreement, second: Agreement) -> bool:
     """Whether the claims are false by what the calls took that one size of batch has more than the other.
 
@@ -185,7 +197,7 @@ def contradicted(first: Agreement, second: Agreement) -> bool:
     more = large.calls - small.calls
     if not more:
         return False
-    took_ns = large.sealed_ns * large.calls - small.sealed_ns * small.calls
+    took_ns = large.unexcused_ns * large.calls - small.unexcused_ns * small.calls
     uncertain_ns = large.tolerance_ns * large.calls + small.tolerance_ns * small.calls
     least_ns = ((1 - _ACCUSATION) * took_ns - uncertain_ns) / more
     return max(small.highest_claim_ns, large.highest_claim_ns) < least_ns

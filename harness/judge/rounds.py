@@ -14,6 +14,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from harness import wire
 from harness.compare import describe
@@ -99,10 +100,11 @@ class Rounds:
         sample = batch.draw_sample(order)
         inputs, outputs = batch.descriptors
         self._ask(wire.Assemble(order=tuple(order)), wire.Done, [outputs])
-        start = time.perf_counter_ns()
+        waited_ns, start = _waited_ns(), time.perf_counter_ns()
         timed = self._ask(wire.Round(), wire.Timed, [inputs])
         batch.take(sample)
         wall_ns = time.perf_counter_ns() - start
+        held_up_ns = _waited_ns() - waited_ns
         telemetry = self._sensors.read()
         batch.snapshot()
         self._ask(wire.Unmap(), wire.Done)
@@ -115,6 +117,7 @@ class Rounds:
             wall_ns=wall_ns,
             claimed_ns=timed.claimed_ns,
             claimed_span_ns=timed.span_ns,
+            held_up_ns=held_up_ns,
             telemetry=telemetry,
         )
 
@@ -134,3 +137,11 @@ class Rounds:
             raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
         if wrong := first_wrong(batch, self._truth, order):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
+
+
+def _waited_ns() -> int:
+    """How long this thread has been ready to run without a CPU, by the kernel's account; 0 where it keeps none."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -80,6 +80,16 @@ def test_a_host_that_adds_as_much_to_every_round_contradicts_nobody(larger_first
     assert not contradicted(*((second, first) if larger_first else (first, second)))
 
 
+def test_a_judge_that_had_no_cpu_to_stop_its_clock_with_accuses_nobody_and_believes_nothing() -> None:
+    """Seen once on two cores: a claim of 0.46 ms a call, a clock of 1.23 ms in four calls and not in one."""
+    played = [r.model_copy(update={"held_up_ns": 3_100_000}) for r in rounds(1_234_000, 459_000, calls=4)]
+    late = Agreement.of(played, NULL_NS, BOUNDS, plain=True)
+    assert not late.suspects
+    assert stats.median(late.believed(played)) == pytest.approx(1_234_000 - late.tolerance_ns)
+    lying = [r.model_copy(update={"held_up_ns": 300_000}) for r in rounds(1_234_000, 459_000, calls=4)]
+    assert Agreement.of(lying, NULL_NS, BOUNDS, plain=True).suspects
+
+
 def test_two_batches_of_one_size_contradict_nobody() -> None:
     first, _ = agreements(2_000_000, 0)
     assert not contradicted(first, first)
