@@ -9,40 +9,23 @@ or the environment. The spread of a case is (largest - smallest) / median of its
 from __future__ import annotations
 
 import argparse
-import json
-import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+from benchmarks.end_to_end import submit
 from benchmarks.scratch import report
 from harness.judge.environment import device_facts
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def submit(problem: str, kernel: str, baseline: str, quick: bool) -> tuple[dict[str, Any], float, str]:
-    """Run the command; returns the verdict's document, the seconds that it took, and its last line of errors."""
-    line = [
-        sys.executable,
-        "-c",
-        "from kernelmark.scripts import submit; submit()",
-        problem,
-        f"reference/{problem}/{kernel}",
-    ]
-    line += ["--no-record", "--format", "json", "--author", "bench", "--baseline", baseline, *["--quick"] * quick]
-    started = time.perf_counter()
-    ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)
-    seconds = time.perf_counter() - started
-    return (json.loads(ended.stdout) if ended.stdout.strip() else {}), seconds, ended.stderr.strip()[-300:]
-
-
 def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
     """What became of one file."""
     path, _, baseline = name.partition(":")
     problem, _, kernel = path.partition("/")
-    told = [submit(problem, kernel, baseline or "eager", quick) for _ in range(gradings)]
+    flags = ["--baseline", baseline or "eager", *["--quick"] * quick]
+    told = [submit(problem, ROOT / "reference" / problem / kernel, *flags) for _ in range(gradings)]
     accepted = [verdict for verdict, _, _ in told if verdict.get("outcome") == "accepted"]
     cases = []
     for place, first in enumerate(accepted[0]["benchmarks"] if accepted else []):
@@ -59,7 +42,7 @@ def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
         )
     return {
         "file": name,
-        "outcomes": [verdict.get("outcome", errors) for verdict, _, errors in told],
+        "outcomes": [verdict.get("outcome", errors.strip()[-300:]) for verdict, _, errors in told],
         "timing": sorted({verdict["timing"] for verdict in accepted}),
         "seconds": [round(seconds, 1) for _, seconds, _ in told],
         "cases": cases,

@@ -236,7 +236,7 @@ class Batch:
     def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
         """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
         elements = sum(math.prod(slot.tensor.shape) for slot in lot)
-        return torch.empty(count, elements, dtype=dtype_of(lot[0]), device=self._device)
+        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         arena, stride = (
@@ -246,16 +246,20 @@ class Batch:
         return self._as_tensor(arena.bytes[start : start + slot.nbytes], slot)
 
     def _got(self, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
-        regions = self._snapshot.view(self.sets, -1)
+        return self._stacked(self._snapshot, slot, sets)
+
+    def _stacked(self, memory: torch.Tensor, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
+        """One tensor of some calls, out of memory that has a region for each: `[c, *shape]`."""
+        regions = memory.view(self.sets, -1)
         low, high = slot.offset, slot.offset + slot.nbytes
         if len(sets) == sets[-1] - sets[0] + 1:
             raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
         else:
             raw = regions[list(sets), low:high]
-        return raw.view(dtype_of(slot)).view(len(sets), *slot.tensor.shape)
+        return raw.view(_dtype(slot)).view(len(sets), *slot.tensor.shape)
 
     def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
-        return raw.view(dtype_of(slot)).view(slot.tensor.shape)
+        return raw.view(_dtype(slot)).view(slot.tensor.shape)
 
     def _synchronize(self) -> None:
         if self._device == "cuda":
@@ -295,7 +299,7 @@ def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
     return [part.unflatten(1, slot.tensor.shape) for part, slot in zip(room.split(sizes, dim=1), lot, strict=True)]
 
 
-def dtype_of(slot: Slot) -> torch.dtype:
+def _dtype(slot: Slot) -> torch.dtype:
     found = getattr(torch, slot.tensor.dtype)
     assert isinstance(found, torch.dtype)
     return found

@@ -12,7 +12,7 @@ import torch
 
 from harness.arena import Arena
 from harness.compare import describe
-from harness.judge.batch import Batch, arenas, dtype_of
+from harness.judge.batch import Batch, arenas
 from harness.judge.correctness import first_wrong
 from harness.judge.layout import Layout, Slot
 from harness.judge.session import SubmissionFault
@@ -64,8 +64,7 @@ class _Drawn(Batch):
 
     def _before(self, slot: Slot, calls: range) -> torch.Tensor:
         arena = self._outputs if slot.writable else self._inputs
-        regions = arena.bytes.view(self.sets, -1)[calls.start : calls.stop, slot.offset : slot.offset + slot.nbytes]
-        return regions.contiguous().view(dtype_of(slot)).view(len(calls), *slot.tensor.shape)
+        return self._stacked(arena.bytes, slot, calls)
 
 
 class FreshInputs:
@@ -82,7 +81,6 @@ class FreshInputs:
         self._used = self.group  # so that the first call draws
         self._calls = 0
         self._kept: list[int] = []
-        self._numbers: dict[int, int] = {}  # which call it was that had a place's inputs
 
     @property
     def descriptors(self) -> tuple[int, int]:
@@ -112,7 +110,6 @@ class FreshInputs:
         self._drawn.keep(self._used - 1, self._outputs.bytes)
         self._kept.append(self._used - 1)
         self._calls += 1
-        self._numbers[self._used - 1] = self._calls
 
     def check(self) -> None:
         """Check all outputs that were taken since the last time.
@@ -126,7 +123,7 @@ class FreshInputs:
         first = self._calls - len(kept) + 1
         where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
         if trespass := self._drawn.trespass(range(self._used)):
-            number = self._numbers.get(trespass.set, first)
+            number = first + kept.index(trespass.set)  # those before were checked, those after hold what they held
             raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {trespass.text}")
         if wrong := first_wrong(self._drawn, self._truth, kept):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
