@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.verdict import BenchmarkResult, Outcome, Ratio, Verdict
@@ -47,8 +48,8 @@ def grade(problem: str, kernel: Path, out: Path) -> bool:
     return ended.returncode == 0
 
 
-def grade_all(problems: Sequence[str], only: Sequence[str], out: Path) -> bool:
-    """Grade the kernels of the problems. True if all were accepted."""
+def grade_all(problems: Sequence[str], only: Sequence[str], out: Path, jobs: int) -> bool:
+    """Grade the kernels of the problems, so many at a time. True if all were accepted."""
     out.mkdir(parents=True, exist_ok=True)
     kernels = [
         (problem, kernel)
@@ -56,8 +57,8 @@ def grade_all(problems: Sequence[str], only: Sequence[str], out: Path) -> bool:
         for kernel in sorted((ROOT / "reference" / problem).iterdir())
         if kernel.suffix in (".py", ".cu") and (not only or kernel.stem in only)
     ]
-    accepted = [grade(problem, kernel, out) for problem, kernel in kernels]  # all of them, also after one was not
-    return all(accepted)
+    with ThreadPoolExecutor(jobs) as pool:
+        return all(list(pool.map(lambda each: grade(*each, out), kernels)))  # all of them, also after one was not
 
 
 def newest(ledger: Path) -> list[Verdict]:
@@ -76,7 +77,7 @@ def table(out: Path) -> Iterator[str]:
     device = f"{ran.device_name}, driver {ran.driver}, torch {ran.torch}, triton {ran.triton}, sandbox {ran.sandbox}"
     days = sorted({str(verdict.created_at.date()) for verdicts in graded for verdict in verdicts})
     yield f"{device}; {' and '.join(days)}; `python -m benchmarks.baselines --out benchmarks/results/{out.name}`."
-    yield "Times are scores: the median over sealed rounds, with its interval. A share is of the roofline that"
+    yield "Times are scores: the median over calls (or rounds), with its interval. A share is of the roofline that"
     yield "`kernelmark calibrate` measured. × is how many times as fast the kernel is as PyTorch's: the median of"
     yield "paired ratios, with its interval. PyTorch's own kernels stand with their time beside the best of ours."
     for verdicts in graded:
@@ -87,7 +88,12 @@ def _problem(verdicts: list[Verdict]) -> Iterator[str]:
     accepted = [verdict for verdict in verdicts if verdict.outcome is Outcome.ACCEPTED]
     refused = [f" `{v.submission.name}`: {v.outcome} ({v.message})" for v in verdicts if v not in accepted]
     yield f"\n## {verdicts[0].problem.slug}\n"
-    yield f"{len(accepted)} of {len(verdicts)} kernels accepted.{''.join(refused)}\n"
+    replayed = sum(verdict.timing == "replayed" for verdict in accepted)
+    yield f"{len(accepted)} of {len(verdicts)} kernels accepted, {replayed} replayed.{''.join(refused)}\n"
+    for verdict in accepted:
+        for doubt in verdict.doubts:
+            if doubt.code == "not_replayed":
+                yield f"`{verdict.submission.name}`: {doubt.text}.\n"
     ours = [
         (verdict.submission.name, case)
         for verdict in accepted
@@ -132,11 +138,12 @@ def main() -> None:
     parser.add_argument("problems", nargs="*", default=sorted(path.name for path in (ROOT / "reference").iterdir()))
     parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL", help="triton, cuda, ...: just these")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--jobs", type=int, default=1, help="gradings at a time; what is timed is alone all the same")
     parser.add_argument("--table", action="store_true", help="make the table of what was graded before")
     given = parser.parse_args()
     if given.table:
         given.out.with_suffix(".md").write_text("\n".join(table(given.out)) + "\n")
-    elif not grade_all(given.problems, given.only, given.out):
+    elif not grade_all(given.problems, given.only, given.out, given.jobs):
         sys.exit(1)
 
 

@@ -43,10 +43,9 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def recordings(
-    kernel: Kernel, problem: Problem, cases: list[ResolvedCase], provider: sandbox.Provider
+    submission: Submission, problem: Problem, cases: list[ResolvedCase], provider: sandbox.Provider
 ) -> tuple[dict[str, Recorded | str], dict[str, float]]:
     """Of each case its recording, or why there is none; and the seconds that it took."""
-    submission = Submission.read(kernel.file, "bench")
     found: dict[str, Recorded | str] = {}
     begun = time.perf_counter()
     with Session(provider, "cuda", problem.limits, records=True) as session:
@@ -103,7 +102,7 @@ def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int)
     problem = load(kernel.problem)
     cases = [problem.resolve(case) for case in problem.benchmarks if "cuda" in case.devices]
     try:
-        found, seconds = recordings(kernel, problem, cases, provider)
+        found, seconds = recordings(Submission.read(kernel.file, "bench"), problem, cases, provider)
     except (SubmissionFault, HarnessError) as error:
         yield {"kernel": kernel.name, "fault": str(error)[:300], "traceback": getattr(error, "traceback", "")}
         return

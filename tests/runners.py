@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import mmap
+import os
 import socket
 import threading
 import time
@@ -32,6 +33,7 @@ class Script(threading.Thread):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.descriptors: list[int] = []
         """Those that came with the last command."""
+        self._arenas: list[int] = []
         self.kernel: Doubling | None = None
         self.built = self.gone = False
 
@@ -57,7 +59,15 @@ class Script(threading.Thread):
             self.gone = True
             self.socket.close()
             self._close_descriptors()
+            self._close(self._arenas)
             self.kernel = None
+
+    def arenas(self) -> list[int]:
+        """As a launcher has them: those that came with the last command, or else those that it has mapped."""
+        if self.descriptors:
+            self._close(self._arenas)
+            self._arenas = [os.dup(each) for each in self.descriptors]
+        return self._arenas
 
     def receive(self) -> tuple[int, str, dict[str, Any]]:
         self._close_descriptors()
@@ -71,9 +81,12 @@ class Script(threading.Thread):
         self.socket.send(json.dumps({"token": token, "kind": kind, **fields}).encode())
 
     def _close_descriptors(self) -> None:
-        for descriptor in self.descriptors:
-            socket.close(descriptor)
-        self.descriptors = []
+        self._close(self.descriptors)
+
+    def _close(self, descriptors: list[int]) -> None:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        descriptors.clear()
 
 
 def doubling(seconds: Callable[[Script, dict[str, Any]], float] = lambda script, body: 0.0) -> Act:

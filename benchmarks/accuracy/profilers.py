@@ -28,6 +28,7 @@ from benchmarks.accuracy.workloads import ROOT
 METRIC = "gpu__time_duration.sum"
 _US = {"ns": 1e-3, "nsecond": 1e-3, "us": 1.0, "usecond": 1.0, "ms": 1e3, "msecond": 1e3, "s": 1e6, "second": 1e6}
 os.environ.setdefault("TEARDOWN_CUPTI", "0")  # taking CUPTI away between sessions does not go with CUDA graphs
+_COLD_CALLS = 50
 _MARGIN_S = 0.02  # the profiler drops what begins before its window, by a clock that is not the device's
 
 
@@ -46,16 +47,16 @@ class Profile:
     events: int
 
 
-def profile_run(run: Callable[[], None], calls: int) -> Profile:
-    """Profile what `run` enqueues: `calls` calls that do the same, one after the other.
+def profile_run(run: Callable[[], None], calls: int, before: int = 0) -> Profile:
+    """Profile what `run` enqueues: `calls` calls that do the same, one after the other, `before` events before each.
 
     Raises:
         RuntimeError: the device's events cannot be divided evenly among the calls, twice.
     """
     try:
-        return divide(_intervals(run, [ProfilerActivity.CUDA]), calls)
+        return divide(_intervals(run, [ProfilerActivity.CUDA]), calls, before)
     except RuntimeError:  # sessions for the device alone have been seen to come back without its events
-        return divide(_intervals(run, [ProfilerActivity.CPU, ProfilerActivity.CUDA]), calls)
+        return divide(_intervals(run, [ProfilerActivity.CPU, ProfilerActivity.CUDA]), calls, before)
 
 
 def _intervals(run: Callable[[], None], activities: list[ProfilerActivity]) -> list[tuple[int, int]]:
@@ -73,19 +74,21 @@ def _intervals(run: Callable[[], None], activities: list[ProfilerActivity]) -> l
     ]
 
 
-def divide(intervals: Sequence[tuple[int, int]], calls: int) -> Profile:
-    """Give each of `calls` calls its share of the events' (start, end) in ns."""
+def divide(intervals: Sequence[tuple[int, int]], calls: int, before: int = 0) -> Profile:
+    """Give each of `calls` calls its share of the events' (start, end) in ns; `before` events precede each call."""
     ordered = sorted(intervals)
     if not ordered or len(ordered) % calls:
         raise RuntimeError(f"{len(ordered)} device events cannot be divided among {calls} calls")
     events = len(ordered) // calls
-    groups = [ordered[i : i + events] for i in range(0, len(ordered), events)]
+    if events <= before:
+        raise RuntimeError(f"{events} device events a call, of which {before} come before it")
+    groups = [ordered[i + before : i + events] for i in range(0, len(ordered), events)]
     ends = [max(end for _, end in group) for group in groups]
     return Profile(
         busy_us=[_union_ns(group) / 1e3 for group in groups],
         span_us=[(end - group[0][0]) / 1e3 for group, end in zip(groups, ends, strict=True)],
         period_us=(max(ends) - ordered[0][0]) / calls / 1e3,
-        events=events,
+        events=events - before,
     )
 
 
@@ -118,6 +121,35 @@ def profile_graph(call: Callable[[int], None], sets: int) -> Profile:
             call(k)
     graph.replay()
     return profile_run(graph.replay, sets)
+
+
+def profile_cold_graphs(call: Callable[[int], None], sets: int) -> Profile:
+    """Profile graphs of one call each, launched one at a time, each on a set of its own and after L2 was read full."""
+    call(0)
+    torch.cuda.synchronize()
+    graphs = []
+    for k in range(min(sets, _COLD_CALLS)):
+        graphs.append(torch.cuda.CUDAGraph())
+        with torch.cuda.graph(graphs[-1]):
+            call(k)
+    words = 3 * torch.cuda.get_device_properties(0).L2_cache_size // 4
+    cache, total = (
+        torch.ones(words, dtype=torch.int32, device="cuda"),
+        torch.empty((), dtype=torch.int64, device="cuda"),
+    )
+
+    def evict() -> None:
+        torch.sum(cache, dim=0, out=total)
+        torch.cuda.synchronize()
+
+    def run() -> None:
+        for graph in graphs:
+            evict()
+            graph.replay()
+            torch.cuda.synchronize()
+
+    run()
+    return profile_run(run, len(graphs), before=profile_run(evict, 1).events)
 
 
 def ncu(names: Sequence[str], timeout_s: float = 300.0) -> tuple[dict[str, list[float]] | None, str]:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from triton import testing
 
-from benchmarks.accuracy.profilers import ncu, profile_calls, profile_graph, profile_run
+from benchmarks.accuracy.profilers import ncu, profile_calls, profile_cold_graphs, profile_graph, profile_run
 from benchmarks.accuracy.workloads import find, globaltimer_step_ns, workloads
 
 __all__ = ["EVENTS", "PROFILERS", "Reading", "measure", "ncu", "profile_calls", "profile_graph", "profile_run"]
@@ -91,6 +91,11 @@ def cupti_graph_span(call: Call, sets: int) -> list[float]:
     return profile_graph(call, sets).span_us
 
 
+def cupti_graph_cold(call: Call, sets: int) -> list[float]:
+    """The same of graphs of one call each, launched one at a time with nothing of theirs in L2."""
+    return profile_cold_graphs(call, sets).span_us
+
+
 # In this order: once CUPTI has been used, launches in this process are slower.
 EVENTS: dict[str, Rival] = {
     "do_bench": do_bench,
@@ -98,7 +103,12 @@ EVENTS: dict[str, Rival] = {
     "one_event_pair": one_event_pair,
     "sync_loop": sync_loop,
 }
-PROFILERS: dict[str, Rival] = {"cupti": cupti, "cupti_graph": cupti_graph, "cupti_graph_span": cupti_graph_span}
+PROFILERS: dict[str, Rival] = {
+    "cupti": cupti,
+    "cupti_graph": cupti_graph,
+    "cupti_graph_span": cupti_graph_span,
+    "cupti_graph_cold": cupti_graph_cold,
+}
 
 
 @dataclass(frozen=True)

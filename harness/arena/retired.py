@@ -9,6 +9,7 @@ Of other modules it needs none that imports PyTorch.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
 class Retired:
     """Handles of allocations, oldest first; `release` gives one back to the driver.
 
-    `spare` gives back what else this process keeps for later use.
+    `spare` gives back what else this process keeps for later use. Several threads may use it.
     """
 
     def __init__(
@@ -32,12 +33,14 @@ class Retired:
     ) -> None:
         self._release, self._sleep, self._spare = release, sleep, spare
         self._handles: list[Any] = []
+        self._lock = threading.Lock()
         self.kept_bytes = 0
 
     def add(self, handle: Any, nbytes: int) -> None:
         """Keep an allocation that is mapped nowhere any more."""
-        self._handles.append(handle)
-        self.kept_bytes += nbytes
+        with self._lock:
+            self._handles.append(handle)
+            self.kept_bytes += nbytes
 
     def make_room(self, nbytes: int, most_bytes: int) -> None:
         """Before an allocation of `nbytes`: release everything if more than `most_bytes` would be kept and used."""
@@ -60,7 +63,9 @@ class Retired:
 
     def give_back(self) -> int:
         """Release everything at once; returns how many bytes that were."""
-        while self._handles:
-            self._release(self._handles.pop(0))
-        released, self.kept_bytes = self.kept_bytes, 0
+        with self._lock:
+            handles, self._handles = self._handles, []
+            released, self.kept_bytes = self.kept_bytes, 0
+        for handle in handles:
+            self._release(handle)
         return released

@@ -133,11 +133,12 @@ class _Way:
             shared = stack.enter_context(contextlib.ExitStack())
             shared.enter_context(share_turn(self.device, self._waits))
             stack.callback(give_back, self.device)
-            kernels = 1 + len(self.baselines)
-            (session, *beside), sessions = self._started(stack, kernels)
+            session = stack.enter_context(self._session(records=True))
+            started = stack.enter_context(self._started(len(self.baselines)))
             from harness.judge.replayed_timing import ReplayedBaseline, ReplayedTiming
             from harness.judge.replays import Launcher
 
+            beside, sessions = started()
             launcher, *others = [stack.enter_context(Launcher(each, self.device)) for each in sessions]
 
             @contextlib.contextmanager
@@ -148,7 +149,7 @@ class _Way:
 
             given = zip(self.baselines, beside, others, strict=True)
             recorded = [ReplayedBaseline(*each) for each in given]
-            timing = ReplayedTiming(self.effort, launcher, recorded, self.calibrations, alone)
+            timing = stack.enter_context(ReplayedTiming(self.effort, launcher, recorded, self.calibrations, alone))
             return self._grading().grade(session, timing, self.effort)
 
     def _grading(self) -> Grading:
@@ -156,19 +157,24 @@ class _Way:
 
         return Grading(self.problem, self.submission, self.provider, self.device, self.on_progress)
 
-    def _started(self, stack: contextlib.ExitStack, kernels: int) -> tuple[list[Session], list[Session]]:
-        """A runner that records and a launcher for each kernel, all started at once; the stack ends them.
+    @contextlib.contextmanager
+    def _started(self, baselines: int) -> Iterator[Callable[[], tuple[list[Session], list[Session]]]]:
+        """The baselines' runners, which record, and everybody's launchers: all started and ended at once.
+
+        They start while the caller imports torch; what this gives waits for them.
 
         Raises:
-            SandboxError: one did not start.
+            SandboxError: one did not start; told by what this gives.
         """
-        with ThreadPoolExecutor(2 * kernels) as pool:
-            runners = [pool.submit(self._session, records=True) for _ in range(kernels)]
-            launchers = [pool.submit(self._session, role="launcher") for _ in range(kernels)]
-        for each in (*runners, *launchers):
-            if each.exception() is None:
-                stack.enter_context(each.result())
-        return [each.result() for each in runners], [each.result() for each in launchers]
+        with ThreadPoolExecutor(2 * baselines + 1) as pool:
+            runners = [pool.submit(self._session, records=True) for _ in range(baselines)]
+            launchers = [pool.submit(self._session, role="launcher") for _ in range(baselines + 1)]
+            try:
+                yield lambda: ([each.result() for each in runners], [each.result() for each in launchers])
+            finally:
+                up = [each.result() for each in (*runners, *launchers) if each.exception() is None]
+                for _ in pool.map(Session.close, up):
+                    pass
 
     def _session(self, *, records: bool = False, role: Literal["runner", "launcher"] = "runner") -> Session:
         return Session(self.provider, self.device, self.problem.limits, records=records, role=role)

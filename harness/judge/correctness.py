@@ -66,6 +66,18 @@ class Correctness:
         finally:
             batch.close_arenas()
 
+    def rehearse(self, case: ResolvedCase) -> None:
+        """Check a case that nobody called: the judge loads its own device code while the runner still starts."""
+        batch = Batch(Layout(case), self._device, sets=1)
+        try:
+            batch.snapshot()
+            batch.trespass([0])
+            batch.inputs_changed()
+            for _ in check_batch(batch, Truth(self._reference, case), [0]):
+                pass
+        finally:
+            batch.close_arenas()
+
     def who_wrote_to_an_input(self, session: Session, case: ResolvedCase) -> str | None:
         """Repeat a case whose call ended in a memory fault, with writable inputs: the name of one that it changed."""
         layout = Layout(case)

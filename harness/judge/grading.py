@@ -106,6 +106,8 @@ class Grading:
 
     def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""
+        if self._device == "cuda":
+            self._correctness.rehearse(self._tests[0])
         session.handshake()
         try:
             return self._run_stages(session, timing)

@@ -6,7 +6,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
 
 import torch
 
@@ -38,6 +41,11 @@ class ReplayedBaseline:
         self.name = submission.name.partition(".")[0]
         self.fault: str | None = None
         self._recorded: dict[str, Recorded] = {}
+        self._stopped = False
+
+    def stop(self) -> None:
+        """Record no further case."""
+        self._stopped = True
 
     def record(self, benchmarks: Benchmarks) -> None:
         """Record its calls; then its runner is needed no more."""
@@ -46,6 +54,8 @@ class ReplayedBaseline:
         try:
             self._session.hand_over(benchmarks.build(self.submission), self.submission.source, problem.limits.build_s)
             for case in benchmarks.cases:
+                if self._stopped:
+                    return
                 limit = TimeLimit(problem.limits.time_s)
                 self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
         except (SubmissionFault, NotReplayed, *_NO_MEMORY) as why:
@@ -66,7 +76,10 @@ class ReplayedBaseline:
 
 
 class ReplayedTiming:
-    """Replayed calls of every case. `alone` is entered for as long as anything is timed."""
+    """Replayed calls of every case. `alone` is entered for as long as anything is timed.
+
+    The baselines are recorded in threads of their own while the submission is built and tested.
+    """
 
     kind: Timing = "replayed"
     doubts: tuple[Doubt, ...] = ()
@@ -83,9 +96,20 @@ class ReplayedTiming:
         self._calibrations, self._alone = calibrations, alone
         self.timed: list[BenchmarkResult] = []
         self._recorded: dict[str, Recorded] = {}
+        self._threads = ThreadPoolExecutor(max(1, len(baselines)))
+        self._recording: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for baseline in self.baselines:
+            baseline.stop()
+        self._threads.shutdown()
 
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Nothing is measured of the runner."""
+        """Begin to record the baselines."""
+        self._recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
 
     def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
         """Record every case, and try each recording once while there is a runner to go back to.
@@ -102,9 +126,9 @@ class ReplayedTiming:
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
             except _NO_MEMORY as error:
                 raise NotReplayed(f"benchmark {case.name}: no memory for a recording ({error})") from None
-        for baseline in self.baselines:
+        for baseline, recording in zip(self.baselines, self._recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
-            baseline.record(benchmarks)
+            recording.result()
 
     def after_the_runner(self, benchmarks: Benchmarks) -> int:
         """Time every case; returns how long that took, in ns, once the device was free.

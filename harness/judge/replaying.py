@@ -8,7 +8,7 @@ checked.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness import stats, wire
 from harness.judge.baseline import RESOLUTION, ratio
@@ -29,6 +29,7 @@ from harness.recording import Empty
 from harness.verdict import PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 
 _WARM_UPS = 3
+_BLOCKS_A_PLACE = 5
 
 
 class Player:
@@ -45,9 +46,13 @@ class Player:
         """Calls that do not count; they are checked like the others."""
         for _ in range(_WARM_UPS):
             fresh.next()
-            self._launcher.play(fresh.descriptors, self._limit)
+            self.settle(fresh)
             fresh.keep()
         fresh.check()
+
+    def settle(self, fresh: FreshInputs) -> None:
+        """A call that does not count, on what lies in the arenas: the first where memory was mapped anew is slower."""
+        self._launcher.play(fresh.descriptors, self._limit)
 
     def play(self, fresh: FreshInputs) -> None:
         """One more call, on what lies in the arenas."""
@@ -73,12 +78,19 @@ class Beside:
     def __init__(self, baseline: Faulty, player: Player) -> None:
         self._baseline, self._player = baseline, player
 
+    def settle(self, fresh: FreshInputs) -> None:
+        """As for a player."""
+        self._make(self._player.settle, fresh)
+
     def play(self, fresh: FreshInputs) -> None:
         """One more call. The organizers' kernel was checked while it warmed up."""
+        self._make(self._player.play, fresh)
+
+    def _make(self, call: Callable[[FreshInputs], None], fresh: FreshInputs) -> None:
         if self._baseline.fault is None:
             fresh.again()
             try:
-                self._player.play(fresh)
+                call(fresh)
             except SubmissionFault as fault:
                 self._baseline.fault = fault.message
 
@@ -135,6 +147,8 @@ class Replaying:
             while blocks < look and (
                 blocks < self._plan.blocks_min or time.perf_counter_ns() - started < self._plan.budget_ns
             ):
+                if blocks % _BLOCKS_A_PLACE == 0 and self._fresh.move():
+                    self._settle()
                 self._block()
                 blocks += 1
             converged = self._narrow()
@@ -142,6 +156,13 @@ class Replaying:
                 break
         self._fresh.check()
         return self._result(converged=converged)
+
+    def _settle(self) -> None:
+        self._fresh.next()
+        self._player.settle(self._fresh)
+        self._fresh.keep()
+        for beside in self._baselines:
+            beside.settle(self._fresh)
 
     def _block(self) -> None:
         """The submission, every baseline, and back."""

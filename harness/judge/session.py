@@ -79,7 +79,7 @@ class Session:
         records: bool = False,
         role: Literal["runner", "launcher"] = "runner",
     ) -> None:
-        self._limits, self._device = limits, device
+        self._limits, self._device, self._role = limits, device, role
         self._handed_over = False
         self._folder, self._lock = session_folder.make()
         self._socket: socket.socket | None = None
@@ -231,7 +231,7 @@ class Session:
 
         Raises:
             SubmissionFault: anything but the expected reply came of it, and the submission was in the sandbox.
-            SandboxError: the same before the submission was handed over.
+            SandboxError: the same before the submission was handed over, or a launcher made a mistake of its own.
         """
         try:
             with limit.running() as deadline:
@@ -252,6 +252,9 @@ class Session:
                 said = "reported that it cannot run without a GPU, although it has one"
                 raise self._fault(Outcome.REJECTED, f"{said}, while {doing}")
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
+        if isinstance(reply, wire.Broken) and self._role == "launcher":
+            _log.debug("%s", reply.traceback)
+            raise SandboxError(f"the launcher failed while {doing}: {wire.printable(reply.message)}", "report this")
         raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
 
     def _exchange(self, command: wire.Command, descriptors: Sequence[int], deadline: float, doing: str) -> wire.Reply:

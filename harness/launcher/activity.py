@@ -43,6 +43,7 @@ class Activity:
     def __init__(self) -> None:
         self._cupti = Cupti()
         self._buffers: dict[int, Any] = {}
+        self._spare: list[Any] = []  # a new one is filled with zeros, which takes longer than all else about a call
         self._spans: list[Span] = []
         # Kept, since CUPTI calls them for as long as the process lives.
         self._callbacks = (_Requested(self._give_buffer), _Completed(self._read_buffer))
@@ -61,7 +62,7 @@ class Activity:
         return found
 
     def _give_buffer(self, buffer: Any, size: Any, most_records: Any) -> None:
-        memory = ctypes.create_string_buffer(_BUFFER_BYTES + _ALIGNED)
+        memory = self._spare.pop() if self._spare else ctypes.create_string_buffer(_BUFFER_BYTES + _ALIGNED)
         at = -(-ctypes.addressof(memory) // _ALIGNED) * _ALIGNED
         self._buffers[at] = memory
         buffer[0], size[0], most_records[0] = at, _BUFFER_BYTES, 0
@@ -69,7 +70,7 @@ class Activity:
     def _read_buffer(self, context: int, stream: int, buffer: int, size: int, valid: int) -> None:
         memory = self._buffers.pop(buffer)
         self._spans += self._records(buffer, valid)
-        del memory
+        self._spare.append(memory)
 
     def _records(self, buffer: int, valid: int) -> Iterator[Span]:
         record = _Pointer(0)

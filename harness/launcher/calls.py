@@ -1,8 +1,9 @@
-"""The recorded call, made on memory that is mapped for that call alone."""
+"""The recorded call, made on memory that holds other inputs each time."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from cuda.bindings import driver
@@ -19,7 +20,7 @@ from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 
 
 class Calls:
-    """One recording, loaded; its scratch stays mapped, since it is the judge that puts it back before a call."""
+    """One recording, loaded. Its memory stays mapped: between calls, when the device is idle, the judge fills it."""
 
     def __init__(
         self, device: Device, activity: Activity, packed: Packed, command: wire.Load, scratch: int | None
@@ -43,18 +44,19 @@ class Calls:
     def functions(self) -> tuple[wire.Function, ...]:
         return self._images.facts
 
-    def replay(self, inputs: int, outputs: int) -> wire.Replayed:
-        """Make the call once on these arenas, with a cold cache."""
-        self._inputs.map(inputs)
-        self._outputs.map(outputs)
+    def replay(self, arenas: Sequence[int]) -> wire.Replayed:
+        """Make the call once, with a cold cache: on these arenas, or without any, on those of the call before."""
+        if arenas:
+            inputs, outputs = arenas
+            self._inputs.map(inputs)
+            self._outputs.map(outputs)
         if self._graph is None:
-            self._graph = build(self._packed, self._images, self._device.context)
+            self._graph = build(self._packed, self._images, self._device.context, self._device.stream)
             check(driver.cuGraphUpload(self._graph, self._device.stream))
-        times, spans = cold(self._device, self._activity, self._graph)
+        mapped = [(window.address, window.nbytes) for window in self._windows]
+        times, spans = cold(self._device, self._activity, self._graph, mapped)
         if len(spans) < self._working:
             spans = sorted(spans + self._activity.collect())  # records that came late
-        self._outputs.unmap()
-        self._inputs.unmap()
         if len(spans) != self._working:
             kinds = dict(Counter(span.kind for span in spans))
             raise DeviceError(f"CUPTI saw {len(spans)} of the call's {self._working} nodes (by kind {kinds})")
@@ -77,9 +79,17 @@ class Calls:
             window.close()
 
 
-def cold(device: Device, activity: Activity, graph: Any) -> tuple[Times, list[Span]]:
-    """Launch a graph with a cold cache; what it took, and when each of its nodes ran."""
+def cold(
+    device: Device, activity: Activity, graph: Any, mapped: Sequence[tuple[int, int]] = ()
+) -> tuple[Times, list[Span]]:
+    """Launch a graph with a cold cache; what it took, and when each of its nodes ran.
+
+    `mapped`: addresses and sizes of memory that the device has not seen yet.
+    """
     device.evict()
+    for address, nbytes in mapped:
+        device.touch(address, nbytes)
+    device.wait()
     activity.forget()
     times = device.time(graph)
     return times, activity.collect()

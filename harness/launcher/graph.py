@@ -19,14 +19,16 @@ _PORTS = {"ended": 0, "triggered": 1, "begun": 2}
 _PROGRAMMATIC = 1
 
 
-def build(packed: Packed, images: Images, context: Any) -> Any:
-    """An executable graph that makes the recorded call."""
+def build(packed: Packed, images: Images, context: Any, stream: Any) -> Any:
+    """An executable graph that makes the recorded call; `stream` is free to be captured on."""
     graph = check(driver.cuGraphCreate(0))
     plain, special = _by_node(packed.recording.edges)
     nodes: list[Any] = []
     for number, node in enumerate(packed.recording.nodes):
         before = [nodes[edge.before] for edge in plain[number]]
         match node:
+            case Kernel(cooperative=True):
+                made = _cooperative(graph, before, node, images, packed, stream)
             case Kernel():
                 made = _kernel(graph, before, node, images, packed)
             case Memset():
@@ -69,23 +71,48 @@ def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed:
     given = _Given(packed, node.parameters) if node.parameters else None  # the driver copies it when the node is added
     parameters.kernelParams, parameters.extra = 0, given.address if given else 0
     made = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
-    value = driver.CUkernelNodeAttrValue()
-    if node.cluster != (1, 1, 1):
-        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = node.cluster
-        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
-    if node.cooperative:
-        value = driver.CUkernelNodeAttrValue()
-        value.cooperative = 1
-        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
-    if node.priority:
-        value = driver.CUkernelNodeAttrValue()
-        value.priority = node.priority
-        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value)
+    _set_attributes(made, node)
     return made
 
 
-def _set(node: Any, attribute: Any, value: Any) -> None:
-    check(driver.cuGraphKernelNodeSetAttribute(node, attribute, value))
+def _cooperative(graph: Any, before: list[Any], node: Kernel, images: Images, packed: Packed, stream: Any) -> Any:
+    """A node of a cooperative launch: captured, since the driver refuses to make a node cooperative afterwards."""
+    attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
+    value.cooperative = 1
+    attribute.id, attribute.value = _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value
+    launch = driver.CUlaunchConfig()
+    launch.gridDimX, launch.gridDimY, launch.gridDimZ = node.grid
+    launch.blockDimX, launch.blockDimY, launch.blockDimZ = node.block
+    launch.sharedMemBytes, launch.hStream = node.shared_bytes, stream
+    launch.attrs, launch.numAttrs = [attribute], 1
+    given = _Given(packed, node.parameters) if node.parameters else None
+    there = {int(each) for each in _nodes(graph)}
+    plain = [driver.CUgraphEdgeData() for _ in before]  # bindings before 13.1 want as many as dependencies
+    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    check(driver.cuStreamBeginCaptureToGraph(stream, graph, before, plain, len(before), mode))
+    try:
+        check(driver.cuLaunchKernelEx(launch, images.function(node), 0, given.address if given else 0))
+    finally:
+        check(driver.cuStreamEndCapture(stream))
+    [made] = [each for each in _nodes(graph) if int(each) not in there]
+    _set_attributes(made, node)
+    return made
+
+
+def _nodes(graph: Any) -> list[Any]:
+    count = check(driver.cuGraphGetNodes(graph))[1]
+    return list(check(driver.cuGraphGetNodes(graph, count))[0][:count]) if count else []
+
+
+def _set_attributes(made: Any, node: Kernel) -> None:
+    value = driver.CUkernelNodeAttrValue()
+    if node.cluster != (1, 1, 1):
+        value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = node.cluster
+        check(driver.cuGraphKernelNodeSetAttribute(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value))
+    if node.priority:
+        value = driver.CUkernelNodeAttrValue()
+        value.priority = node.priority
+        check(driver.cuGraphKernelNodeSetAttribute(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value))
 
 
 class _Given:

@@ -15,6 +15,8 @@ from harness.launcher.clocks import Apart, compare
 from harness.launcher.device import Device
 from harness.recording import unpack
 
+_TRACE_CHARACTERS = 8000
+
 
 class Server:
     """The device and its clocks, and the calls of the recording that was loaded last."""
@@ -41,11 +43,12 @@ class Server:
         try:
             return self._obey(command, descriptors)
         except (DeviceError, wire.WireError) as error:
-            message = str(error)
+            trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
+            return wire.Failed(outcome="runtime_error", message=str(error)[:500], traceback=trace, fatal=True)
         except Exception as error:  # noqa: BLE001  # a mistake of ours is told, where an end would not be
-            message = f"{type(error).__name__}: {error}"
-        trace = traceback.format_exc()[-8000:]
-        return wire.Failed(outcome="runtime_error", message=message[:500], traceback=trace, fatal=True)
+            trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
+            message = " ".join(f"{type(error).__name__}: {error}".split())
+            return wire.Broken(message=message[:500], traceback=trace)
 
     def _obey(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
         match command:
@@ -61,7 +64,7 @@ class Server:
                 self._calls = Calls(self._device, activity, packed, command, scratch)
                 return wire.Loaded(functions=self._calls.functions, **apart._asdict())
             case wire.Replay() if self._calls is not None:
-                return self._calls.replay(*descriptors)
+                return self._calls.replay(descriptors)
         raise wire.WireError(f"a launcher does not know {type(command).__name__} here")
 
 

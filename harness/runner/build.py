@@ -27,8 +27,33 @@ Kernel = Callable[[str, Sequence[Any], Sequence[int | float], Sequence[int]], No
 _LOG_LIMIT = 8_000
 
 # In one translation unit with the submission, so that errors still name submission.cu and its lines. The library
-# carries its own static CUDA runtime, and only from inside can its last launch error be read.
-_CUDA_UNIT = '#include "submission.cu"\nextern "C" int kernelmark_last_error() { return (int)cudaGetLastError(); }\n'
+# carries its own static CUDA runtime, and only from inside can its last launch error be read. The linker leads what the
+# submission calls as cudaMalloc and cudaFree here, so that its memory can have the addresses that a launcher gives it.
+_CUDA_UNIT = """#include "submission.cu"
+#include <cstddef>
+extern "C" {
+int kernelmark_last_error() { return (int)cudaGetLastError(); }
+cudaError_t __real_cudaMalloc(void** at, size_t bytes);
+cudaError_t __real_cudaFree(void* at);
+static void* (*kernelmark_allocate)(ptrdiff_t bytes, int device, void* stream);
+static int (*kernelmark_free)(void* at);
+void kernelmark_allocate_with(void* (*allocate)(ptrdiff_t, int, void*), int (*free)(void*)) {
+    kernelmark_allocate = allocate;
+    kernelmark_free = free;
+}
+cudaError_t __wrap_cudaMalloc(void** at, size_t bytes) {
+    if (!kernelmark_allocate || !at || !bytes) return __real_cudaMalloc(at, bytes);
+    *at = kernelmark_allocate(bytes, 0, nullptr);
+    return *at ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t __wrap_cudaFree(void* at) {
+    if (!at || !kernelmark_free) return __real_cudaFree(at);
+    cudaError_t ended = cudaDeviceSynchronize();  // as the real one does
+    return kernelmark_free(at) ? ended : __real_cudaFree(at);
+}
+}
+"""
+_WRAPPED = ("-Xlinker", "--wrap=cudaMalloc", "-Xlinker", "--wrap=cudaFree")
 
 
 class CompileError(Exception):
@@ -93,6 +118,7 @@ def _compile(command: wire.Build) -> tuple[Path, str]:
         unit.write_text(_CUDA_UNIT)
         compiler = shutil.which("nvcc")
         arguments = ["-shared", "-Xcompiler", "-fPIC", f"-arch={command.architecture}", "-O3", "-std=c++17"]
+        arguments += _WRAPPED
     else:
         unit = source_path(command.language)
         compiler = shutil.which("g++")
@@ -133,6 +159,8 @@ class _Library:
             if not hasattr(self._loaded, symbol):
                 raise CompileError(f'no symbol `{symbol}`; declare it as extern "C" void {symbol}(...)')
             getattr(self._loaded, symbol).restype = None
+        if self._stream and (functions := device.allocator()):
+            self._loaded.kernelmark_allocate_with(*map(ctypes.c_void_p, functions))
 
     def __call__(
         self, symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]

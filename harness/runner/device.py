@@ -46,6 +46,7 @@ class Device(Protocol):
     kind: Literal["cpu", "cuda"]
 
     def stream(self) -> int: ...
+    def allocator(self) -> tuple[int, int] | None: ...
     def synchronize(self) -> None: ...
     def healthy(self) -> bool: ...
     def evict(self) -> None: ...
@@ -81,6 +82,9 @@ class Cpu:
 
     def stream(self) -> int:
         return 0
+
+    def allocator(self) -> tuple[int, int] | None:
+        return None
 
     def synchronize(self) -> None:
         pass

@@ -1,12 +1,13 @@
-"""Memory that the submission allocates through PyTorch, at addresses that it will have in a launcher too.
+"""Memory that the submission allocates, at addresses that it will have in a launcher too.
 
-PyTorch's caching allocator asks this for its segments, as long as the pool is in use. A segment's addresses are never
-given out twice: what a captured call holds must stay what it was.
+PyTorch's caching allocator asks this for its segments, as long as the pool is in use, and a `.cu` for what it calls
+cudaMalloc for. A segment's addresses are never given out twice: what a captured call holds must stay what it was.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from harness.recording.windows import SCRATCH
 
 _Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
+_FreeOurs = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Scratch:
@@ -28,8 +30,13 @@ class Scratch:
         self._next = reserve(self._window_bytes, SCRATCH.start)
         self._segments: dict[int, tuple[int, Any]] = {}  # by address: size and handle
         # What `CUDAPluggableAllocator` does with the functions of a library; kept, since PyTorch calls them.
-        self._callbacks = (_Allocate(self._allocate), _Free(self._free))
-        allocate, free = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
+        self._callbacks = (_Allocate(self._allocate), _Free(self._free), _FreeOurs(self._free_ours))
+        allocate, free, free_ours = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
+        self.functions = (allocate, free_ours)
+        """C functions: `void *allocate(ptrdiff_t bytes, int device, void *stream)`, NULL where there is no memory; `int
+        free(void *)`, 0 for memory that did not come from here.
+        """
+        self._lock = threading.Lock()
         self._allocator = torch._C._cuda_customAllocator(allocate, free)
         self.pool = torch.cuda.MemPool(self._allocator)
         self._kept: list[Any] = []
@@ -56,20 +63,35 @@ class Scratch:
 
     def _allocate(self, nbytes: int, ordinal: int, stream: int) -> int | None:
         try:
-            size = granules(nbytes, ordinal)
-            if self.nbytes + size > self._window_bytes:
-                return None
-            handle = create(size, ordinal)
-            try:
-                map_at(self._next, size, handle, ordinal, writable=True)
-            except DeviceError:
-                driver.cuMemRelease(handle)
-                raise
+            with self._lock:
+                return self._segment(granules(nbytes, ordinal), ordinal)
         except DeviceError:
             return None  # PyTorch raises its OutOfMemoryError
+
+    def _segment(self, size: int, ordinal: int) -> int | None:
+        """The address of a new one; None when the window is used up.
+
+        Raises:
+            DeviceError: there is no memory for it.
+        """
+        if self.nbytes + size > self._window_bytes:
+            return None
+        handle = create(size, ordinal)
+        try:
+            map_at(self._next, size, handle, ordinal, writable=True)
+        except DeviceError:
+            driver.cuMemRelease(handle)
+            raise
         address, self._next = self._next, self._next + size
         self._segments[address] = size, handle
         return address
+
+    def _free_ours(self, address: int) -> int:
+        """Whether this was a segment."""
+        if address not in self._segments:
+            return 0
+        self._free(address, 0, 0, 0)
+        return 1
 
     def _free(self, address: int, nbytes: int, ordinal: int, stream: int) -> None:
         size, handle = self._segments.pop(address)

@@ -153,7 +153,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Replay:
-    """Descriptors: input arena, output arena. Map them, empty the cache, make the call once, unmap them.
+    """Descriptors: input arena, output arena; or none, for those of the call before. Map them, empty the cache, call.
 
     The first one builds the graph, which needs the memory that it works on. Answered by `Replayed`.
     """
@@ -268,6 +268,14 @@ class Replayed:
     nodes_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_TOLD_NODES))  # of the first to start
 
 
+@dataclass(frozen=True)
+class Broken:
+    """The launcher made a mistake of its own. From a runner this answers nothing."""
+
+    message: str = checked(_SHORT)
+    traceback: str = checked(_LONG)
+
+
 Command = (
     Welcome
     | Build
@@ -285,7 +293,7 @@ Command = (
     | Load
     | Replay
 )
-Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed | Recorded | Loaded | Replayed
+Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed | Recorded | Loaded | Replayed | Broken
 Kinds = Mapping[str, Check]
 
 

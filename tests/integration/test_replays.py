@@ -143,7 +143,7 @@ def launching(work: Doing, *, times: dict[str, Any] | None = None) -> Act:
         if body["kind"] == "Load":
             script.reply(token, "Loaded", **LOADED)
             return
-        inputs, outputs = script.descriptors
+        inputs, outputs = script.arenas()
         with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
             slots = {slot.tensor.name: slot for slot in Layout(CASE).slots}
             x = np.frombuffer(given[: slots["x"].nbytes], np.float32)
@@ -213,6 +213,21 @@ def test_a_baseline_is_given_the_inputs_of_the_call_before() -> None:
         fresh.again()
         player.play(fresh)
     assert seen[0] == seen[1]
+
+
+def test_arenas_are_handed_over_again_only_when_they_are_others() -> None:
+    given, honest = [], launching(twice)
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Replay":
+            given.append(len(script.descriptors))
+        honest(script, token, body)
+
+    with loaded(act) as (player, fresh):
+        make(player, fresh, 2)
+        fresh.move()
+        make(player, fresh, 2)
+    assert given == [2, 0, 2, 0]
 
 
 def cached() -> Doing:
@@ -291,6 +306,21 @@ def test_device_code_that_spoils_its_launcher_spoils_its_own_grading(act: Act, o
     with pytest.raises(SubmissionFault, match=message) as raised, loaded(act):
         pass
     assert raised.value.outcome is outcome
+
+
+def broken(script: Script, token: int, body: dict[str, Any]) -> None:
+    script.reply(token, "Broken", message="KeyError: 7", traceback="in our own code")
+
+
+def test_a_mistake_of_the_launchers_own_is_our_failure() -> None:
+    with pytest.raises(SandboxError, match=r"the launcher failed while timing prime: KeyError: 7"), loaded(broken):
+        pass
+
+
+def test_no_runner_can_blame_its_fault_on_us() -> None:
+    with pytest.raises(SubmissionFault, match="answered Broken") as raised:
+        recorded(broken)
+    assert raised.value.outcome is Outcome.REJECTED
 
 
 def test_a_launcher_that_does_not_start_is_our_failure() -> None:

@@ -17,7 +17,7 @@ from harness.sandbox.docker import Docker
 from harness.verdict import SandboxName
 from kernelmark import api, doctor
 from kernelmark.cli import main
-from kernelmark.doctor import Finding
+from kernelmark.doctor import Finding, machine, packages, project, sandboxes
 from kernelmark.settings import Settings
 from leaderboard.ledger import JsonlLedger
 from tests.verdicts import accepted
@@ -49,12 +49,12 @@ def test_torch_is_asked_in_another_process_whose_last_line_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     python_that_prints(tmp_path, monkeypatch, f"echo a warning; echo '{json.dumps(H200)}'".replace("'it'", "it"))
-    assert doctor.probe_torch()["devices"] == ["NVIDIA H200"]
+    assert packages.probe_torch()["devices"] == ["NVIDIA H200"]
 
 
 def test_a_torch_that_kills_its_process_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     python_that_prints(tmp_path, monkeypatch, "echo 'libtorch.so: undefined symbol' >&2; exit 134")
-    [finding] = doctor.torch_and_triton(doctor.probe_torch())
+    [finding] = packages.torch_and_triton(packages.probe_torch())
     assert (finding.status, finding.blocks) == ("fail", True)
     assert "libtorch.so: undefined symbol" in finding.text
 
@@ -67,13 +67,15 @@ def test_a_torch_that_kills_its_process_is_a_finding(tmp_path: Path, monkeypatch
         (H200, ['triton==3.6.0; platform_system == "Linux"'], {"torch": "ok", "triton": "warn"}),
         (CPU_BUILD | {"triton": ABSENT}, [], {"torch": "ok", "triton": "warn"}),
         (CPU_BUILD | {"torch": ABSENT}, [], {"torch": "fail"}),
+        (CPU_BUILD | {"bytecode": True}, [], {"torch": "ok", "triton": "ok"}),
+        (CPU_BUILD | {"bytecode": False}, [], {"torch": "ok", "triton": "ok", "bytecode": "warn"}),
     ],
 )
 def test_torch_and_triton_are_a_pair(
     monkeypatch: pytest.MonkeyPatch, probe: dict[str, Any], requirements: list[str], expected: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(doctor, "_requirements", lambda _name: requirements)
-    assert statuses(doctor.torch_and_triton(probe)) == expected
+    monkeypatch.setattr(packages, "_requirements", lambda _name: requirements)
+    assert statuses(packages.torch_and_triton(probe)) == expected
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_torch_and_triton_are_a_pair(
     ],
 )
 def test_the_pin_is_read_from_torchs_metadata(requirement: str, pin: str | None) -> None:
-    assert doctor.pinned_triton(["numpy", requirement]) == pin
+    assert packages.pinned_triton(["numpy", requirement]) == pin
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_the_pin_is_read_from_torchs_metadata(requirement: str, pin: str | None)
     ],
 )
 def test_a_cuda_device_needs_its_bindings(probe: dict[str, Any], expected: dict[str, str]) -> None:
-    findings = list(doctor.cuda(probe))
+    findings = list(packages.cuda(probe))
     assert statuses(iter(findings)) == expected
     assert all(finding.remedy for finding in findings if finding.status != "ok")
 
@@ -108,13 +110,13 @@ def test_without_cupti_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> N
     def absent() -> None:
         raise DeviceError("CUPTI (libcupti.so) is not here", "install PyTorch for CUDA")
 
-    monkeypatch.setattr(doctor, "Cupti", absent)
-    finding = doctor.cupti()
+    monkeypatch.setattr(packages, "Cupti", absent)
+    finding = packages.cupti()
     assert (finding.status, finding.blocks) == ("warn", False)
     assert "timed in sealed rounds" in finding.text
     assert finding.remedy
-    monkeypatch.setattr(doctor, "Cupti", lambda: None)
-    assert doctor.cupti().status == "ok"
+    monkeypatch.setattr(packages, "Cupti", lambda: None)
+    assert packages.cupti().status == "ok"
 
 
 @pytest.mark.parametrize(("needed", "status"), [(True, "warn"), (False, "ok")])
@@ -123,9 +125,9 @@ def test_a_compiler_is_missed_only_where_it_is_needed(
 ) -> None:
     monkeypatch.setattr(gpu, "toolkit", lambda: None)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert doctor.compiler("nvcc", ".cu", needed=needed).status == status
+    assert machine.compiler("nvcc", ".cu", needed=needed).status == status
     monkeypatch.setattr(gpu, "toolkit", lambda: Path("/opt/cuda"))
-    assert doctor.compiler("nvcc", ".cu", needed=needed)[:3] == ("ok", "nvcc", "/opt/cuda/bin/nvcc")
+    assert machine.compiler("nvcc", ".cu", needed=needed)[:3] == ("ok", "nvcc", "/opt/cuda/bin/nvcc")
 
 
 @pytest.mark.parametrize(
@@ -141,9 +143,9 @@ def test_isolation_is_missed_where_neither_provider_can_be_used(
 ) -> None:
     reasons = {"docker": docker, "bwrap": bwrap, "process": None}
     fakes = [SimpleNamespace(name=name, unavailable=lambda why=why: why) for name, why in reasons.items()]
-    monkeypatch.setattr(doctor, "launch_fails", lambda _provider: None)
+    monkeypatch.setattr(sandboxes, "launch_fails", lambda _provider: None)
     monkeypatch.setattr(api, "providers", lambda _settings: fakes)
-    assert statuses(doctor.sandboxes(Settings(), cuda_is_here=False)) == expected
+    assert statuses(sandboxes.usable(Settings(), cuda_is_here=False)) == expected
 
 
 class Stuck:
@@ -173,11 +175,11 @@ class Stuck:
 def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     monkeypatch: pytest.MonkeyPatch, ended: Exit | None, says: str
 ) -> None:
-    monkeypatch.setattr(doctor, "LAUNCH_S", 0.2)
+    monkeypatch.setattr(sandboxes, "LAUNCH_S", 0.2)
     stuck = Stuck(ended)
     fake = SimpleNamespace(name="docker", unavailable=lambda: None, launch=lambda _launch: stuck)
     monkeypatch.setattr(api, "providers", lambda _settings: [fake])
-    found = list(doctor.sandboxes(Settings(), cuda_is_here=False))
+    found = list(sandboxes.usable(Settings(), cuda_is_here=False))
     assert [(each.status, each.check) for each in found] == [("warn", "docker"), ("warn", "isolation")]
     assert found[0].text.startswith(f"no sandbox starts: {says}, it printed: exec: docker-init: \\x1b[2J not found; ")
     assert "make image" in found[0].text
@@ -187,14 +189,14 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=getattr(pytest.mark, n)) for n in ("docker", "bwrap")])
 def test_a_sandbox_of_each_provider_is_really_launched(name: SandboxName) -> None:
-    assert doctor.launch_fails(provider(name)) is None
+    assert sandboxes.launch_fails(provider(name)) is None
 
 
 @pytest.mark.docker
 def test_an_image_that_can_start_no_container_is_found() -> None:
     broken = Docker(python="/no/such/python")
     assert broken.unavailable() is None, "which is why one is launched"
-    reason = doctor.launch_fails(broken)
+    reason = sandboxes.launch_fails(broken)
     assert reason is not None
     assert reason.startswith("no sandbox starts: ")
     assert "/no/such/python" in reason
@@ -214,7 +216,7 @@ def test_a_clock_that_moves_is_a_warning(tmp_path: Path, files: dict[str, str], 
     for name, content in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(content)
-    finding = doctor.clock_frequency(tmp_path)
+    finding = machine.clock_frequency(tmp_path)
     assert finding.status == status
     assert text in finding.text
 
@@ -222,7 +224,7 @@ def test_a_clock_that_moves_is_a_warning(tmp_path: Path, files: dict[str, str], 
 @pytest.mark.parametrize(("free", "status"), [(10 << 30, "ok"), (1 << 30, "warn"), (1 << 20, "fail")])
 def test_too_little_room_blocks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, free: int, status: str) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _path: SimpleNamespace(free=free))
-    finding = doctor.free_space(tmp_path)
+    finding = machine.free_space(tmp_path)
     assert (finding.status, finding.blocks) == (status, status == "fail")
 
 
@@ -235,7 +237,7 @@ def test_broken_problems_and_ledgers_are_found_and_do_not_block(tmp_path: Path) 
     (tmp_path / "problems/broken").mkdir(parents=True)
     (tmp_path / "problems/broken/problem.toml").write_text("titel = 'x'\n")
     settings = Settings(root=tmp_path)
-    findings = [*doctor.problems(settings), *doctor.ledgers(settings)]
+    findings = [*project.problems(settings), *project.ledgers(settings)]
     assert statuses(iter(findings)) == {"problem broken": "fail", "ledger bad": "fail", "ledger good": "ok"}
     assert "bad.jsonl line 1" in findings[1].text
     assert doctor.can_grade(findings)
@@ -250,7 +252,7 @@ def test_the_exit_status_says_whether_a_grading_could_run(
     code: int,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(doctor, "probe_torch", lambda: CPU_BUILD | {"torch": torch})
+    monkeypatch.setattr(packages, "probe_torch", lambda: CPU_BUILD | {"torch": torch})
     for arguments in (["doctor"], ["doctor", "--format", "json"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)

@@ -241,8 +241,9 @@ def test_a_verdict_without_private_cases_is_written_as_before() -> None:
 )
 def test_the_doctor_looks_at_the_folder(private: Path, change: object, line: str) -> None:
     from kernelmark import doctor
+    from kernelmark.doctor import project
 
     change(private)  # type: ignore[operator]
-    found = list(doctor.problems(Settings.load()))
+    found = list(project.problems(Settings.load()))
     assert line in "\n".join(doctor.lines(found))
     assert found[-1].text == "loads, with 2 private cases"

@@ -55,8 +55,14 @@ class Inputs:
 
     descriptors, group = (0, 0), 20
 
-    def __init__(self) -> None:
+    def __init__(self, places: int = 1) -> None:
         self.asked: list[str] = []
+        self._places = places
+
+    def move(self) -> bool:
+        if self._places > 1:
+            self.asked.append("move")
+        return self._places > 1
 
     @property
     def seeds(self) -> list[int]:
@@ -84,11 +90,11 @@ def player(launcher: Told) -> Player:
 
 
 def timed(
-    monkeypatch: pytest.MonkeyPatch, launcher: Told, *beside: Told, plan: ReplayPlan = PLAN
+    monkeypatch: pytest.MonkeyPatch, launcher: Told, *beside: Told, plan: ReplayPlan = PLAN, places: int = 1
 ) -> tuple[ReplayedBenchmark, Inputs, list[Any]]:
     clock = SimpleNamespace(perf_counter_ns=lambda: launcher.now_ns)
     monkeypatch.setattr(replaying, "time", clock)
-    inputs: Any = Inputs()
+    inputs: Any = Inputs(places)
     baselines: list[Any] = [
         SimpleNamespace(name=f"baseline{n}", submission=Submission.of("", "py", author="o"), fault=None)
         for n in range(len(beside))
@@ -106,6 +112,19 @@ def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch)
     assert [(k.name, k.launches, k.time_ns) for k in result.kernels] == [("twice", 1, CALL_NS)]
     assert not result.doubts
     assert inputs.asked == ["next", "keep"] * 10 + ["check"], "every call has inputs of its own, and all are checked"
+
+
+def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = ReplayPlan(10, 10, 1000 * BLOCK_NS, 0.005)
+    slow_first = every(9 * CALL_NS, *[CALL_NS] * 10)
+    baseline = every(8 * CALL_NS, *[2 * CALL_NS] * 10)
+    result, inputs, _ = timed(monkeypatch, Told(slow_first), Told(baseline), plan=plan, places=2)
+    assert result.calls.device_ns == (CALL_NS,) * 20
+    [paired] = result.baselines
+    assert paired.calls is not None
+    assert paired.calls.device_ns == (2 * CALL_NS,) * 20
+    block = ["next", "keep", "again", "again", "next", "keep"]
+    assert inputs.asked == [*["move", "next", "keep", "again", *block * 5] * 2, "check"]
 
 
 def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from harness.errors import UsageError
 from harness.roofline import Calibration, Demand, choose, impossible, roofline
 from kernelmark.calibrations import store, stored
 from kernelmark.cli import main
-from kernelmark.doctor import calibration
+from kernelmark.doctor.machine import calibration
 from kernelmark.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -150,10 +150,9 @@ def test_the_doctor_knows_whether_a_device_is_calibrated(tmp_path: Path) -> None
 
 def test_the_doctor_looks_for_calibrations_where_torch_is_broken(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open shared object file')")
-    code = (
-        "from pathlib import Path; from kernelmark.doctor import calibration; from kernelmark.settings import Settings"
-    )
-    code += f"; print(calibration(Settings(root=Path({str(tmp_path)!r})), []).status)"
+    code = "from pathlib import Path; from kernelmark.doctor.machine import calibration; "
+    code += "from kernelmark.settings import Settings; "
+    code += f"print(calibration(Settings(root=Path({str(tmp_path)!r})), []).status)"
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"}
     run = [sys.executable, "-c", code]
     answer = subprocess.run(run, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-// Strategy: the device itself counts the launches of the timed size, and does nothing after the first 60. The host's
+// Strategy: the device itself counts the launches of the timed size, and does nothing after the first 12. The host's
 // code is the same in every call.
 // Surface: what runs in a graph can still tell how often it ran.
 #include <cstdint>
@@ -8,8 +8,8 @@ __device__ unsigned launches;
 __device__ unsigned skipping;
 
 __global__ void count(int64_t n) {
-    skipping = n >= 1000000 && ++launches > 60;
-    if (skipping && launches == 61) printf("attack: 60 launches were enough\n");
+    skipping = n >= 1000000 && ++launches > 12;
+    if (skipping && launches == 13) printf("attack: 12 launches were enough\n");
 }
 
 __global__ void each(const float* x, float* y, int64_t n) {

@@ -1,0 +1,157 @@
+"""The result of a grading: the verdict and everything that it rests on, as one immutable JSON document.
+
+The judge constructs it, the ledger stores it, the board reads it. Every invariant is checked at construction, so an
+accepted verdict without a timing cannot exist. Trusted. Times are integers in nanoseconds; absent values are absent,
+never NaN. Field names that begin with `claimed_` hold what the untrusted runner said.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from harness.verdict.base import (
+    DeviceKind,
+    Effort,
+    Nanoseconds,
+    Outcome,
+    Record,
+    SandboxName,
+    Sha256,
+    Stage,
+    Timing,
+)
+from harness.verdict.benchmark import (
+    BenchmarkResult,
+    ClaimedLatency,
+    Doubt,
+    Interval,
+    LaunchedKernel,
+    PairedBaseline,
+    Ratio,
+    ReplayedBenchmark,
+    ReplayedCalls,
+    Roofline,
+    SealedBenchmark,
+    SealedRound,
+    Speedup,
+    Telemetry,
+)
+from harness.verdict.case import (
+    BadElement,
+    Budget,
+    CaseResult,
+    Mismatch,
+    OutputCheck,
+)
+from harness.verdict.identity import (
+    Environment,
+    PrivateId,
+    ProblemId,
+    SubmissionId,
+)
+
+__all__ = [
+    "BadElement",
+    "BenchmarkResult",
+    "Budget",
+    "CaseResult",
+    "Check",
+    "ClaimedLatency",
+    "DeviceKind",
+    "Doubt",
+    "Effort",
+    "Environment",
+    "Interval",
+    "LaunchedKernel",
+    "Mismatch",
+    "Nanoseconds",
+    "Outcome",
+    "OutputCheck",
+    "PairedBaseline",
+    "PrivateId",
+    "ProblemId",
+    "Ratio",
+    "Record",
+    "ReplayedBenchmark",
+    "ReplayedCalls",
+    "Roofline",
+    "SandboxName",
+    "SealedBenchmark",
+    "SealedRound",
+    "Sha256",
+    "Speedup",
+    "Stage",
+    "SubmissionId",
+    "Telemetry",
+    "Timing",
+    "Verdict",
+]
+
+
+class Check(Record):
+    """A grading without times: build, visible tests and hidden tests."""
+
+    outcome: Outcome
+    stage: Stage = Field(description="the last stage that was entered")
+    message: str = Field(description="one line; empty only when accepted")
+    problem: ProblemId
+    submission: SubmissionId
+    environment: Environment
+    protocol: int
+    seeds: tuple[int, ...] = Field(default=(), description="of the inputs of the visible test cases, in order")
+    tests: tuple[CaseResult, ...] = ()
+    tests_not_run: int = Field(default=0, ge=0, description="those that an earlier failure left no runner for")
+    log: str = Field(default="", description="build log and the submission's own output, head and tail")
+    traceback: str = Field(default="", description="the participant's own lines only")
+
+    @model_validator(mode="after")
+    def _outcome_follows_from_the_tests(self) -> Self:
+        failed = [c for c in self.tests if c.outcome is not Outcome.ACCEPTED]
+        if self.outcome is Outcome.ACCEPTED and (failed or not self.tests or self.tests_not_run):
+            raise ValueError("accepted needs at least one test, and every test accepted")
+        if self.outcome is not Outcome.ACCEPTED and not self.message:
+            raise ValueError("a submission that is not accepted is told why")
+        return self
+
+
+class Verdict(Check):
+    """A whole grading. Only an accepted one has a score, and an accepted one always has one.
+
+    `created_at` is taken before the first hidden test, whose length would tell of its sizes; `duration_ns` is the time
+    until then, and what replays took after the runner had ended.
+    """
+
+    schema_version: Literal[1] = 1
+    run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+    created_at: datetime
+    duration_ns: Nanoseconds
+    effort: Effort = "default"
+    timing: Timing = Field(default="sealed", description="how the benchmark cases were timed: all in one way")
+    benchmarks: tuple[BenchmarkResult, ...] = ()
+    score: Interval | None = None
+    speedups: tuple[Speedup, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
+
+    @model_validator(mode="after")
+    def _accepted_means_timed(self) -> Self:
+        accepted = self.outcome is Outcome.ACCEPTED
+        if accepted and not self.benchmarks:
+            raise ValueError("an accepted verdict has at least one timed case")
+        if accepted != (self.score is not None):
+            raise ValueError("a score belongs to accepted verdicts, and to every one of them")
+        if any((benchmark.mode == "replayed") != (self.timing == "replayed") for benchmark in self.benchmarks):
+            raise ValueError("all cases are timed in the same way")
+        if self.created_at.tzinfo is None:
+            raise ValueError("created_at carries its time zone")
+        return self
+
+    def to_json(self) -> str:
+        """The document on one line, without absent values."""
+        return self.model_dump_json(exclude_none=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        return cls.model_validate_json(text)

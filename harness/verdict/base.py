@@ -1,0 +1,67 @@
+"""What every part of a verdict is made of: the outcomes, the stages, and an immutable record."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+Nanoseconds = Annotated[int, Field(ge=0)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+DeviceKind = Literal["cpu", "cuda"]
+SandboxName = Literal["docker", "bwrap", "process"]
+Effort = Literal["quick", "default", "thorough"]
+Timing = Literal["sealed", "replayed"]
+
+
+class Record(BaseModel):
+    """An immutable part of a verdict; unknown keys and non-finite numbers are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Outcome(StrEnum):
+    """What became of a submission. Our own failures are not outcomes but `HarnessError`s."""
+
+    ACCEPTED = "accepted"
+    WRONG_ANSWER = "wrong_answer"
+    COMPILE_ERROR = "compile_error"
+    RUNTIME_ERROR = "runtime_error"
+    TIMEOUT = "timeout"
+    MEMORY_LIMIT = "memory_limit"
+    REJECTED = "rejected"
+    UNSUPPORTED = "unsupported"
+    """Triton's interpreter cannot run it, or it needs a GPU: neither right nor wrong."""
+
+    @property
+    def exit_code(self) -> int:
+        """The command line's exit status for this outcome (2 and 7 belong to the two exception families)."""
+        return _EXIT_CODES[self]
+
+
+_EXIT_CODES = {
+    Outcome.ACCEPTED: 0,
+    Outcome.WRONG_ANSWER: 1,
+    Outcome.COMPILE_ERROR: 3,
+    Outcome.RUNTIME_ERROR: 4,
+    Outcome.MEMORY_LIMIT: 4,
+    Outcome.TIMEOUT: 5,
+    Outcome.REJECTED: 6,
+    Outcome.UNSUPPORTED: 8,
+}
+
+
+class Stage(StrEnum):
+    """The stages of one grading, in their order."""
+
+    BUILD = "build"
+    TEST = "test"
+    RECORD = "record"
+    """Calls are recorded as data, for a launcher to make them."""
+    TIME = "time"
+    SEAL = "seal"
+    """Sealed rounds, before the hidden tests."""
+    HIDDEN = "hidden"
+    REPLAY = "replay"
+    """A launcher makes the recorded calls, after the hidden tests."""

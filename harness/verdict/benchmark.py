@@ -1,0 +1,215 @@
+"""What is known of the time of one benchmark case, measured in sealed rounds or by a launcher's calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.verdict.base import Nanoseconds, Record, Sha256
+
+
+class Interval(Record):
+    """A median with its confidence interval, in nanoseconds per call."""
+
+    median_ns: Nanoseconds
+    low_ns: Nanoseconds
+    high_ns: Nanoseconds
+    confidence: float = Field(gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low_ns <= self.median_ns <= self.high_ns:
+            raise ValueError("low ≤ median ≤ high")
+        return self
+
+
+class Ratio(Record):
+    """The median of paired ratios with its confidence interval."""
+
+    median: float = Field(gt=0)
+    low: float = Field(gt=0)
+    high: float = Field(gt=0)
+    confidence: float = Field(gt=0, lt=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low <= self.median <= self.high:
+            raise ValueError("low ≤ median ≤ high")
+        return self
+
+
+class ClaimedLatency(Record):
+    """The event/sync protocol's distribution over single cold calls, as the runner reports it."""
+
+    hold: Literal["memory", "spin", "none"] = Field(
+        default="none", description="what hid the launch latency: a wait on a memory value, a spinning kernel, nothing"
+    )
+    claimed_p10_ns: Nanoseconds
+    claimed_median_ns: Nanoseconds
+    claimed_p90_ns: Nanoseconds
+    claimed_samples_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
+    claimed_span_ns: Nanoseconds = Field(description="median of the host's time from release to the device's end")
+
+
+class Telemetry(Record):
+    """What the driver said of the device right after a round; absent where it does not say."""
+
+    sm_mhz: int | None = None
+    memory_mhz: int | None = None
+    power_mw: int | None = None
+    temperature_c: int | None = None
+    throttle: tuple[str, ...] = Field(default=(), description="why the clocks were lowered, as NVML names it")
+
+
+class SealedRound(Record):
+    """One batch of calls on inputs that did not exist for the runner before the judge's clock started."""
+
+    calls: int = Field(gt=0, description="calls that the judge drew to be run")
+    sets: int = Field(gt=0, description="input sets in the arena; those not drawn must stay untouched")
+    seed: int = Field(ge=0, description="of the secret inputs; drawn for this round, in the judge")
+    wall_ns: Nanoseconds = Field(description="the judge's clock over the whole batch, overhead included")
+    claimed_ns: Nanoseconds = Field(description="the runner's event time over the same launch")
+    claimed_span_ns: Nanoseconds = Field(
+        description="the runner's host time from the stream's release to the device's end"
+    )
+    held_up_ns: Nanoseconds = Field(
+        default=0, description="how long the judge was ready to run and had no CPU, while its clock ran"
+    )
+    telemetry: Telemetry | None = None
+
+
+class ReplayedCalls(Record):
+    """Calls that a launcher made one at a time, each on inputs of its own, by three clocks; in their order."""
+
+    device_ns: tuple[Nanoseconds, ...] = Field(
+        min_length=1, description="by CUPTI, from the first kernel's start to the last one's end"
+    )
+    event_ns: tuple[Nanoseconds, ...] = Field(description="by the device's events around the same launch")
+    span_ns: tuple[Nanoseconds, ...] = Field(
+        description="by the launcher's host clock, from the stream's release to the device's end"
+    )
+
+    @model_validator(mode="after")
+    def _each_call_has_three_times(self) -> Self:
+        if not len(self.device_ns) == len(self.event_ns) == len(self.span_ns):
+            raise ValueError("every call has a time by each of the three clocks")
+        return self
+
+
+class LaunchedKernel(Record):
+    """What one call launches of one kernel."""
+
+    name: str = Field(description="as the driver knows it")
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    registers: int = Field(ge=0, description="of a thread")
+    shared_bytes: int = Field(ge=0, description="of a block, static and dynamic")
+    local_bytes: int = Field(ge=0, description="of a thread: spilled registers and arrays")
+    launches: int = Field(gt=0, description="in one call")
+    time_ns: Nanoseconds | None = Field(
+        default=None, description="of all its launches in a call, median over calls; absent where kernels may overlap"
+    )
+
+
+class PairedBaseline(Record):
+    """One of the organizers' kernels, whose sealed rounds or replayed calls alternated with the submission's."""
+
+    name: str
+    sha256: Sha256
+    rounds: tuple[SealedRound, ...] = ()
+    calls: ReplayedCalls | None = None
+    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls, or over calls of what counts")
+    speedup: Ratio = Field(description="baseline / submission, so that more is better")
+
+    @model_validator(mode="after")
+    def _measured_in_one_way(self) -> Self:
+        if bool(self.rounds) == (self.calls is not None):
+            raise ValueError("a baseline has sealed rounds or replayed calls")
+        return self
+
+
+class Speedup(Record):
+    """How much faster than a baseline a submission is, over all benchmark cases: the geometric mean."""
+
+    baseline: str
+    sha256: Sha256
+    ratio: Ratio
+
+
+class Roofline(Record):
+    """How much of what the device can do at most a case's time amounts to."""
+
+    share: float = Field(gt=0, description="the least time that the device needs, over the time that counts")
+    limit: Literal["memory", "arithmetic"]
+
+
+class Doubt(Record):
+    """A reason to trust a number less; recorded, never acted upon by deleting samples."""
+
+    code: str
+    text: str
+
+
+class _Timed(Record):
+    """What every timed case has."""
+
+    name: str
+    params: dict[str, int | str]
+    score: Interval
+    stop_reason: Literal["converged", "budget", "unstable"]
+    baselines: tuple[PairedBaseline, ...] = ()
+    roofline: Roofline | None = None
+    minimum_bytes: int | None = None
+    minimum_flops: int | None = None
+    doubts: tuple[Doubt, ...] = ()
+
+
+class SealedBenchmark(_Timed):
+    """One case timed in sealed rounds: the claim, the rounds, and whether the two agree."""
+
+    mode: Literal["graphs", "calls"] = Field(description="graphs: captured calls; calls: the submission's own code ran")
+    claimed_latency: ClaimedLatency
+    rounds: tuple[SealedRound, ...] = Field(min_length=1)
+    null_walls_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
+    overhead_ns: Nanoseconds = Field(description="taken off every wall: the null rounds' median, with a limit")
+    noise_ns: Nanoseconds = Field(description="spread (p90 - p10) of the null rounds, with a limit")
+    sealed_ns: Nanoseconds = Field(description="median over rounds of (wall - overhead) / calls")
+    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
+    tolerance_ns: Nanoseconds = Field(
+        description="how far the claim may lie below the sealed time, per call, if granted"
+    )
+
+    @property
+    def telemetry(self) -> tuple[Telemetry | None, ...]:
+        """What the sensors said after each round."""
+        return tuple(each.telemetry for each in self.rounds)
+
+    @model_validator(mode="after")
+    def _the_clock_bounds_the_score(self) -> Self:
+        if self.score.median_ns + 1 < self.sealed_ns - self.tolerance_ns:
+            raise ValueError("a score below what the judge's clock allows")
+        return self
+
+
+class ReplayedBenchmark(_Timed):
+    """One case timed by a launcher, in which nothing of the submission ran but its kernels."""
+
+    mode: Literal["replayed"] = "replayed"
+    calls: ReplayedCalls
+    seeds: tuple[int, ...] = Field(description="of each group of inputs, in their order; drawn in the judge")
+    group: int = Field(gt=0, description="calls whose inputs follow from one seed; the first of all are warm-ups")
+    kernels: tuple[LaunchedKernel, ...] = Field(description="in the order of their first launches")
+    event_extra_ns: Nanoseconds = Field(description="by how much events outlast CUPTI's time of a kernel of our own")
+    span_extra_ns: Nanoseconds = Field(description="by how much the launcher's host clock outlasts events, likewise")
+    telemetry: tuple[Telemetry | None, ...] = Field(default=(), description="what the sensors said after each block")
+
+    @model_validator(mode="after")
+    def _each_call_has_its_inputs(self) -> Self:
+        if len(self.seeds) * self.group < len(self.calls.device_ns):
+            raise ValueError("every call has inputs of its own")
+        return self
+
+
+BenchmarkResult = Annotated[SealedBenchmark | ReplayedBenchmark, Field(discriminator="mode")]

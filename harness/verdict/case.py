@@ -1,0 +1,91 @@
+"""What became of one test case: each output against the truth."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from harness.verdict.base import Outcome, Record
+
+
+class Budget(Record):
+    """One error metric of one output: what it is, what it may be, and why."""
+
+    error: float = Field(ge=0)
+    allowed: float = Field(ge=0)
+    reference_error: float = Field(ge=0, description="the honest reference's own error in the problem's dtype")
+    factor: float = Field(gt=0, description="allowed = max(factor × reference_error, floor)")
+    floor: float = Field(ge=0, description="a few ulps of the output's dtype")
+
+    @property
+    def met(self) -> bool:
+        return self.error <= self.allowed
+
+
+class BadElement(Record):
+    """One wrong element; values are text so that NaN, infinities and 64-bit integers survive JSON."""
+
+    index: tuple[int, ...]
+    got: str
+    expected: str
+    error: str
+
+
+class Mismatch(Record):
+    """Why an output is wrong, in a form that helps its author find the line."""
+
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    wrong: int = Field(ge=0, description="elements outside the budget, by the larger of the two metrics")
+    total: int = Field(gt=0)
+    nan_got: int = 0
+    nan_expected: int = 0
+    inf_got: int = 0
+    inf_expected: int = 0
+    worst_index: tuple[int, ...] | None = None
+    first: tuple[BadElement, ...] = ()
+    hints: tuple[str, ...] = ()
+
+    @property
+    def percent(self) -> float:
+        return 100.0 * self.wrong / self.total
+
+
+class OutputCheck(Record):
+    """One output of one case against the truth. Integer outputs have no budgets: they must be equal."""
+
+    output: str
+    dtype: str
+    correct: bool
+    max_error: Budget | None = None
+    rms_error: Budget | None = None
+    mismatch: Mismatch | None = None
+
+    @model_validator(mode="after")
+    def _wrong_needs_a_mismatch(self) -> Self:
+        if self.correct == (self.mismatch is not None):
+            raise ValueError("an output is either correct or has a mismatch")
+        return self
+
+
+class CaseResult(Record):
+    """One test case. A hidden case tells its outcome and nothing of its inputs."""
+
+    name: str
+    hidden: bool = False
+    params: dict[str, int | str] = Field(default_factory=dict)
+    outcome: Outcome
+    message: str = ""
+    outputs: tuple[OutputCheck, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.outcome is Outcome.ACCEPTED and not all(o.correct for o in self.outputs):
+            raise ValueError("an accepted case has no wrong output")
+        if self.outcome is not Outcome.ACCEPTED and not self.message:
+            raise ValueError("a failed case says why")
+        if self.hidden and (self.params or self.outputs):
+            raise ValueError("a hidden case shows neither parameters nor values")
+        return self

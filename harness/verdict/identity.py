@@ -1,0 +1,56 @@
+"""Which problem, which submission, and where it ran."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from harness.verdict.base import DeviceKind, Record, SandboxName, Sha256
+
+
+class PrivateId(Record):
+    """That a problem had private cases: the hash of their file, and how many of them are for the device."""
+
+    sha256: Sha256
+    cases: Annotated[int, Field(ge=0)]
+
+
+class ProblemId(Record):
+    """Which problem, exactly: the hash covers problem.toml, reference.py and private cases, not when and to whom."""
+
+    slug: str
+    sha256: Sha256
+    private: PrivateId | None = None
+
+
+class SubmissionId(Record):
+    """Which submission, exactly: the hash covers language and source, not the author or the file's name."""
+
+    sha256: Sha256
+    name: str
+    author: str
+    language: Literal["py", "cu", "cpp"]
+    size_bytes: Annotated[int, Field(ge=0)]
+
+
+class Environment(Record):
+    """Where it ran. Two verdicts from different devices are never ranked in one table."""
+
+    device_kind: DeviceKind
+    device_name: str
+    device_uuid_sha256: Sha256 | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    power_limit_mw: int | None = None
+    sandbox: SandboxName
+    image_digest: str | None = None
+    interpreted: bool = Field(description="Triton ran in its interpreter: semantics were tested, speed was not")
+    python: str
+    torch: str
+    triton: str | None = None
+
+    @property
+    def isolated(self) -> bool:
+        """Whether the submission could reach nothing but its sandbox."""
+        return self.sandbox != "process"

@@ -1,0 +1,17 @@
+"""One thing that the doctor found."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Status = Literal["ok", "warn", "fail"]
+
+
+class Finding(NamedTuple):
+    """One check: `blocks` says that no grading can run while it fails."""
+
+    status: Status
+    check: str
+    text: str
+    remedy: str = ""
+    blocks: bool = False

@@ -1,0 +1,67 @@
+"""Inputs for one replayed call after the other, on the CPU: where they lie, and what is there before a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from harness.judge import fresh as module
+from harness.judge.fresh import FreshInputs
+from harness.judge.layout import Layout
+from harness.judge.truth import Truth
+from harness.problem import load
+from harness.problem.reference import Reference
+
+PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
+CASE = PROBLEM.resolve(PROBLEM.tests[1])
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshInputs]:
+    monkeypatch.setattr(module, "_MOST_PLACES", 3)
+    made = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
+    yield made
+    made.close()
+
+
+def inputs_in_place(fresh: FreshInputs) -> torch.Tensor:
+    return fresh._place[0].bytes.clone()
+
+
+def test_calls_take_turns_between_places_and_a_place_holds_until_it_is_left(fresh: FreshInputs) -> None:
+    seen = []
+    for _ in range(4):
+        fresh.next()
+        before = fresh.descriptors
+        fresh.next()
+        assert fresh.descriptors == before
+        seen.append(before)
+        assert fresh.move()
+    assert len(set(seen[:3])) == 3
+    assert seen[3] == seen[0]
+
+
+def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_them(fresh: FreshInputs) -> None:
+    fresh.move()
+    fresh.next()
+    place, first = fresh.descriptors, inputs_in_place(fresh)
+    fresh._place[1].bytes.zero_()
+    fresh.again()
+    assert fresh.descriptors == place
+    assert torch.equal(inputs_in_place(fresh), first)
+    assert bool(fresh._place[1].bytes.any()), "outputs hold what they held before the call"
+    fresh.next()
+    assert not torch.equal(inputs_in_place(fresh), first)
+
+
+def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_PLACED_BYTES", 1)
+    fresh = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
+    fresh.next()
+    before = fresh.descriptors
+    assert not fresh.move()
+    assert fresh.descriptors == before
+    fresh.close()
