@@ -51,7 +51,7 @@ class Calls:
             self._inputs.map(inputs)
             self._outputs.map(outputs)
         if self._graph is None:
-            self._graph = build(self._packed, self._images, self._device.context, self._device.stream)
+            self._graph = build(self._packed, self._images, self._device.context)
             check(driver.cuGraphUpload(self._graph, self._device.stream))
         mapped = [(window.address, window.nbytes) for window in self._windows]
         times, spans = cold(self._device, self._activity, self._graph, mapped)

@@ -9,6 +9,7 @@ from typing import Any
 from cuda.bindings import driver
 
 from harness.arena.mapping import check
+from harness.errors import DeviceError
 from harness.launcher.images import Images
 from harness.recording import Blob, Edge, Empty, Kernel, Memcpy, Memset, Packed
 
@@ -19,16 +20,14 @@ _PORTS = {"ended": 0, "triggered": 1, "begun": 2}
 _PROGRAMMATIC = 1
 
 
-def build(packed: Packed, images: Images, context: Any, stream: Any) -> Any:
-    """An executable graph that makes the recorded call; `stream` is free to be captured on."""
+def build(packed: Packed, images: Images, context: Any) -> Any:
+    """An executable graph that makes the recorded call."""
     graph = check(driver.cuGraphCreate(0))
     plain, special = _by_node(packed.recording.edges)
     nodes: list[Any] = []
     for number, node in enumerate(packed.recording.nodes):
         before = [nodes[edge.before] for edge in plain[number]]
         match node:
-            case Kernel(cooperative=True):
-                made = _cooperative(graph, before, node, images, packed, stream)
             case Kernel():
                 made = _kernel(graph, before, node, images, packed)
             case Memset():
@@ -69,50 +68,28 @@ def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed:
     parameters.blockDimX, parameters.blockDimY, parameters.blockDimZ = node.block
     parameters.sharedMemBytes = node.shared_bytes
     given = _Given(packed, node.parameters) if node.parameters else None  # the driver copies it when the node is added
-    parameters.kernelParams, parameters.extra = 0, given.address if given else 0
+    if given and node.cooperative:
+        parameters.kernelParams, parameters.extra = given.one_by_one(parameters.func), 0
+    else:
+        parameters.kernelParams, parameters.extra = 0, given.address if given else 0
     made = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
-    _set_attributes(made, node)
-    return made
-
-
-def _cooperative(graph: Any, before: list[Any], node: Kernel, images: Images, packed: Packed, stream: Any) -> Any:
-    """A node of a cooperative launch: captured, since the driver refuses to make a node cooperative afterwards."""
-    attribute, value = driver.CUlaunchAttribute(), driver.CUlaunchAttributeValue()
-    value.cooperative = 1
-    attribute.id, attribute.value = _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value
-    launch = driver.CUlaunchConfig()
-    launch.gridDimX, launch.gridDimY, launch.gridDimZ = node.grid
-    launch.blockDimX, launch.blockDimY, launch.blockDimZ = node.block
-    launch.sharedMemBytes, launch.hStream = node.shared_bytes, stream
-    launch.attrs, launch.numAttrs = [attribute], 1
-    given = _Given(packed, node.parameters) if node.parameters else None
-    there = {int(each) for each in _nodes(graph)}
-    plain = [driver.CUgraphEdgeData() for _ in before]  # bindings before 13.1 want as many as dependencies
-    mode = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-    check(driver.cuStreamBeginCaptureToGraph(stream, graph, before, plain, len(before), mode))
-    try:
-        check(driver.cuLaunchKernelEx(launch, images.function(node), 0, given.address if given else 0))
-    finally:
-        check(driver.cuStreamEndCapture(stream))
-    [made] = [each for each in _nodes(graph) if int(each) not in there]
-    _set_attributes(made, node)
-    return made
-
-
-def _nodes(graph: Any) -> list[Any]:
-    count = check(driver.cuGraphGetNodes(graph))[1]
-    return list(check(driver.cuGraphGetNodes(graph, count))[0][:count]) if count else []
-
-
-def _set_attributes(made: Any, node: Kernel) -> None:
     value = driver.CUkernelNodeAttrValue()
     if node.cluster != (1, 1, 1):
         value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = node.cluster
-        check(driver.cuGraphKernelNodeSetAttribute(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value))
+        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
+    if node.cooperative:
+        value = driver.CUkernelNodeAttrValue()
+        value.cooperative = 1
+        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
     if node.priority:
         value = driver.CUkernelNodeAttrValue()
         value.priority = node.priority
-        check(driver.cuGraphKernelNodeSetAttribute(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value))
+        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value)
+    return made
+
+
+def _set(node: Any, attribute: Any, value: Any) -> None:
+    check(driver.cuGraphKernelNodeSetAttribute(node, attribute, value))
 
 
 class _Given:
@@ -126,6 +103,16 @@ class _Given:
             _POINTER, ctypes.addressof(self._bytes), _SIZE, ctypes.addressof(self._nbytes), _END
         )
         self.address = ctypes.addressof(self._list)
+
+    def one_by_one(self, function: Any) -> int:
+        """The address of a list of their addresses: a cooperative launch takes no `extra`."""
+        start, found = ctypes.addressof(self._bytes), list[int]()
+        while (told := driver.cuFuncGetParamInfo(function, len(found)))[0] == driver.CUresult.CUDA_SUCCESS:
+            found.append(start + told[1])
+            if told[1] + told[2] > len(self._bytes):
+                raise DeviceError("a cooperative launch with fewer parameters than its function has")
+        self._one_by_one = (ctypes.c_uint64 * len(found))(*found)
+        return ctypes.addressof(self._one_by_one)
 
 
 def _memset(graph: Any, before: list[Any], node: Memset, context: Any) -> Any:

@@ -21,6 +21,6 @@ class Range(NamedTuple):
 
 _EACH = 1 << 40  # more than any device has
 
-INPUTS = Range(0x5000_0000_0000, _EACH)  # mapped for one call alone, read-only
-OUTPUTS = Range(0x5100_0000_0000, _EACH)  # mapped for one call alone
+INPUTS = Range(0x5000_0000_0000, _EACH)  # read-only
+OUTPUTS = Range(0x5100_0000_0000, _EACH)
 SCRATCH = Range(0x5200_0000_0000, _EACH)  # what the submission allocated itself

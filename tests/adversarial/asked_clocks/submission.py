@@ -10,12 +10,12 @@ import torch
 def asked():
     """What was asked, and the status: 0 is success."""
     found = {}
+    gpu, core, memory, watts = ctypes.c_void_p(), ctypes.c_uint(1980), ctypes.c_uint(3201), ctypes.c_uint()
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
     except OSError:
         found["no NVML"] = -1
     else:
-        gpu, core, memory, watts = ctypes.c_void_p(), ctypes.c_uint(), ctypes.c_uint(), ctypes.c_uint()
         found["nvmlInit"] = nvml.nvmlInit_v2() or -1  # success here is no grant
         nvml.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(gpu))
         nvml.nvmlDeviceGetMaxClockInfo(gpu, 1, ctypes.byref(core))
@@ -26,7 +26,7 @@ def asked():
         found["nvmlDeviceSetMemoryLockedClocks"] = nvml.nvmlDeviceSetMemoryLockedClocks(gpu, memory, memory)
         found["nvmlDeviceSetPowerManagementLimit"] = nvml.nvmlDeviceSetPowerManagementLimit(gpu, watts)
     if smi := shutil.which("nvidia-smi"):
-        for option in ("-lgc=1980,1980", "-ac=3201,1980", "-rgc"):
+        for option in (f"-lgc={core.value},{core.value}", f"-ac={memory.value},{core.value}", "-rgc"):
             found[f"nvidia-smi {option}"] = subprocess.call([smi, option], stdout=subprocess.DEVNULL)
     return found
 
