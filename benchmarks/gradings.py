@@ -3,7 +3,8 @@
     python -m benchmarks.gradings --gradings 10 softmax/triton.py vector_add/cuda.cu:none
 
 A file may name its baseline after a colon (default: eager). Settings (sandbox, image, binds) come from kernelmark.toml
-or the environment. The spread of a case is (largest - smallest) / median of its scores.
+or the environment. The spread of a case is (largest - smallest) / median of its scores. The memory is the most that was
+in use on the device during a grading, beyond what was before, looked at every 10 ms.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import argparse
 import json
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,32 @@ from benchmarks.scratch import report
 from harness.judge.environment import device_facts
 
 ROOT = Path(__file__).resolve().parent.parent
+LOOK_S = 0.01
+
+
+class PeakMemory(threading.Thread):
+    """Watches the device's memory from its start until `stop`."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        import pynvml
+
+        pynvml.nvmlInit()
+        device = pynvml.nvmlDeviceGetHandleByIndex(0)
+        self._used: Callable[[], int] = lambda: int(pynvml.nvmlDeviceGetMemoryInfo(device).used)
+        self._before = self._most = self._used()
+        self._stopped = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        while not self._stopped.wait(LOOK_S):
+            self._most = max(self._most, self._used())
+
+    def stop(self) -> int:
+        """How many bytes more than at the start were in use at most."""
+        self._stopped.set()
+        self.join()
+        return self._most - self._before
 
 
 def submit(problem: str, kernel: Path, *flags: str) -> tuple[dict[str, Any], float, str]:
@@ -38,7 +67,11 @@ def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
     path, _, baseline = name.partition(":")
     problem, _, kernel = path.partition("/")
     flags = ["--baseline", baseline or "eager", *["--quick"] * quick]
-    told = [submit(problem, ROOT / "reference" / problem / kernel, *flags) for _ in range(gradings)]
+    told, memory = [], []
+    for _ in range(gradings):
+        peak = PeakMemory()
+        told.append(submit(problem, ROOT / "reference" / problem / kernel, *flags))
+        memory.append(peak.stop())
     accepted = [verdict for verdict, _, _ in told if verdict.get("outcome") == "accepted"]
     cases = []
     for place, first in enumerate(accepted[0]["benchmarks"] if accepted else []):
@@ -58,6 +91,7 @@ def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
         "outcomes": [verdict.get("outcome", errors.strip()[-300:]) for verdict, _, errors in told],
         "timing": sorted({verdict["timing"] for verdict in accepted}),
         "seconds": [round(seconds, 1) for _, seconds, _ in told],
+        "peak_device_bytes": memory,
         "cases": cases,
     }
 
@@ -72,7 +106,8 @@ def main() -> int:
     found = [rows(name, given.gradings, given.quick) for name in given.files]
     report("gradings", "one file graded several times", given.out, device_facts("cuda") | {"rows": found})
     for row in found:
-        print(f"{row['file']:32} {'/'.join(row['timing']):9} {row['seconds']} s {set(row['outcomes'])}")
+        most = f"{max(row['peak_device_bytes']) / 2**30:.1f} GiB"
+        print(f"{row['file']:32} {'/'.join(row['timing']):9} {row['seconds']} s, {most}, {set(row['outcomes'])}")
         for case in row["cases"]:
             print(f"    {case['case']:26} {case['scores_ns']} spread {case['spread_percent']} %  {case['doubts']}")
     return 0 if all(row["cases"] for row in found) else 1

@@ -33,7 +33,7 @@ class Retired:
     ) -> None:
         self._release, self._sleep, self._spare = release, sleep, spare
         self._handles: list[Any] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.kept_bytes = 0
 
     def add(self, handle: Any, nbytes: int) -> None:
@@ -44,7 +44,9 @@ class Retired:
 
     def make_room(self, nbytes: int, most_bytes: int) -> None:
         """Before an allocation of `nbytes`: release everything if more than `most_bytes` would be kept and used."""
-        if self._handles and self.kept_bytes + nbytes > most_bytes:
+        with self._lock:
+            if not self._handles or self.kept_bytes + nbytes <= most_bytes:
+                return
             self._sleep(_CLEARED_S + self.give_back() * _CLEARED_S_PER_BYTE)
 
     def allocate(self, create: Callable[[], Any], nbytes: int, most_bytes: int) -> Any:
@@ -64,8 +66,7 @@ class Retired:
     def give_back(self) -> int:
         """Release everything at once; returns how many bytes that were."""
         with self._lock:
-            handles, self._handles = self._handles, []
+            while self._handles:
+                self._release(self._handles.pop(0))
             released, self.kept_bytes = self.kept_bytes, 0
-        for handle in handles:
-            self._release(handle)
-        return released
+            return released

@@ -73,8 +73,9 @@ class Correctness:
             batch.snapshot()
             batch.trespass([0])
             batch.inputs_changed()
-            for _ in check_batch(batch, Truth(self._reference, case), [0]):
-                pass
+            if not self._reference.compares:  # which may expect what a call leaves
+                for _ in check_batch(batch, Truth(self._reference, case), [0]):
+                    pass
         finally:
             batch.close_arenas()
 

@@ -1,9 +1,9 @@
 """Inputs for one replayed call after the other: made, and what came of them checked, many calls at a time. Trusted.
 
 They lie in the judge's own memory until their call. What a launcher maps is one pair of arenas. Before a call they are
-filled with its inputs and with what outputs hold before it, and afterwards its outputs are copied out, so that nothing
-of another call is ever there. There are several pairs, if they are small, to be used in turn: where memory lies on the
-device makes up to 3 % of a time of some microseconds.
+filled with its inputs and with what outputs hold before it, and afterwards its outputs are copied out, so that neither
+inputs nor outputs of another call are ever there. There are several pairs, if they are small, to be used in turn: where
+memory lies on the device makes up to 3 % of a time of some microseconds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.judge.truth import Truth
 from harness.verdict import DeviceKind, Outcome
 
 _MOST_CALLS, _MOST_BYTES = 20, 2 << 30
-_MOST_PLACES, _MOST_PLACED_BYTES = 10, 256 << 20
+_MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
 
 
 class _Private:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Self
 
 import torch
 
-from harness.errors import DeviceError
+from harness.errors import DeviceError, SandboxError
 from harness.judge.fresh import FreshInputs
 from harness.judge.layout import Layout
 from harness.judge.replaying import Beside, Player, Replaying
@@ -31,6 +31,7 @@ from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
 
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
+_FAILURES = (SandboxError, *_NO_MEMORY)  # ours; with a baseline they cost the speedup over it
 
 
 class ReplayedBaseline:
@@ -44,8 +45,9 @@ class ReplayedBaseline:
         self._stopped = False
 
     def stop(self) -> None:
-        """Record no further case."""
+        """End the recording, wherever it is: its runner is gone, and it fails in its own thread."""
         self._stopped = True
+        self._session.close()
 
     def record(self, benchmarks: Benchmarks) -> None:
         """Record its calls; then its runner is needed no more."""
@@ -58,27 +60,35 @@ class ReplayedBaseline:
                     return
                 limit = TimeLimit(problem.limits.time_s)
                 self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
-        except (SubmissionFault, NotReplayed, *_NO_MEMORY) as why:
+        except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault = str(why)
         self._session.close()
 
-    def beside(self, case: ResolvedCase, fresh: FreshInputs, seconds: float) -> Beside | None:
-        """Make it ready for one case; None once it has failed."""
+    def load(self, case: ResolvedCase, seconds: float) -> Player | None:
+        """Load one case; None once it has failed."""
         if self.fault is None:
             try:
-                player = Player(self._launcher, self._recorded[case.name], case, seconds)
-                player.warm_up(fresh)
-                return Beside(self, player)
-            except (SubmissionFault, *_NO_MEMORY) as fault:
+                return Player(self._launcher, self._recorded[case.name], case, seconds)
+            except (SubmissionFault, *_FAILURES) as fault:
                 self.fault = f"{case.name}: {fault}"
-                fresh.discard()  # what it wrote is not the submission's
+        return None
+
+    def beside(self, case: ResolvedCase, player: Player, fresh: FreshInputs) -> Beside | None:
+        """Warm it up for one case; None if it fails."""
+        try:
+            player.warm_up(fresh)
+            return Beside(self, player)
+        except (SubmissionFault, *_FAILURES) as fault:
+            self.fault = f"{case.name}: {fault}"
+            fresh.discard()  # what it wrote is not the submission's
         return None
 
 
 class ReplayedTiming:
     """Replayed calls of every case. `alone` is entered for as long as anything is timed.
 
-    The baselines are recorded in threads of their own while the submission is built and tested.
+    The baselines are recorded in threads of their own, beside the submission: not while it is built and tested, when
+    what they take of the machine could be its end.
     """
 
     kind: Timing = "replayed"
@@ -97,7 +107,6 @@ class ReplayedTiming:
         self.timed: list[BenchmarkResult] = []
         self._recorded: dict[str, Recorded] = {}
         self._threads = ThreadPoolExecutor(max(1, len(baselines)))
-        self._recording: list[Future[None]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -108,8 +117,7 @@ class ReplayedTiming:
         self._threads.shutdown()
 
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Begin to record the baselines."""
-        self._recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
+        """Nothing is measured of the runner."""
 
     def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
         """Record every case, and try each recording once while there is a runner to go back to.
@@ -117,18 +125,23 @@ class ReplayedTiming:
         Raises:
             NotReplayed: a case cannot be recorded, or a launcher makes something else of it.
         """
+        recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.RECORD, i, case.name)
             try:
-                self._record(session, benchmarks, case)
+                try:
+                    self._record(session, benchmarks, case)
+                except _NO_MEMORY:
+                    wait(recording)  # once more, with nobody else recording
+                    self._record(session, benchmarks, case)
             except SubmissionFault as fault:
                 # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
-            except _NO_MEMORY as error:
-                raise NotReplayed(f"benchmark {case.name}: no memory for a recording ({error})") from None
-        for baseline, recording in zip(self.baselines, self._recording, strict=True):
+            except _FAILURES as error:
+                raise NotReplayed(f"benchmark {case.name}: {error}") from None
+        for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
-            recording.result()
+            recorded.result()
 
     def after_the_runner(self, benchmarks: Benchmarks) -> int:
         """Time every case; returns how long that took, in ns, once the device was free.
@@ -150,9 +163,9 @@ class ReplayedTiming:
         seconds = benchmarks.problem.limits.time_s
         recorded = record(session, benchmarks.problem, case, benchmarks.device, TimeLimit(seconds))
         self._recorded[case.name] = recorded
+        player = Player(self._launcher, recorded, case, seconds)  # gives up the memory of the case before
         fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
         try:
-            player = Player(self._launcher, recorded, case, seconds)
             fresh.next()
             player.play(fresh)
             fresh.keep()
@@ -164,11 +177,12 @@ class ReplayedTiming:
         self, benchmarks: Benchmarks, case: ResolvedCase, sensors: Sensors, roof: Roof | None
     ) -> ReplayedBenchmark:
         seconds = benchmarks.problem.limits.time_s
+        player = Player(self._launcher, self._recorded[case.name], case, seconds)
+        loaded = [(each, its) for each in self.baselines if (its := each.load(case, seconds))]
         fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
         try:
-            player = Player(self._launcher, self._recorded[case.name], case, seconds)
             player.warm_up(fresh)
-            found = [beside for each in self.baselines if (beside := each.beside(case, fresh, seconds))]
+            found = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
             return Replaying(case, player, found, fresh, self._plan, sensors, roof).run()
         finally:
             fresh.close()

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness import stats, wire
+from harness.errors import SandboxError
 from harness.judge.baseline import RESOLUTION, ratio
 from harness.judge.clocks import Clocks
 from harness.judge.doubts import doubts_of_replays
@@ -29,7 +30,7 @@ from harness.recording import Empty
 from harness.verdict import PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 
 _WARM_UPS = 3
-_BLOCKS_A_PLACE = 5
+_BLOCKS_A_PLACE = 2  # so that the first look has seen all places
 
 
 class Player:
@@ -91,8 +92,8 @@ class Beside:
             fresh.again()
             try:
                 call(fresh)
-            except SubmissionFault as fault:
-                self._baseline.fault = fault.message
+            except (SubmissionFault, SandboxError) as fault:
+                self._baseline.fault = str(fault)
 
     def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
         """Over a submission whose calls took this long, of which each belongs to the call of the same place."""

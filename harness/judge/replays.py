@@ -86,7 +86,10 @@ def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
 
 
 class Launcher:
-    """A launcher with one recording at a time; what goes wrong in it is the submission's, since the device code is."""
+    """A launcher with one recording at a time.
+
+    What the driver says against that is the submission's, whose device code it is.
+    """
 
     def __init__(self, session: Session, device: DeviceKind) -> None:
         self._session, self._device = session, device

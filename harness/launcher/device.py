@@ -107,7 +107,9 @@ class Device:
         word = check(driver.cuMemHostAlloc(4, driver.CU_MEMHOSTALLOC_DEVICEMAP))
         self._word = ctypes.c_int32.from_address(int(word))
         self._word_on_device = check(driver.cuMemHostGetDevicePointer(word, 0))
-        self._let_go_times, self._comes_back = 0, False
+        self._let_go_times = 0
+        self._held_since: float | None = None
+        threading.Thread(target=self._watch, daemon=True).start()
         attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
         self._cache_bytes = 3 * int(check(driver.cuDeviceGetAttribute(attribute, device)))
         self._cache = check(driver.cuMemAlloc(self._cache_bytes))
@@ -160,8 +162,8 @@ class Device:
         check(launch(self._read_all, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, self.stream, (values, types), 0))
 
     def hold_again(self) -> None:
-        """Forget how the graph of another recording was launched."""
-        self._let_go_times, self._comes_back = 0, False
+        """Hold the stream behind what another recording launches, even if one before could not be held."""
+        self._let_go_times = 0
 
     def time(self, graph: Any) -> Times:
         """Launch a graph behind a hold, so that what the host takes to enqueue it is in no clock."""
@@ -173,32 +175,25 @@ class Device:
         begun = time.perf_counter_ns()
         try:
             check(driver.cuEventRecord(self._start, self.stream))
-            if held and not self._comes_back:
-                self._launch_watched(graph)
-            else:
-                check(driver.cuGraphLaunch(graph, self.stream))
+            self._held_since = time.monotonic() if held else None
+            check(driver.cuGraphLaunch(graph, self.stream))
             check(driver.cuEventRecord(self._end, self.stream))
             if held:
                 begun = time.perf_counter_ns()
         finally:
+            self._held_since = None
             self._word.value = 1
         check(driver.cuStreamSynchronize(self.stream))
         span_ns = time.perf_counter_ns() - begun
         check(driver.cuCtxSynchronize())  # nothing may run on when the judge changes the memory
         return Times(round(check(driver.cuEventElapsedTime(self._start, self._end)) * 1e6), span_ns)
 
-    def _launch_watched(self, graph: Any) -> None:
-        """Launch; if that does not come back while the stream is held, let it go. What came back once always does."""
-        before = self._let_go_times
-        timer = threading.Timer(_PATIENCE_S, self._let_go)
-        timer.daemon = True
-        timer.start()
-        try:
-            check(driver.cuGraphLaunch(graph, self.stream))
-        finally:
-            timer.cancel()
-        self._comes_back = self._let_go_times == before
-
-    def _let_go(self) -> None:
-        self._let_go_times += 1
-        self._word.value = 1
+    def _watch(self) -> None:
+        """Let the stream go whenever a launch behind the hold does not come back."""
+        while True:
+            time.sleep(_PATIENCE_S / 2)
+            since = self._held_since
+            if since is not None and time.monotonic() - since > _PATIENCE_S:
+                self._held_since = None
+                self._let_go_times += 1
+                self._word.value = 1

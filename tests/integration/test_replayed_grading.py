@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
@@ -24,7 +25,8 @@ from harness.problem import Problem, load
 from harness.recording import pack
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark, Verdict
-from tests.integration.test_replays import BLOBS, CALL, LOADED, recording
+from tests.integration.test_replays import LOADED, recording
+from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
 PROBLEMS = Path(__file__).parents[1] / "problems"
@@ -58,8 +60,10 @@ def launching(problem: Problem, events: Events, factor: Callable[[int], float] =
     return act
 
 
-def graded(problem: Problem, runner: Act, launcher: Act, events: Events, *, baseline: bool = False) -> Verdict:
-    """Grade as `harness.judge` does on a GPU, but for the GPU."""
+def graded(
+    problem: Problem, runner: Act, launcher: Act, events: Events, *, baseline: bool = False, beside: Act | None = None
+) -> Verdict:
+    """Grade as `harness.judge` does on a GPU, but for the GPU; `beside` is the baseline's runner, if it is another."""
 
     @contextmanager
     def alone() -> Any:
@@ -77,11 +81,12 @@ def graded(problem: Problem, runner: Act, launcher: Act, events: Events, *, base
 
         own = session(runner, "runner", ended)
         launchers = [stack.enter_context(Launcher(session(launcher, "launcher"), "cpu")) for _ in range(1 + baseline)]
-        beside = [
-            ReplayedBaseline(Submission.of("", "py", author="o", name="eager.py"), session(runner, "runner"), each)
+        other = beside or runner
+        recorded = [
+            ReplayedBaseline(Submission.of("", "py", author="o", name="eager.py"), session(other, "runner"), each)
             for each in launchers[1:]
         ]
-        timing = ReplayedTiming("quick", launchers[0], beside, (), alone)
+        timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone))
         grading = Grading(problem, SUBMISSION, Scripted(runner), "cpu", events.on)
         return grading.grade(own, timing, "quick")
 
@@ -100,7 +105,7 @@ def test_the_runner_is_gone_before_a_call_is_timed() -> None:
     assert events.index("ended") < timed
     assert events[:timed].count("Replay") == 1, "one call is tried while there is a runner to go back to"
     counted = len(case.calls.device_ns)
-    assert events[timed:].count("Replay") == counted + 3 + counted // 10 + 1, "warm-ups, and one for each place"
+    assert events[timed:].count("Replay") == counted + 3 + -(-counted // 4), "warm-ups, and one each time that it moves"
 
 
 def test_baselines_are_replayed_in_alternation() -> None:
@@ -134,6 +139,63 @@ def test_what_a_baseline_writes_is_not_the_submissions() -> None:
     assert "bytes outside its outputs" in doubt.text
 
 
+def failing(problem: Problem, events: Events, which: int, kind: str) -> Act:
+    """Launchers of which one fails by a mistake of our own: the first is the submission's."""
+    honest = launching(problem, events)
+    seen: list[Script] = []
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if script not in seen:
+            seen.append(script)
+        if body["kind"] == kind and seen.index(script) == which:
+            script.reply(token, "Broken", message="KeyError: 7", traceback="")
+        else:
+            honest(script, token, body)
+
+    return act
+
+
+@pytest.mark.parametrize("kind", ["Load", "Replay"])
+def test_our_mistake_in_a_baselines_launcher_costs_the_speedup_alone(kind: str) -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    act = failing(problem, events, 1, kind)
+    verdict = graded(problem, recording(pack(CALL, BLOBS)), act, events, baseline=True)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    [doubt] = verdict.doubts
+    assert doubt.code == "no_baseline"
+    assert "the launcher failed" in doubt.text
+
+
+def test_after_our_mistake_in_the_submissions_launcher_rounds_are_sealed() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    with pytest.raises(NotReplayed, match="the launcher failed while timing a million: KeyError: 7"):
+        graded(problem, recording(pack(CALL, BLOBS)), failing(problem, events, 0, "Replay"), events)
+
+
+def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    honest = recording(pack(CALL, BLOBS))
+    recorded_for_ever = threading.Event()
+
+    def slow(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Record":
+            recorded_for_ever.set()
+            time.sleep(60)
+        honest(script, token, body)
+
+    def refused(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Record":
+            recorded_for_ever.wait(10)
+            script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node")
+        else:
+            honest(script, token, body)
+
+    begun = time.monotonic()
+    with pytest.raises(NotReplayed, match="a host node"):
+        graded(problem, refused, launching(problem, events), events, baseline=True, beside=slow)
+    assert time.monotonic() - begun < 10
+
+
 def test_without_memory_for_it_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, events = load(PROBLEMS / "double"), Events()
 
@@ -141,7 +203,7 @@ def test_without_memory_for_it_nothing_is_recorded(monkeypatch: pytest.MonkeyPat
         raise DeviceError("no arena of 1 bytes")
 
     monkeypatch.setattr(replayed_timing, "FreshInputs", full)
-    with pytest.raises(NotReplayed, match=r"benchmark a million: no memory for a recording \(no arena"):
+    with pytest.raises(NotReplayed, match=r"benchmark a million: no arena of 1 bytes"):
         graded(problem, recording(pack(CALL, BLOBS)), launching(problem, events), events)
 
 

@@ -24,32 +24,14 @@ from harness.judge.time_limit import TimeLimit
 from harness.judge.truth import Truth
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.recording import Blob, Image, Kernel, Recording, pack
+from harness.recording import Recording, pack
 from harness.verdict import Outcome
+from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
 PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
 CASE = PROBLEM.resolve(PROBLEM.tests[1])
 LIMIT_S = 2.0
-BLOBS = b"\x7fELF image" + b"parameters"
-CALL = Recording(
-    images=(Image(code=Blob(0, 10), variables=()),),
-    nodes=(
-        Kernel(
-            image=0,
-            name="twice",
-            grid=(4, 1, 1),
-            block=(256, 1, 1),
-            cluster=(1, 1, 1),
-            shared_bytes=0,
-            cooperative=False,
-            priority=0,
-            parameters=Blob(10, 10),
-        ),
-    ),
-    edges=(),
-    scratch_bytes=0,
-)
 WITH_SCRATCH = Recording(images=CALL.images, nodes=CALL.nodes, edges=(), scratch_bytes=8192)
 TIMES = {"device_ns": 5000, "event_ns": 7000, "span_ns": 20_000, "nodes_ns": [5000]}
 LOADED = {

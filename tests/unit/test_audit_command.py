@@ -10,12 +10,18 @@ import pytest
 
 from harness.errors import SandboxError
 from harness.judge import audit, turn
+from harness.judge import environment as judge_environment
 from harness.judge.tools import Finding, Tool, sanitized
 from harness.problem import load
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
-from kernelmark.audit import _Audit
+from kernelmark import project
+from kernelmark.audit import _Audit, _first
 from kernelmark.settings import Settings
+from leaderboard.ranking import rank
+from leaderboard.staleness import Current
+from tests.unit.test_staleness import chained
+from tests.verdicts import REPLAYED, accepted, sha256
 
 DOUBLE = load(Path(__file__).parents[1] / "problems" / "double")
 
@@ -42,3 +48,14 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
     assert [each["state"] for each in found] == ["failed", "failed", "clean"]
     assert found[0]["text"].startswith("the container did not start")
     assert "ZeroDivisionError" in found[1]["text"]
+
+
+def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    replayed = accepted(author="ada", source="hers", modes=REPLAYED)
+    sealed = [accepted(author="ada", source="hers"), accepted(author="bob", source="his", score_ns=60_000)]
+    now = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
+    tables = rank(chained(replayed, *sealed), now)
+    monkeypatch.setattr(project, "current", lambda settings: now)
+    monkeypatch.setattr(project, "tables", lambda settings, problem: tables)
+    monkeypatch.setattr(judge_environment, "device_facts", lambda device: {"device_name": "NVIDIA H200"})
+    assert list(_first(Settings(), 2, None)) == [replayed.run, sealed[1].run]

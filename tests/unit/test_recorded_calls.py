@@ -29,18 +29,15 @@ from harness.recording import (
 from harness.recording.schema import MAX_EDGES, MAX_NODES
 from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 from harness.wire import WireError
+from tests import recordings
 
 BLOBS = b"\x7fELF" + b"code" * 7 + b"eight by" + b"\x01" * 24
 IMAGE = Image(code=Blob(start=0, nbytes=32), variables=(Variable(name="table", content=Blob(start=32, nbytes=8)),))
-KERNEL = Kernel(
-    image=0,
+KERNEL = dataclasses.replace(
+    recordings.KERNEL,
     name="_Z5twicePKfPfl",
-    grid=(4096, 1, 1),
-    block=(256, 1, 1),
     cluster=(2, 1, 1),
     shared_bytes=49_152,
-    cooperative=False,
-    priority=0,
     parameters=Blob(start=40, nbytes=24),
 )
 MEMSET = Memset(address=OUTPUTS.start + 4096, value=0, element_bytes=4, width=1024, height=1, pitch=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from importlib import metadata
 from pathlib import Path
@@ -26,7 +26,7 @@ from leaderboard.markdown import board
 from leaderboard.ranking import rank
 from leaderboard.staleness import Current, stale
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, accepted, environment, failed, sha256
+from tests.verdicts import EPOCH, REPLAYED, accepted, environment, failed, sha256
 
 NOW = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
 ID = ProblemId(slug="softmax", sha256=sha256("softmax 1"))
@@ -116,10 +116,19 @@ def here(**changes: object) -> Environment:
     return Environment.model_validate(told | changes)
 
 
-def entered(author: str, score_ns: int, problem: str, high_ns: int | None = None, **changes: object) -> None:
+def entered(
+    author: str,
+    score_ns: int,
+    problem: str,
+    high_ns: int | None = None,
+    modes: Sequence[str] = ("calls",) * 4,
+    **changes: object,
+) -> None:
     """Record a result of this machine, with its source."""
     submission = Submission.of(f"# {author}'s\n", "py", author=author, name="kernel.py")
-    verdict = accepted(author=author, problem="double", score_ns=score_ns, high_ns=high_ns, protocol=PROTOCOL)
+    verdict = accepted(
+        author=author, problem="double", score_ns=score_ns, high_ns=high_ns, protocol=PROTOCOL, modes=modes
+    )
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
     identity = verdict.problem.model_copy(update={"sha256": problem})
     update = {"submission": told, "problem": identity, "environment": here(**changes)}
@@ -176,6 +185,16 @@ def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
     for _ in range(3):
         entered("ada", 900, _now())
     assert json.loads(command("regrade", "--dry-run", "--format", "json").out) == []
+
+
+def test_a_sealed_time_that_is_too_wide_is_left_alone_where_its_file_is_replayed(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, _now(), high_ns=1400)
+    entered("bob", 900, _now(), high_ns=1400)
+    entered("ada", 800, _now(), modes=REPLAYED)
+    assert command("regrade").code == 0
+    assert judged == ["bob"]
 
 
 @pytest.mark.parametrize(
