@@ -8,7 +8,6 @@ that of its call, and the host's clock, which may be late in any call, the media
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,8 +21,6 @@ _SPAN_SLACK_NS = 40_000  # waking up
 _MOST_EVENT_NS, _MOST_SPAN_NS = 8_000, 100_000
 _RELATIVE = 0.01
 _OFTEN = 0.05  # of the calls
-_TICKS_NS = (1024, 512, 256, 128, 64, 32, 16)
-_ROUNDED_NS = 2  # a start and an end, in units of the device's own
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,7 @@ class Clocks:
         """Compare the clocks of a case's calls, in which `nodes` nodes of a graph ran."""
         branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
         slack_ns = min(apart.event_extra_ns, _MOST_EVENT_NS) + _EVENT_SLACK_NS + branching_ns
-        finest = between_ticks([each.device_ns for each in calls])
+        finest = [float(each.device_ns) for each in calls]
         counted = [max(ns, (1 - _RELATIVE) * each.event_ns - slack_ns) for ns, each in zip(finest, calls, strict=True)]
         device_ns, event_ns, span_ns = (
             stats.median([getattr(each, clock) for each in calls]) for clock in ("device_ns", "event_ns", "span_ns")
@@ -54,37 +51,3 @@ class Clocks:
             said = f"in {longer} of {len(calls)} calls events lasted longer than CUPTI's time allows"
             return cls(counted, f"{said} (medians {event_ns:,.0f} and {device_ns:,.0f} ns): more counts there")
         return cls(counted)
-
-
-def between_ticks(times_ns: Sequence[int]) -> list[float]:
-    """Times by a clock that ticks, spread evenly over the tick that each of them stands for.
-
-    CUPTI's clock ticks every 32 ns on an H100: a kernel of 5.74 µs is found to take 5728 or 5760 ns; their median is
-    one of the two by chance. Equal times are laid all over their tick, in van der Corput's order, which has no trend.
-    So the median moves with how often each was found, and comes within about a tenth of a tick of the truth.
-    """
-    tick_ns = _tick_ns(times_ns)
-    if not tick_ns:
-        return [float(ns) for ns in times_ns]
-    seen: Counter[int] = Counter()
-    found = []
-    for ns in times_ns:
-        ticks = round((ns - times_ns[0]) / tick_ns)
-        found.append(max(0.0, times_ns[0] + tick_ns * (ticks + _van_der_corput(seen[ticks]) - 0.5)))
-        seen[ticks] += 1
-    return found
-
-
-def _tick_ns(times_ns: Sequence[int]) -> int:
-    """The largest tick that all differences are multiples of, within what rounding to nanoseconds does; 0 for none."""
-    if max(times_ns) - min(times_ns) <= _ROUNDED_NS:
-        return 0
-    for tick_ns in _TICKS_NS:
-        if all((ns - times_ns[0] + _ROUNDED_NS) % tick_ns <= 2 * _ROUNDED_NS for ns in times_ns):
-            return tick_ns
-    return 0
-
-
-def _van_der_corput(number: int) -> float:
-    """The binary digits of `number` + 1, mirrored at the point: 0.5, 0.25, 0.75, 0.125, ..."""
-    return int(f"{number + 1:b}"[::-1], 2) / (1 << (number + 1).bit_length())

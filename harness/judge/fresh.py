@@ -55,10 +55,9 @@ class _Drawn(Batch):
         self._synchronize()
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
-        """Copy call k's outputs as they are after the call."""
+        """Copy call k's outputs as they are after the call, before the next is laid: both are on one stream."""
         stride = self._layout.output_stride
         self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
-        self._synchronize()
 
     def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
         """What was drawn, as it is still there: nobody else could change it."""

@@ -1,12 +1,13 @@
 """The replay stage of one benchmark case: how many calls its launcher makes, and what they come to. Trusted.
 
 Blocks of calls alternate with the baselines' (ABBA), as sealed rounds do, until the intervals of the time and of the
-speedups are narrow, or the budget ends. Every call has inputs of its own, and every output of the submission's is
-checked.
+speedups are narrow, or the budget ends. A block's time is the mean of its two calls', the score the pseudomedian of the
+blocks. Every call has inputs of its own, and every output of the submission's is checked.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -30,7 +31,12 @@ from harness.recording import Empty
 from harness.verdict import PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 
 _WARM_UPS = 3
-_BLOCKS_A_PLACE = 2  # so that the first look has seen all places
+_BLOCKS_A_PLACE = 5  # so that the first look has seen two
+
+
+def block_times(calls_ns: Sequence[float]) -> list[float]:
+    """Of each block its two calls' mean."""
+    return [(first + second) / 2 for first, second in zip(calls_ns[::2], calls_ns[1::2], strict=True)]
 
 
 class Player:
@@ -99,11 +105,13 @@ class Beside:
         """Over a submission whose calls took this long, of which each belongs to the call of the same place."""
         if len(self._player.made) != len(times_ns):
             return None  # it failed
-        own = self._player.clocks.counted_ns
-        if min(*own, *times_ns) <= 0:
+        own, its = block_times(self._player.clocks.counted_ns), block_times(times_ns)
+        if min(*own, *its) <= 0:
             return None
-        ratios = [mine / its for mine, its in zip(own, times_ns, strict=True)]
-        return stats.paired_ratio(ratios, resolution=RESOLUTION)
+        logs = [math.log(mine / other) for mine, other in zip(own, its, strict=True)]
+        found = stats.estimate_pseudomedian(logs, CONFIDENCE)
+        low, high = math.exp(found.low) / (1 + RESOLUTION), math.exp(found.high) * (1 + RESOLUTION)
+        return stats.Estimate(math.exp(found.median), low, high, found.confidence)
 
     def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:
         """What the verdict holds of it; None where it failed half-way."""
@@ -181,13 +189,13 @@ class Replaying:
     def _narrow(self) -> bool:
         times = self._player.clocks.counted_ns
         speedups = [estimate for beside in self._baselines if (estimate := beside.speedup(times))]
-        estimates = (stats.estimate_median(times, CONFIDENCE), *speedups)
+        estimates = (stats.estimate_pseudomedian(block_times(times), CONFIDENCE), *speedups)
         return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
 
     def _result(self, *, converged: bool) -> ReplayedBenchmark:
         player, clocks = self._player, self._player.clocks
         times = clocks.counted_ns
-        estimate = stats.estimate_median(times, CONFIDENCE)
+        estimate = stats.estimate_pseudomedian(block_times(times), CONFIDENCE)
         # Each call comes to a cache without its inputs, as the second of two calls in a batch does.
         share = self._roof.share(self._case, 1, estimate.median) if self._roof else None
         return ReplayedBenchmark(
@@ -206,5 +214,5 @@ class Replaying:
             roofline=share,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
-            doubts=doubts_of_replays(times, clocks, self._telemetry),
+            doubts=doubts_of_replays(block_times(times), clocks, self._telemetry),
         )

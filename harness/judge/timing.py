@@ -78,7 +78,7 @@ class ReplayPlan:
 
 
 _REPLAYS: dict[Effort, ReplayPlan] = {
-    "quick": ReplayPlan(8, 24, 100_000_000, 0.01),
+    "quick": ReplayPlan(10, 24, 100_000_000, 0.01),
     "default": ReplayPlan(10, 150, 300_000_000, 0.005),
     "thorough": ReplayPlan(20, 800, 2_000_000_000, 0.002),
 }

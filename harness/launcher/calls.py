@@ -53,15 +53,10 @@ class Calls:
         if self._graph is None:
             self._graph = build(self._packed, self._images, self._device.context)
             check(driver.cuGraphUpload(self._graph, self._device.stream))
+            self._device.wait()
+            self._activity.forget()
         mapped = [(window.address, window.nbytes) for window in self._windows]
-        times, spans = cold(self._device, self._activity, self._graph, mapped)
-        if len(spans) < self._working:
-            spans = sorted(spans + self._activity.collect())  # records that came late
-        if len(spans) != self._working:
-            kinds = dict(Counter(span.kind for span in spans))
-            raise DeviceError(f"CUPTI saw {len(spans)} of the call's {self._working} nodes (by kind {kinds})")
-        if any(not span.start or span.end < span.start for span in spans):
-            raise DeviceError("CUPTI has no time of one of the call's nodes")
+        times, spans = cold(self._device, self._activity, self._graph, self._working, mapped)
         return wire.Replayed(
             device_ns=max(span.end for span in spans) - spans[0].start if spans else 0,
             event_ns=times.event_ns,
@@ -80,16 +75,27 @@ class Calls:
 
 
 def cold(
-    device: Device, activity: Activity, graph: Any, mapped: Sequence[tuple[int, int]] = ()
+    device: Device, activity: Activity, graph: Any, nodes: int, mapped: Sequence[tuple[int, int]] = ()
 ) -> tuple[Times, list[Span]]:
-    """Launch a graph with a cold cache; what it took, and when each of its nodes ran.
+    """Launch a graph with a cold cache; what it took, and when each of its nodes that work ran.
 
-    `mapped`: addresses and sizes of memory that the device has not seen yet.
+    `mapped`: addresses and sizes of the memory that it uses.
+
+    Raises:
+        DeviceError: CUPTI saw more or fewer than `nodes`, or not when they ran.
     """
     device.evict()
     for address, nbytes in mapped:
         device.touch(address, nbytes)
     device.wait()
-    activity.forget()
     times = device.time(graph)
-    return times, activity.collect()
+    before = 1 + len(mapped)  # kernels of our own
+    spans = activity.collect()
+    if len(spans) < before + nodes:
+        spans = sorted(spans + activity.collect())  # records that came late
+    if len(spans) != before + nodes:
+        kinds = dict(Counter(span.kind for span in spans))
+        raise DeviceError(f"CUPTI saw {len(spans) - before} of the call's {nodes} nodes (all by kind: {kinds})")
+    if any(not span.start or span.end < span.start for span in spans):
+        raise DeviceError("CUPTI has no time of one of the call's nodes")
+    return times, spans[before:]

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from cuda.bindings import driver
 
 from harness.arena.mapping import check
-from harness.errors import DeviceError
 from harness.launcher.activity import Activity
 from harness.launcher.calls import cold
 from harness.launcher.device import Device
@@ -32,12 +31,11 @@ def compare(device: Device, activity: Activity) -> Apart:
         DeviceError: CUPTI does not see them.
     """
     graph: Any = device.own_graph()
+    activity.forget()
     found = []
     for _ in range(_WARM_UPS + _CALLS):
-        times, spans = cold(device, activity, graph)
-        if len(spans) != 1:
-            raise DeviceError(f"CUPTI saw {len(spans)} kernels where one was launched")
-        found.append((times.event_ns - (spans[0].end - spans[0].start), times.span_ns - times.event_ns))
+        times, [span] = cold(device, activity, graph, 1)
+        found.append((times.event_ns - (span.end - span.start), times.span_ns - times.event_ns))
     check(driver.cuGraphExecDestroy(graph))
     events, spans_ns = zip(*found[_WARM_UPS:], strict=True)
     return Apart(*(max(0, round(quantiles(each, n=4)[0])) for each in (events, spans_ns)))

@@ -22,8 +22,10 @@ class Server:
     """The device and its clocks, and the calls of the recording that was loaded last."""
 
     def __init__(self, judge: socket.socket) -> None:
-        self._judge, self._device = judge, Device()
-        self._clocks = _clocks(self._device)
+        self._judge = judge
+        activity = _activity()
+        self._device = Device()
+        self._clocks = _clocks(self._device, activity)
         self._calls: Calls | None = None
 
     def run(self, token: int) -> None:
@@ -68,12 +70,20 @@ class Server:
         raise wire.WireError(f"a launcher does not know {type(command).__name__} here")
 
 
-def _clocks(device: Device) -> tuple[Activity, Apart] | DeviceError:
+def _activity() -> Activity | DeviceError:
+    try:
+        return Activity()
+    except DeviceError as error:
+        return error
+
+
+def _clocks(device: Device, activity: Activity | DeviceError) -> tuple[Activity, Apart] | DeviceError:
     """CUPTI, and how far it lies from the other clocks; or why there is none. The judge hears of that with the first
     recording, and has other ways of timing.
     """
+    if isinstance(activity, DeviceError):
+        return activity
     try:
-        activity = Activity()
         return activity, compare(device, activity)
     except DeviceError as error:
         return error

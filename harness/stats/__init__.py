@@ -9,6 +9,7 @@ remember its temperature.
 from harness.stats.estimate import Estimate, combine, estimate_median, geometric_mean
 from harness.stats.modes import two_modes
 from harness.stats.pool import pool
+from harness.stats.pseudomedian import estimate_pseudomedian
 from harness.stats.quantile import median, quantile, spread
 from harness.stats.ratio import paired_ratio
 from harness.stats.series import correlation_time, drift, looks
@@ -19,6 +20,7 @@ __all__ = [
     "correlation_time",
     "drift",
     "estimate_median",
+    "estimate_pseudomedian",
     "geometric_mean",
     "looks",
     "median",

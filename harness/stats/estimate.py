@@ -13,7 +13,7 @@ from harness.stats.series import correlation_time
 
 @dataclass(frozen=True)
 class Estimate:
-    """A median (or a geometric mean of medians) that lies within `low` to `high` with this confidence."""
+    """A median, a pseudomedian, or a geometric mean of such, that lies within `low` to `high` with this confidence."""
 
     median: float
     low: float

@@ -52,13 +52,17 @@ def correlation_time(xs: Sequence[float]) -> float:
     (2004). 1 for fewer than ten values, which cannot tell, and where nothing varies. It errs upwards: of two dozen
     independent values it makes 1.5 on average. `xs` is in the order of time.
     """
+    middle = median(xs) if xs else 0.0
+    return integrated_autocorrelation([(x > middle) - (x < middle) for x in xs])
+
+
+def integrated_autocorrelation(xs: Sequence[float]) -> float:
+    """The time 1 + 2·Σρₖ of the values themselves, estimated and bounded as `correlation_time` says."""
     n = len(xs)
     if n < FEWEST_TO_CORRELATE:
         return 1.0
-    middle = median(xs)
-    sides = [(x > middle) - (x < middle) for x in xs]
-    mean = sum(sides) / n
-    around = [side - mean for side in sides]
+    mean = math.fsum(xs) / n
+    around = [x - mean for x in xs]
     variance = math.fsum(map(mul, around, around))
     if variance == 0:
         return 1.0

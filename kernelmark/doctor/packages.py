@@ -38,6 +38,11 @@ if "version" in found["torch"]:
         found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     except Exception as error:
         found["devices"], found["device_error"] = [], f"{type(error).__name__}: {error}"
+    if found["devices"] and "version" in found["cuda.bindings.driver"]:
+        from cuda.bindings import driver
+        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
+        driver.cuInit(0)
+        found["reaches_host"] = any(driver.cuDeviceGetAttribute(attribute, i)[1] for i in range(len(found["devices"])))
 print(json.dumps(found))
 """
 
@@ -108,6 +113,9 @@ def cuda(probe: dict[str, Any]) -> Iterator[Finding]:
         yield Finding("fail", "cuda-bindings", bindings["error"], "pip install 'kernelmark[cuda]' to grade on CUDA")
     else:
         yield Finding("ok", "cuda-bindings", "importable")
+    if probe.get("reaches_host"):
+        what = "kernels can reach all memory of their process (HMM or ATS), so those of a submission its launcher's"
+        yield Finding("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
 
 
 def cupti() -> Finding:

@@ -105,7 +105,9 @@ def test_the_runner_is_gone_before_a_call_is_timed() -> None:
     assert events.index("ended") < timed
     assert events[:timed].count("Replay") == 1, "one call is tried while there is a runner to go back to"
     counted = len(case.calls.device_ns)
-    assert events[timed:].count("Replay") == counted + 3 + -(-counted // 4), "warm-ups, and one each time that it moves"
+    assert events[timed:].count("Replay") == counted + 3 + -(-counted // 10), (
+        "warm-ups, and one each time that it moves"
+    )
 
 
 def test_baselines_are_replayed_in_alternation() -> None:

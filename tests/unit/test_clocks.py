@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from harness import stats, wire
-from harness.judge.clocks import Clocks, between_ticks
+from harness import wire
+from harness.judge.clocks import Clocks
 
 APART = wire.Loaded(functions=(), event_extra_ns=2_900, span_extra_ns=40_000)
 
@@ -63,35 +63,3 @@ def test_graphs_of_several_nodes_may_take_events_longer() -> None:
     small = calls(6_000, 6_000 + 2_900 + 4_000, 50_000)
     assert Clocks.of(small, APART, nodes=1).doubt
     assert not Clocks.of(small, APART, nodes=9).doubt
-
-
-def ticking(true_ns: float, count: int) -> list[int]:
-    """How long something is found to take by a clock that ticks, when it begins anywhere between two ticks."""
-    starts = [TICK_NS * ((7 * k + 0.5) % count) / count for k in range(count)]
-    return [TICK_NS * (int((at + true_ns) // TICK_NS) - int(at // TICK_NS)) for at in starts]
-
-
-@pytest.mark.parametrize("rounded", [0, 1])
-@pytest.mark.parametrize("true_ns", [1_000, 1_008.5, 2_011, 5_740, 5_744, 5_750])
-def test_a_median_is_finer_than_the_ticks_of_its_clock(true_ns: float, rounded: int) -> None:
-    found = [ns + rounded * (k % 3 == 0) for k, ns in enumerate(ticking(true_ns, 101))]
-    assert len({ns // 8 for ns in found}) <= 2
-    assert abs(stats.median(between_ticks(found)) - true_ns) < 0.15 * TICK_NS
-
-
-def test_where_a_clock_is_fine_or_nothing_varies_nothing_moves() -> None:
-    fine = [5_001, 5_000, 5_004, 5_013, 5_022]
-    assert between_ticks(fine) == fine
-    assert between_ticks([5_000] * 40) == [5_000] * 40
-    assert between_ticks([5_000, 5_001] * 20) == [5_000, 5_001] * 20
-
-
-def test_equal_times_are_spread_over_their_tick_without_a_trend() -> None:
-    found = between_ticks([64, 32] * 50)[::2]
-    assert all(48 <= ns <= 80 for ns in found)
-    assert stats.median(found) == pytest.approx(64, abs=1)
-    assert stats.median(found[:25]) == pytest.approx(stats.median(found[25:]), abs=3)
-
-
-def test_no_time_becomes_negative() -> None:
-    assert min(between_ticks([0, 0, 0, 32])) == 0

@@ -106,6 +106,12 @@ def test_a_cuda_device_needs_its_bindings(probe: dict[str, Any], expected: dict[
     assert all(finding.remedy for finding in findings if finding.status != "ok")
 
 
+def test_kernels_that_reach_their_launchers_memory_are_a_warning() -> None:
+    found = statuses(packages.cuda({**H200, **BINDINGS, "reaches_host": True}))
+    assert found == {"CUDA device": "ok", "cuda-bindings": "ok", "host memory": "warn"}
+    assert "host memory" not in statuses(packages.cuda({**H200, **BINDINGS, "reaches_host": False}))
+
+
 def test_without_cupti_nothing_is_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> None:
         raise DeviceError("CUPTI (libcupti.so) is not here", "install PyTorch for CUDA")

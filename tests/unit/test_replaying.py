@@ -26,7 +26,7 @@ CALL_NS, BLOCK_NS = 10_000, 1_000_000
 APART = wire.Loaded(
     functions=(wire.Function(registers=16, local_bytes=0, shared_bytes=0),), event_extra_ns=2_900, span_extra_ns=9_000
 )
-PLAN = ReplayPlan(blocks_min=5, blocks_max=40, budget_ns=1000 * BLOCK_NS, narrow=0.005)
+PLAN = ReplayPlan(blocks_min=6, blocks_max=40, budget_ns=1000 * BLOCK_NS, narrow=0.005)
 
 
 class Told:
@@ -103,24 +103,31 @@ def timed(
 
 def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     result, inputs, _ = timed(monkeypatch, Told(every(CALL_NS)))
-    assert (len(result.calls.device_ns), result.stop_reason) == (10, "converged")
+    assert (len(result.calls.device_ns), result.stop_reason) == (12, "converged")
     assert (result.score.low_ns, result.score.median_ns, result.score.high_ns) == (CALL_NS,) * 3
     assert [(k.name, k.launches, k.time_ns) for k in result.kernels] == [("twice", 1, CALL_NS)]
     assert not result.doubts
-    assert inputs.asked == ["next", "keep"] * 10 + ["check"], "every call has inputs of its own, and all are checked"
+    assert inputs.asked == ["next", "keep"] * 12 + ["check"], "every call has inputs of its own, and all are checked"
 
 
 def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = ReplayPlan(10, 10, 1000 * BLOCK_NS, 0.005)
-    slow_first = every(9 * CALL_NS, *[CALL_NS] * 4)
-    baseline = every(8 * CALL_NS, *[2 * CALL_NS] * 4)
+    slow_first = every(9 * CALL_NS, *[CALL_NS] * 10)
+    baseline = every(8 * CALL_NS, *[2 * CALL_NS] * 10)
     result, inputs, _ = timed(monkeypatch, Told(slow_first), Told(baseline), plan=plan, places=2)
     assert result.calls.device_ns == (CALL_NS,) * 20
     [paired] = result.baselines
     assert paired.calls is not None
     assert paired.calls.device_ns == (2 * CALL_NS,) * 20
     block = ["next", "keep", "again", "again", "next", "keep"]
-    assert inputs.asked == [*["move", "next", "keep", "again", *block * 2] * 5, "check"]
+    assert inputs.asked == [*["move", "next", "keep", "again", *block * 5] * 2, "check"]
+
+
+def test_a_block_counts_for_the_mean_of_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    result, *_ = timed(monkeypatch, Told(every(CALL_NS, 3 * CALL_NS)), Told(every(CALL_NS, CALL_NS)))
+    assert (result.score.low_ns, result.score.median_ns, result.score.high_ns) == (2 * CALL_NS,) * 3
+    [paired] = result.baselines
+    assert (paired.speedup.low, paired.speedup.median) == (pytest.approx(0.5 / 1.002), pytest.approx(0.5))
 
 
 def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,10 +136,10 @@ def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest
 
 
 def test_the_budget_ends_it_but_not_before_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(5, 40, 7 * BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(6, 40, 7 * BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 14
-    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(5, 40, BLOCK_NS, 0.005))
-    assert len(result.calls.device_ns) == 10
+    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(6, 40, BLOCK_NS, 0.005))
+    assert len(result.calls.device_ns) == 12
 
 
 def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +149,7 @@ def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pyte
         ("baseline0", 3 * CALL_NS, pytest.approx(3)),
         ("baseline1", 2 * CALL_NS, pytest.approx(2)),
     ]
-    assert all(p.calls is not None and len(p.calls.device_ns) == 10 for p in result.baselines)
+    assert all(p.calls is not None and len(p.calls.device_ns) == 12 for p in result.baselines)
 
 
 def test_a_baseline_that_fails_costs_the_speedup_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
