@@ -15,7 +15,7 @@ from harness.verdict import SealedRound
 
 WIDEST = 0.20  # of the sealed time: a tolerance beyond this is not granted
 _WANTED = 0.10  # of the sealed time: what a batch is made long enough for, where memory allows
-_GAP_NS = 60_000  # a launch and a wake-up of either process, which null rounds do not always repeat exactly
+_GAP_NS = 60_000  # a launch and a wake-up of either process, on a GPU
 _RELATIVE = 0.01
 # The standard error of a median of n values is 1.25 σ/√n, and the spread from 10 % to 90 % of a normal law is 2.56 σ.
 _SPREAD_TO_SE = 1.25 / 2.56
@@ -34,22 +34,34 @@ def median_error_ns(noise_ns: float, samples: int) -> float:
     return _SURE * _SPREAD_TO_SE * noise_ns / math.sqrt(samples)
 
 
-def _uncertain_ns(noise_ns: float, rounds: int, nulls: int) -> float:
+@dataclass(frozen=True)
+class Gap:
+    """What a round takes beyond a null round and its calls, in ns, as a null round does not repeat it exactly."""
+
+    usual_ns: int
+    error_ns: int
+    """How far that may be off."""
+
+
+ON_A_GPU = Gap(usual_ns=0, error_ns=_GAP_NS)
+
+
+def _uncertain_ns(noise_ns: float, rounds: int, nulls: int, gap: Gap) -> float:
     """How far (wall - overhead) of a batch may be off, both being medians."""
-    return _GAP_NS + math.hypot(median_error_ns(noise_ns, rounds), median_error_ns(noise_ns, nulls))
+    return gap.error_ns + math.hypot(median_error_ns(noise_ns, rounds), median_error_ns(noise_ns, nulls))
 
 
-def shortest_batch_ns(noise_ns: int, rounds: int) -> int:
+def shortest_batch_ns(noise_ns: int, rounds: int, gap: Gap) -> int:
     """How long a batch must last for a tolerance of a tenth of it, given the noise of the null rounds."""
-    return round(_uncertain_ns(noise_ns, rounds, rounds) / (_WANTED - _RELATIVE))
+    return round(_uncertain_ns(noise_ns, rounds, rounds, gap) / (_WANTED - _RELATIVE))
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What null rounds showed before the submission was there, in ns: nothing it does can widen them."""
+    """What rounds showed before the submission was there, in ns: nothing it does can widen them."""
 
     low_ns: int
-    """The least that the overhead can be."""
+    """The least that the overhead can be, `gap` included, as in `usual_ns`."""
     usual_ns: int
     spread_ns: int
     """The noise to expect."""
@@ -57,6 +69,7 @@ class Bounds:
     """The most that is believed."""
     captured: int = 0
     """How many calls the runner has captured."""
+    gap: Gap = ON_A_GPU
 
     @property
     def high_ns(self) -> int:
@@ -109,14 +122,14 @@ class Agreement:
     @classmethod
     def of(cls, rounds: Sequence[SealedRound], null_ns: Sequence[int], bounds: Bounds, *, plain: bool) -> Agreement:
         """Compare the clocks of a case's rounds."""
-        measured_ns = round(stats.median(null_ns))
+        measured_ns = round(stats.median(null_ns)) + bounds.gap.usual_ns
         overhead_ns = min(measured_ns, bounds.high_ns)
         # A handful of null rounds may lie close together by chance; the noise is no less than it was beforehand.
         noise_ns = min(max(round(stats.spread(null_ns)), bounds.spread_ns), bounds.noise_ns)
         sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in rounds]))
         claims = [claim_ns(r, plain=plain) for r in rounds]
         claimed_ns = round(stats.median(claims))
-        uncertain_ns = _uncertain_ns(noise_ns, len(rounds), len(null_ns))
+        uncertain_ns = _uncertain_ns(noise_ns, len(rounds), len(null_ns), bounds.gap)
         tolerance_ns = round(uncertain_ns / rounds[0].calls + _RELATIVE * sealed_ns)
         allowed = [(1 - _ACCUSATION) * _unexcused_ns(r, overhead_ns) - tolerance_ns for r in rounds]
         return cls(

@@ -2,6 +2,8 @@
 
 Null rounds are answered by the runner, so once a submission is loaded it can slow them, and with them the overhead that
 is taken off every sealed time. What the same sandbox needed while it still held nothing but our own code bounds that.
+On a CPU our own calls tell as well what a round takes that a null round does not: waking up, and memory that the other
+process has just written.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import stats, wire
-from harness.judge.agreement import Bounds, median_error_ns
+from harness.judge.agreement import ON_A_GPU, Bounds, Gap, median_error_ns
 from harness.judge.batch import Batch
 from harness.judge.layout import Layout
 from harness.judge.session import Session
@@ -22,6 +24,7 @@ from harness.verdict import DeviceKind
 
 _ROUNDS = 8
 _SECONDS = 60.0
+_LEAST_GAP_ERROR_NS = 10_000
 # Later a runner waits while inputs are filled and outputs compared. Without a pause it has not gone to sleep, and
 # answers 100 µs sooner, or not: on an H200 the spread was 120 µs instead of 20.
 _IDLE_S = 0.02
@@ -51,6 +54,7 @@ class Overhead:
     """From 10 % to 90 % of the null rounds over the large arenas: the noise to expect."""
     range_ns: int
     """From the fastest to the slowest of them: no noise beyond this is believed later."""
+    gap: Gap = ON_A_GPU
 
     def bounds(self, nbytes: int, captured: int) -> Bounds:
         """For batches whose inputs have this size; larger ones than were measured continue the line."""
@@ -58,7 +62,9 @@ class Overhead:
         share = max(0.0, (nbytes - self.small.nbytes) / grown) if grown > 0 else 1.0
         low_ns = self.small.low_ns + share * max(0, self.large.low_ns - self.small.low_ns)
         usual_ns = self.small.usual_ns + share * max(0, self.large.usual_ns - self.small.usual_ns)
-        return Bounds(round(low_ns), round(usual_ns), self.spread_ns, self.range_ns, captured)
+        least_gap_ns = max(0, self.gap.usual_ns - self.gap.error_ns)
+        low_ns, usual_ns = low_ns + least_gap_ns, usual_ns + self.gap.usual_ns
+        return Bounds(round(low_ns), round(usual_ns), self.spread_ns, self.range_ns, captured, self.gap)
 
 
 def mapped_bytes(layout: Layout, sets: int) -> int:
@@ -68,22 +74,28 @@ def mapped_bytes(layout: Layout, sets: int) -> int:
 
 def null_round(session: Session, batch: Batch, limit: TimeLimit, doing: str) -> int:
     """One round without a call over a batch's arenas, by the judge's clock, in ns. Nothing of it is compared."""
+    return _unchecked_round(session, batch, range(0), limit, doing)[0]
+
+
+def _unchecked_round(session: Session, batch: Batch, called: range, limit: TimeLimit, doing: str) -> tuple[int, int]:
+    """One round by the judge's clock and by the runner's."""
     with batch.for_a_null_round() as lent:
         sample = lent.draw_sample(range(lent.sets))
         inputs, outputs = lent.descriptors
-        session.ask(wire.Assemble(order=()), wire.Done, descriptors=[outputs], limit=limit, doing=doing)
+        session.ask(wire.Assemble(order=tuple(called)), wire.Done, descriptors=[outputs], limit=limit, doing=doing)
         start = time.perf_counter_ns()
-        session.ask(wire.Round(), wire.Timed, descriptors=[inputs], limit=limit, doing=doing)
+        timed = session.ask(wire.Round(), wire.Timed, descriptors=[inputs], limit=limit, doing=doing)
         lent.take(sample)
         wall_ns = time.perf_counter_ns() - start
         session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
-        return wall_ns
+        return wall_ns, timed.claimed_ns
 
 
 def measure_overhead(
     session: Session, problem: Problem, cases: Sequence[ResolvedCase], device: DeviceKind, plan: Plan
 ) -> Overhead:
-    """Run null rounds in a sandbox that has no submission yet, up to the largest inputs that a batch of the cases has.
+    """Run null rounds in a sandbox that has no submission yet, up to the largest inputs that a batch of the cases has,
+    and on a CPU rounds of calls of our own.
 
     Raises:
         SandboxError: the runner failed; it is our own code that failed.
@@ -94,15 +106,30 @@ def measure_overhead(
 
     case = max(cases, key=lambda each: mapped_bytes(Layout(each), sets_of(each)))
     largest = sets_of(case)
-    large, walls_ns = _null_cost(session, problem, case, device, largest)
-    small, _ = _null_cost(session, problem, case, device, 1)
+    nulls, *calls = _rounds(session, problem, case, device, largest, own=device == "cpu")
+    walls_ns = [wall_ns for wall_ns, _ in nulls]
+    smallest, *_ = _rounds(session, problem, case, device, 1)
     session.ask(wire.Release(), wire.Done, limit=TimeLimit(_SECONDS), doing="measuring the overhead")
-    return Overhead(small, large, round(stats.spread(walls_ns)), max(walls_ns) - min(walls_ns))
+    return Overhead(
+        small=NullCost.of(mapped_bytes(Layout(case), 1), [wall_ns for wall_ns, _ in smallest]),
+        large=NullCost.of(mapped_bytes(Layout(case), largest), walls_ns),
+        spread_ns=round(stats.spread(walls_ns)),
+        range_ns=max(walls_ns) - min(walls_ns),
+        gap=gap_of(calls[0], walls_ns) if calls else ON_A_GPU,
+    )
 
 
-def _null_cost(
-    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, sets: int
-) -> tuple[NullCost, list[int]]:
+def gap_of(rounds: Sequence[tuple[int, int]], null_ns: Sequence[int]) -> Gap:
+    """From rounds of calls of our own, whose claims are true; it errs by as much as the fastest has less of it."""
+    over_ns = [wall_ns - claimed_ns - stats.median(null_ns) for wall_ns, claimed_ns in rounds]
+    usual_ns, least_ns = max(0, round(stats.median(over_ns))), max(0, round(min(over_ns)))
+    return Gap(usual_ns, max(_LEAST_GAP_ERROR_NS, usual_ns - least_ns))
+
+
+def _rounds(
+    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, sets: int, *, own: bool = False
+) -> list[list[tuple[int, int]]]:
+    """Null rounds over so many sets, and with `own` as many rounds of calls of our own on all of them."""
     layout = Layout(case)
     doing = "measuring the overhead"
     commands = layout.commands(case, problem.parameters, sets)
@@ -111,11 +138,13 @@ def _null_cost(
         limit = TimeLimit(_SECONDS)
         session.bind(commands, practice.descriptors, limit=limit, doing=doing)
         session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
-        walls_ns = []
-        for _ in range(_ROUNDS + 1):
-            time.sleep(_IDLE_S)
-            walls_ns.append(null_round(session, practice, TimeLimit(_SECONDS), doing))
+        found: list[list[tuple[int, int]]] = []
+        for called in (range(0), range(sets))[: 1 + own]:
+            found.append([])
+            for _ in range(_ROUNDS + 1):
+                time.sleep(_IDLE_S)
+                found[-1].append(_unchecked_round(session, practice, called, TimeLimit(_SECONDS), doing))
+            del found[-1][0]  # it met code that never ran
     finally:
         practice.close_arenas()
-    del walls_ns[0]  # it met code that never ran
-    return NullCost.of(mapped_bytes(layout, sets), walls_ns), walls_ns
+    return found

@@ -67,7 +67,7 @@ class Sealing:
                 fast, or the runner failed.
         """
         most = self._most_sets
-        shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min)
+        shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min, self._overhead.gap)
         enough = round(1.25 * shortest_ns / max(latency.claimed_median_ns, 1))
         sets = min(most, max(enough, sets_for(self._layout, latency.claimed_median_ns, self._plan)))
         while True:

@@ -85,8 +85,18 @@ def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str
     return _Library(library, command, device), log
 
 
-def nothing(symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
-    """The kernel before there is one: the judge binds it to measure what a round costs without a submission."""
+def practice(declared: Sequence[wire.Argument]) -> Kernel:
+    """Our own call, as long as there is no submission: it reads what is input and writes what is output."""
+
+    def call(symbol: str, arguments: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
+        tensors = [t for each in arguments for t in (each if isinstance(each, list) else [each])]
+        for argument, tensor in zip(declared, tensors, strict=True):
+            if argument.writable:
+                tensor.zero_()
+            else:
+                tensor.view(torch.uint8).view(-1)[::64].sum()
+
+    return call
 
 
 def interpreted() -> bool:

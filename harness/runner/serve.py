@@ -26,7 +26,7 @@ class Server:
 
     def __init__(self, judge: socket.socket, device: Device) -> None:
         self._judge, self._device = judge, device
-        self._kernel: build.Kernel = build.nothing
+        self._kernel: build.Kernel | None = None
         self._calls: Calls | None = None
         self._declared: list[wire.Argument] = []
 
@@ -101,7 +101,8 @@ class Server:
         inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable, at=inputs_at)
         outputs = make_window(kind, command.output_bytes, writable=True, at=outputs_at)
         make = WatchedCalls if watched else Calls
-        self._calls = make(command, self._declared, self._kernel, self._device, inputs, outputs)
+        kernel = self._kernel or build.practice(self._declared)
+        self._calls = make(command, self._declared, kernel, self._device, inputs, outputs)
         self._declared = []
         self._calls.map(*descriptors)
         self._calls.make_arguments()

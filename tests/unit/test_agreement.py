@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import stats
-from harness.judge.agreement import Agreement, Bounds, contradicted, escaped
+from harness.judge.agreement import Agreement, Bounds, Gap, contradicted, escaped
 from harness.verdict import SealedRound
 
 OVERHEAD_NS = 1_000_000
@@ -38,6 +38,17 @@ def test_an_honest_claim_counts_to_the_nanosecond() -> None:
     agreement = Agreement.of(honest, NULL_NS, BOUNDS, plain=False)
     assert not agreement.suspects
     assert stats.median(agreement.believed(honest)) == 199_100
+
+
+def test_what_rounds_take_beyond_null_rounds_and_calls_is_taken_off_and_its_error_granted() -> None:
+    gap = Gap(usual_ns=2_000_000, error_ns=200_000)
+    known = Bounds(low_ns=2_700_000, usual_ns=3_010_000, spread_ns=30_000, noise_ns=100_000, gap=gap)
+    late = [r.model_copy(update={"wall_ns": r.wall_ns + 2_000_000}) for r in rounds(200_000, 199_100)]
+    unknown, agreement = (Agreement.of(late, NULL_NS, bounds, plain=True) for bounds in (BOUNDS, known))
+    assert stats.median(unknown.believed(late)) > 210_000
+    assert (agreement.sealed_ns, agreement.steady) == (200_000, True)
+    assert stats.median(agreement.believed(late)) == pytest.approx(199_220)
+    assert agreement.tolerance_ns - unknown.tolerance_ns == pytest.approx(1_400 - 200, abs=1)  # of 1 % of what it took
 
 
 @pytest.mark.parametrize("claimed_ns", [0, 1, 100_000, 150_000])

@@ -10,10 +10,10 @@ import pytest
 
 from harness import wire
 from harness.judge import telemetry
-from harness.judge.agreement import Agreement, Bounds
+from harness.judge.agreement import Agreement, Bounds, Gap
 from harness.judge.doubts import Measured, doubts
 from harness.judge.layout import Layout
-from harness.judge.overhead import NullCost, Overhead
+from harness.judge.overhead import NullCost, Overhead, gap_of
 from harness.judge.telemetry import Sensors
 from harness.judge.timing import Plan, most_sets, sets_for
 from harness.problem import load
@@ -71,6 +71,18 @@ def test_the_overhead_grows_with_the_inputs_and_never_shrinks() -> None:
     assert noisy.bounds(1 << 35, captured=0).usual_ns >= 0
     ceiling = overhead.bounds(1 << 33, captured=0).high_ns
     assert overhead.bounds(1 << 33, captured=1000).high_ns == ceiling + 200_000
+
+
+def test_what_a_round_takes_beyond_a_null_round_is_known_from_calls_of_our_own() -> None:
+    null_ns = [500_000, 600_000, 700_000]
+    rounds = [(600_000 + 5_000_000 + more_ns, 5_000_000) for more_ns in (150_000, 250_000, 270_000, 240_000, 4_000_000)]
+    gap = gap_of(rounds, null_ns)
+    assert gap == Gap(usual_ns=250_000, error_ns=100_000)
+    assert gap_of([(5_600_000, 5_000_000)] * 8, null_ns) == Gap(usual_ns=0, error_ns=10_000)
+    assert gap_of([(5_000_000, 5_000_000)] * 8, null_ns).usual_ns == 0, "a clock that stopped early takes nothing off"
+    null = NullCost(1 << 20, 400_000, 430_000)
+    bounds = Overhead(null, null, spread_ns=20_000, range_ns=30_000, gap=gap).bounds(1 << 20, captured=0)
+    assert (bounds.low_ns, bounds.usual_ns, bounds.gap) == (550_000, 680_000, gap)
 
 
 def measured(per_call_ns: Sequence[int], hold: str = "memory", span_ns: int = 20_000, **sensed: Any) -> Measured:
