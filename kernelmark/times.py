@@ -126,7 +126,8 @@ def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
     tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
     yield "sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"
     yield "claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"
-    yield "null round", f"{duration(b.overhead_ns)}, spread {duration(b.noise_ns)} over {len(b.null_walls_ns)}"
+    nulls = f"null rounds spread by {duration(b.noise_ns)}, {len(b.null_walls_ns)} of them"
+    yield "overhead", f"{duration(b.overhead_ns)} of a round; {nulls}"
 
 
 def _took(baseline: PairedBaseline) -> str:
