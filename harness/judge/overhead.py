@@ -22,9 +22,11 @@ from harness.judge.timing import Plan, most_sets
 from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind
 
-_ROUNDS = 8
+_ROUNDS, _OWN_ROUNDS = 8, 5
+_OWN_SHARE = 4  # of the largest inputs our own calls have the fourth part: a round takes less, and has as much of a gap
 _SECONDS = 60.0
 _LEAST_GAP_ERROR_NS = 10_000
+_DOING = "measuring the overhead"
 # Later a runner waits while inputs are filled and outputs compared. Without a pause it has not gone to sleep, and
 # answers 100 µs sooner, or not: on an H200 the spread was 120 µs instead of 20.
 _IDLE_S = 0.02
@@ -106,45 +108,52 @@ def measure_overhead(
 
     case = max(cases, key=lambda each: mapped_bytes(Layout(each), sets_of(each)))
     largest = sets_of(case)
-    nulls, *calls = _rounds(session, problem, case, device, largest, own=device == "cpu")
-    walls_ns = [wall_ns for wall_ns, _ in nulls]
-    smallest, *_ = _rounds(session, problem, case, device, 1)
-    session.ask(wire.Release(), wire.Done, limit=TimeLimit(_SECONDS), doing="measuring the overhead")
+    practice = _Practice(session, problem, case, device)
+    large, small = ([wall_ns for wall_ns, _ in practice.rounds(sets, _ROUNDS)] for sets in (largest, 1))
+    gap = ON_A_GPU
+    if device == "cpu":
+        fewer = -(-largest // _OWN_SHARE)
+        share = (fewer - 1) / max(1, largest - 1)
+        null_ns = (1 - share) * stats.median(small) + share * stats.median(large)
+        gap = gap_of(practice.rounds(fewer, _OWN_ROUNDS, called=range(fewer)), null_ns)
+    session.ask(wire.Release(), wire.Done, limit=TimeLimit(_SECONDS), doing=_DOING)
     return Overhead(
-        small=NullCost.of(mapped_bytes(Layout(case), 1), [wall_ns for wall_ns, _ in smallest]),
-        large=NullCost.of(mapped_bytes(Layout(case), largest), walls_ns),
-        spread_ns=round(stats.spread(walls_ns)),
-        range_ns=max(walls_ns) - min(walls_ns),
-        gap=gap_of(calls[0], walls_ns) if calls else ON_A_GPU,
+        small=NullCost.of(mapped_bytes(Layout(case), 1), small),
+        large=NullCost.of(mapped_bytes(Layout(case), largest), large),
+        spread_ns=round(stats.spread(large)),
+        range_ns=max(large) - min(large),
+        gap=gap,
     )
 
 
-def gap_of(rounds: Sequence[tuple[int, int]], null_ns: Sequence[int]) -> Gap:
+def gap_of(rounds: Sequence[tuple[int, int]], null_ns: float) -> Gap:
     """From rounds of calls of our own, whose claims are true; it errs by as much as the fastest has less of it."""
-    over_ns = [wall_ns - claimed_ns - stats.median(null_ns) for wall_ns, claimed_ns in rounds]
+    over_ns = [wall_ns - claimed_ns - null_ns for wall_ns, claimed_ns in rounds]
     usual_ns, least_ns = max(0, round(stats.median(over_ns))), max(0, round(min(over_ns)))
     return Gap(usual_ns, max(_LEAST_GAP_ERROR_NS, usual_ns - least_ns))
 
 
-def _rounds(
-    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, sets: int, *, own: bool = False
-) -> list[list[tuple[int, int]]]:
-    """Null rounds over so many sets, and with `own` as many rounds of calls of our own on all of them."""
-    layout = Layout(case)
-    doing = "measuring the overhead"
-    commands = layout.commands(case, problem.parameters, sets)
-    practice = Batch(layout, device, sets, filled=False)
-    try:
-        limit = TimeLimit(_SECONDS)
-        session.bind(commands, practice.descriptors, limit=limit, doing=doing)
-        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
-        found: list[list[tuple[int, int]]] = []
-        for called in (range(0), range(sets))[: 1 + own]:
-            found.append([])
-            for _ in range(_ROUNDS + 1):
+@dataclass(frozen=True)
+class _Practice:
+    """Rounds of one case in a sandbox that has no submission."""
+
+    session: Session
+    problem: Problem
+    case: ResolvedCase
+    device: DeviceKind
+
+    def rounds(self, sets: int, count: int, called: range = range(0)) -> list[tuple[int, int]]:
+        """So many rounds over so many sets, by the judge's clock and by the runner's, in ns."""
+        layout, limit = Layout(self.case), TimeLimit(_SECONDS)
+        commands = layout.commands(self.case, self.problem.parameters, sets)
+        practice = Batch(layout, self.device, sets, filled=False)
+        try:
+            self.session.bind(commands, practice.descriptors, limit=limit, doing=_DOING)
+            self.session.ask(wire.Unmap(), wire.Done, limit=limit, doing=_DOING)
+            found = []
+            for _ in range(count + 1):
                 time.sleep(_IDLE_S)
-                found[-1].append(_unchecked_round(session, practice, called, TimeLimit(_SECONDS), doing))
-            del found[-1][0]  # it met code that never ran
-    finally:
-        practice.close_arenas()
-    return found
+                found.append(_unchecked_round(self.session, practice, called, TimeLimit(_SECONDS), _DOING))
+        finally:
+            practice.close_arenas()
+        return found[1:]  # the first met code that never ran

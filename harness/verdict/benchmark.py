@@ -173,7 +173,9 @@ class SealedBenchmark(_Timed):
     claimed_latency: ClaimedLatency
     rounds: tuple[SealedRound, ...] = Field(min_length=1)
     null_walls_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
-    overhead_ns: Nanoseconds = Field(description="taken off every wall: the null rounds' median and the gap, with a limit")
+    overhead_ns: Nanoseconds = Field(
+        description="taken off every wall: the null rounds' median and the gap, with a limit"
+    )
     noise_ns: Nanoseconds = Field(description="spread (p90 - p10) of the null rounds, with a limit")
     sealed_ns: Nanoseconds = Field(description="median over rounds of (wall - overhead) / calls")
     claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
