@@ -337,7 +337,7 @@ def test_a_case_in_full_has_its_sensors_hold_baselines_and_confidence() -> None:
     result = accepted(speedups={"eager": 1.593}, roofline=Roofline(share=0.913, limit="memory"), effort="thorough")
     lines = list(show.run(result))
     whole = text(lines)
-    device = "device      SM 1875–1980 MHz, memory 3201 MHz, power 412 W, temperature 41 °C"
+    device = "device     SM 1875–1980 MHz, memory 3201 MHz, power 412 W, temperature 41 °C"
     assert lines_of(lines, "device  ")[1:] == [device] * 4, "the first is the device's name"
     assert whole.count("57.1 µs, 57.6 µs, 58.0 µs (p10, median, p90), held by: memory") == 4
     sha256 = result.benchmarks[0].baselines[0].sha256[:12]
@@ -364,7 +364,7 @@ def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
         return lines_of(show.run(result.model_copy(update={"benchmarks": (changed,)})), "device  ")[1:]
 
     assert device(*rounds, silent) == [
-        "device      SM 1410–1980 MHz, power 412–698 W, throttled in 2 of 3: hw_slowdown, sw_power_cap"
+        "device     SM 1410–1980 MHz, power 412–698 W, throttled in 2 of 3: hw_slowdown, sw_power_cap"
     ]
     assert device(silent) == []
 
