@@ -341,7 +341,7 @@ def test_a_case_in_full_has_its_sensors_hold_baselines_and_confidence() -> None:
     assert lines_of(lines, "device  ")[1:] == [device] * 4, "the first is the device's name"
     assert whole.count("57.1 µs, 57.6 µs, 58.0 µs (p10, median, p90), held by: memory") == 4
     sha256 = result.benchmarks[0].baselines[0].sha256[:12]
-    eager = f"× eager     1.593 [1.585, 1.601] at 96.9 %, which took 91.3 µs in 8 rounds, sha256 {sha256}"
+    eager = f"× eager    1.593 [1.585, 1.601] at 96.9 %, which took 91.3 µs in 8 rounds, sha256 {sha256}"
     assert lines_of(lines, "× eager") == [eager] * 4
     assert whole.count("57.3 µs [57.0, 57.6] at 95 %") == 4
     assert whole.count("91.3 % of what memory allows on this device") == 4
