@@ -7,7 +7,6 @@ blocks. Every call has inputs of its own, and every output of the submission's i
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 
@@ -108,10 +107,8 @@ class Beside:
         own, its = block_times(self._player.clocks.counted_ns), block_times(times_ns)
         if min(*own, *its) <= 0:
             return None
-        logs = [math.log(mine / other) for mine, other in zip(own, its, strict=True)]
-        found = stats.estimate_pseudomedian(logs, CONFIDENCE)
-        low, high = math.exp(found.low) / (1 + RESOLUTION), math.exp(found.high) * (1 + RESOLUTION)
-        return stats.Estimate(math.exp(found.median), low, high, found.confidence)
+        ratios = [mine / other for mine, other in zip(own, its, strict=True)]
+        return stats.steady_ratio(ratios, CONFIDENCE, RESOLUTION)
 
     def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:
         """What the verdict holds of it; None where it failed half-way."""

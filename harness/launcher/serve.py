@@ -23,9 +23,7 @@ class Server:
 
     def __init__(self, judge: socket.socket) -> None:
         self._judge = judge
-        activity = _activity()
-        self._device = Device()
-        self._clocks = _clocks(self._device, activity)
+        self._device, self._clocks = _open()
         self._calls: Calls | None = None
 
     def run(self, token: int) -> None:
@@ -70,20 +68,16 @@ class Server:
         raise wire.WireError(f"a launcher does not know {type(command).__name__} here")
 
 
-def _activity() -> Activity | DeviceError:
-    try:
-        return Activity()
-    except DeviceError as error:
-        return error
-
-
-def _clocks(device: Device, activity: Activity | DeviceError) -> tuple[Activity, Apart] | DeviceError:
-    """CUPTI, and how far it lies from the other clocks; or why there is none. The judge hears of that with the first
-    recording, and has other ways of timing.
+def _open() -> tuple[Device, tuple[Activity, Apart] | DeviceError]:
+    """The device; and CUPTI and how far it lies from the other clocks, or why there is none. The judge hears of that
+    with the first recording, and has other ways of timing.
     """
-    if isinstance(activity, DeviceError):
-        return activity
     try:
-        return activity, compare(device, activity)
+        activity = Activity()  # before there is a context: CUPTI sizes what it keeps on the device then
     except DeviceError as error:
-        return error
+        return Device(), error
+    device = Device()
+    try:
+        return device, (activity, compare(device, activity))
+    except DeviceError as error:
+        return device, error

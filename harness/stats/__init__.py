@@ -11,7 +11,7 @@ from harness.stats.modes import two_modes
 from harness.stats.pool import pool
 from harness.stats.pseudomedian import estimate_pseudomedian
 from harness.stats.quantile import median, quantile, spread
-from harness.stats.ratio import paired_ratio
+from harness.stats.ratio import paired_ratio, steady_ratio
 from harness.stats.series import correlation_time, drift, looks
 
 __all__ = [
@@ -28,5 +28,6 @@ __all__ = [
     "pool",
     "quantile",
     "spread",
+    "steady_ratio",
     "two_modes",
 ]

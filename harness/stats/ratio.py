@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from harness.stats.bootstrap import lower_end
 from harness.stats.estimate import Estimate, antilog, estimate_median
+from harness.stats.pseudomedian import estimate_pseudomedian
 from harness.stats.series import FEWEST_TO_CORRELATE, correlation_time
 
 _FEWEST_TO_RESAMPLE = 6
@@ -34,9 +35,7 @@ def paired_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: 
         ValueError: `blocks` is empty or holds a number that is not positive and finite, `confidence` is not between 0
             and 1, or `resolution` is negative or not finite.
     """
-    if not all(0 < ratio < math.inf for ratio in blocks) or not 0 <= resolution < math.inf:
-        raise ValueError("paired ratios are positive and finite, and their resolution is at least 0")
-    logs = [math.log(ratio) for ratio in blocks]
+    logs = _logs(blocks, resolution)
     ranked = estimate_median(logs, confidence)
     down, up = ranked.median - ranked.low, ranked.high - ranked.median
     if len(logs) >= _FEWEST_TO_RESAMPLE:
@@ -45,6 +44,29 @@ def paired_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: 
         up = max(up, -lower_end([-log for log in logs], confidence, length) - ranked.median)
         if len(logs) < FEWEST_TO_CORRELATE:
             down, up = down * _UNSEEN, up * _UNSEEN
+    found = Estimate(ranked.median, ranked.median - down, ranked.median + up, ranked.confidence)
+    return _ratio(found, resolution)
+
+
+def steady_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: float = 0.0) -> Estimate:
+    """The pseudomedian of paired ratios of blocks that hardly depend on each other, six at least, with its interval.
+
+    On the log scale, and with the same `resolution`, as `paired_ratio`.
+
+    Raises:
+        ValueError: as `paired_ratio` and `estimate_pseudomedian` do.
+    """
+    return _ratio(estimate_pseudomedian(_logs(blocks, resolution), confidence), resolution)
+
+
+def _logs(blocks: Sequence[float], resolution: float) -> list[float]:
+    if not all(0 < ratio < math.inf for ratio in blocks) or not 0 <= resolution < math.inf:
+        raise ValueError("paired ratios are positive and finite, and their resolution is at least 0")
+    return [math.log(ratio) for ratio in blocks]
+
+
+def _ratio(logs: Estimate, resolution: float) -> Estimate:
+    """What an estimate of logarithms is of ratios."""
     shared = math.log1p(resolution)
-    low, high = antilog(ranked.median - down - shared), antilog(ranked.median + up + shared)
-    return Estimate(antilog(ranked.median), low, high, ranked.confidence)
+    low, high = antilog(logs.low - shared), antilog(logs.high + shared)
+    return Estimate(antilog(logs.median), low, high, logs.confidence)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.stats import estimate_median, estimate_pseudomedian
+from harness.stats import estimate_median, estimate_pseudomedian, steady_ratio
 from harness.stats.series import integrated_autocorrelation
 from tests.draws import DRAWS, at_most
 
@@ -97,3 +97,19 @@ def test_where_neighbours_are_alike_throughout_the_extremes_cover_less() -> None
 def test_what_has_no_interval(xs: list[float], confidence: float) -> None:
     with pytest.raises(ValueError, match="no interval"):
         estimate_pseudomedian(xs, confidence)
+
+
+def test_a_steady_ratio_mirrors_its_reciprocal_and_is_wider_by_the_resolution() -> None:
+    rng = random.Random(6)
+    ratios = [1.5 * (1 + 0.01 * rng.gauss(0, 1)) for _ in range(30)]
+    found, mirrored, wider = (
+        steady_ratio(ratios),
+        steady_ratio([1 / x for x in ratios]),
+        steady_ratio(ratios, 0.95, 0.1),
+    )
+    assert (1 / mirrored.median, 1 / mirrored.high, 1 / mirrored.low) == pytest.approx(
+        (found.median, found.low, found.high)
+    )
+    assert (wider.low, wider.high) == pytest.approx((found.low / 1.1, found.high * 1.1))
+    with pytest.raises(ValueError, match="positive and finite"):
+        steady_ratio([*ratios, 0.0])
