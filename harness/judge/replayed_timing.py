@@ -34,6 +34,11 @@ _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # ours; with a baseline they cost the speedup over it
 
 
+def _told(error: Exception) -> str:
+    """What a verdict says of it, in place of PyTorch's account of every process on the GPU."""
+    return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
+
+
 class ReplayedBaseline:
     """One baseline: recorded in a runner of its own, made by a launcher of its own; `fault` says why it is no more."""
 
@@ -61,7 +66,7 @@ class ReplayedBaseline:
                 limit = TimeLimit(problem.limits.time_s)
                 self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
-            self.fault = str(why)
+            self.fault = _told(why)
         self._session.close()
 
     def load(self, case: ResolvedCase, seconds: float) -> Player | None:
@@ -70,7 +75,7 @@ class ReplayedBaseline:
             try:
                 return Player(self._launcher, self._recorded[case.name], case, seconds)
             except (SubmissionFault, *_FAILURES) as fault:
-                self.fault = f"{case.name}: {fault}"
+                self.fault = f"{case.name}: {_told(fault)}"
         return None
 
     def beside(self, case: ResolvedCase, player: Player, fresh: FreshInputs) -> Beside | None:
@@ -138,7 +143,7 @@ class ReplayedTiming:
                 # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
             except _FAILURES as error:
-                raise NotReplayed(f"benchmark {case.name}: {error}") from None
+                raise NotReplayed(f"benchmark {case.name}: {_told(error)}") from None
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()

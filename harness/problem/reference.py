@@ -111,7 +111,9 @@ class Reference:
         try:
             return function(**arguments)
         except torch.OutOfMemoryError as error:
-            raise DeviceError(f"the device has too little memory for {self._path}", "use a larger one") from error
+            raise DeviceError(
+                f"the device has too little free memory for the reference of {self._problem.slug}", "use a larger one"
+            ) from error
         except (Exception, SystemExit) as error:  # the boundary to the organizer's code
             raise _failure(self._path, error) from error
 

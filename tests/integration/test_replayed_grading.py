@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from harness.errors import DeviceError
 from harness.judge import Progress, replayed_timing
@@ -198,14 +199,23 @@ def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting() -> None:
     assert time.monotonic() - begun < 10
 
 
-def test_without_memory_for_it_nothing_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (DeviceError("no arena of 1 bytes"), "no arena of 1 bytes"),
+        (torch.OutOfMemoryError("CUDA out of memory. Process 1 has 26 GiB"), "the device had too little free memory"),
+    ],
+)
+def test_without_memory_for_it_nothing_is_recorded(
+    error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problem, events = load(PROBLEMS / "double"), Events()
 
     def full(*_: object) -> None:
-        raise DeviceError("no arena of 1 bytes")
+        raise error
 
     monkeypatch.setattr(replayed_timing, "FreshInputs", full)
-    with pytest.raises(NotReplayed, match=r"benchmark a million: no arena of 1 bytes"):
+    with pytest.raises(NotReplayed, match=f"^benchmark a million: {told}$"):
         graded(problem, recording(pack(CALL, BLOBS)), launching(problem, events), events)
 
 
