@@ -23,12 +23,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from harness.verdict import BenchmarkResult, Outcome, Ratio, Verdict
-from leaderboard.entry import VERDICT
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTORCH = ("eager", "compiled", "flash", "fused")
-SUBMIT = "from kernelmark.scripts import submit; submit()"
+SUBMIT = "from kernelmark.commands.scripts import submit; submit()"
 
 
 def grade(problem: str, kernel: Path, out: Path) -> bool:

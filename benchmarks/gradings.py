@@ -54,7 +54,7 @@ class PeakMemory(threading.Thread):
 def submit(problem: str, kernel: Path, *flags: str) -> tuple[dict[str, Any], float, str]:
     """Run the command; returns the verdict's document, the seconds that it took, and its standard error."""
     started = time.perf_counter()
-    command = "from kernelmark.scripts import submit; submit()"
+    command = "from kernelmark.commands.scripts import submit; submit()"
     line = [sys.executable, "-c", command, problem, str(kernel), "--no-record", "--format", "json", "--author", "bench"]
     line += flags
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, check=False)

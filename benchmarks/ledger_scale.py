@@ -19,10 +19,10 @@ from time import perf_counter, process_time
 
 from harness.judge.environment import cpu_name
 from harness.verdict import Outcome, Verdict
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
-from leaderboard.ranking import rank
-from leaderboard.staleness import Current
+from leaderboard.record.current import Current
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
 from tests.verdicts import EPOCH, accepted, failed, interval
 
 LINES = 100_000

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scratch import Graded, ledger, left_behind, project, recorded, report, submit
-from kernelmark.selftest import Case, attacks, honest
+from kernelmark.services.selftest import Case, attacks, honest
 from tests.leftovers import leftovers
 
 RESULT = Path(__file__).parent / "results" / "load.json"

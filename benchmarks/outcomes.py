@@ -30,17 +30,17 @@ import torch
 from benchmarks.scratch import report
 from harness import sandbox, stats
 from harness.headline import outcome_of
-from harness.judge.correctness import Correctness, share_of_budget
+from harness.judge.correctness.cases import Correctness, share_of_budget
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
-from kernelmark.api import providers
-from kernelmark.lint import read_samples
-from kernelmark.selftest import TESTS, honest
-from kernelmark.settings import Settings
+from kernelmark.services.api import providers
+from kernelmark.services.lint import read_samples
+from kernelmark.services.selftest import TESTS, honest
+from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -22,21 +22,21 @@ from typing import Any
 from benchmarks.replay import recordings
 from benchmarks.scratch import report
 from harness import sandbox, stats
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
 from harness.judge.environment import device_facts
-from harness.judge.fresh import FreshInputs
-from harness.judge.layout import Layout
-from harness.judge.replaying import Beside, Player, Replaying
-from harness.judge.replays import Launcher, Recorded
 from harness.judge.session import Session
-from harness.judge.telemetry import Sensors
-from harness.judge.timing import replay_plan_for
-from harness.judge.truth import Truth
+from harness.judge.timing.plan import replay_plan_for
+from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.judge.timing.replayed.launcher import Launcher, Recorded
+from harness.judge.timing.telemetry import Sensors
 from harness.problem import Problem, ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import ReplayedBenchmark
-from kernelmark.api import providers
-from kernelmark.settings import Settings
+from kernelmark.services.api import providers
+from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS_A_LAUNCHER = 10
@@ -120,7 +120,7 @@ def _measure(
     provider: sandbox.Provider,
     count: int,
 ) -> Iterator[ReplayedBenchmark]:
-    """Measure `count` pairs in one pair of launchers, as `harness.judge.replayed_timing` measures a case."""
+    """Measure `count` pairs in one pair of launchers, as `harness.judge.timing.replayed.timing` measures a case."""
     truth, sensors = Truth(Reference.load(problem), case), Sensors("cuda")
     with contextlib.ExitStack() as stack:
         launchers = []

@@ -24,20 +24,21 @@ from benchmarks.scratch import report
 from harness import sandbox, stats, wire
 from harness.arena import give_back
 from harness.errors import HarnessError
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
 from harness.judge.environment import device_facts
-from harness.judge.fresh import FreshInputs
 from harness.judge.grading import build_command
-from harness.judge.layout import Layout
-from harness.judge.replaying import Player
-from harness.judge.replays import Launcher, Recorded, record
-from harness.judge.session import NotReplayed, Session, SubmissionFault
-from harness.judge.time_limit import TimeLimit
-from harness.judge.truth import Truth
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing import NotReplayed
+from harness.judge.timing.replayed.benchmark import Player
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import Problem, ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
-from kernelmark.api import providers
-from kernelmark.settings import Settings
+from kernelmark.services.api import providers
+from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import torch
 
 from harness.judge.environment import cpu_name
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.ledger import JsonlLedger
 from tests.leftovers import leftovers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,7 +64,7 @@ def start(
 ) -> subprocess.Popen[str]:
     """Begin a grading; `host` is the address of the Docker daemon, if not the usual one."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"DOCKER_HOST": host} if host else {})}
-    code = "from kernelmark.scripts import submit; submit()"
+    code = "from kernelmark.commands.scripts import submit; submit()"
     command = [sys.executable, "-c", code, str(PROBLEM), str(source), "--format", "json", "--author", author]
     return subprocess.Popen(
         [*command, "--sandbox", sandbox], cwd=root, env=environment, text=True, errors="replace",

@@ -26,9 +26,9 @@ from harness.judge.environment import cpu_name
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import BadElement, Mismatch, Outcome, OutputCheck, ProblemId, Roofline, Verdict
-from leaderboard.archive import archive
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.archive import archive
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import EPOCH, accepted, failed, interval
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ RESULT = Path(__file__).parent / "results" / "site_scale.json"
 LINES, AUTHORS, VERSIONS = 100_000, 200, 3
 DEVICES = ("NVIDIA H200", "NVIDIA B200", "NVIDIA L4")
 FIRST_BAR_S, APPEND_BAR_S, PAGE_BAR_BYTES = 60.0, 2.0, 300_000
-_BUILD = "from kernelmark.scripts import main; main()"
+_BUILD = "from kernelmark.commands.scripts import main; main()"
 _FAULTS = (Outcome.WRONG_ANSWER,) * 3 + (Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.TIMEOUT)
 _GRID = 24
 

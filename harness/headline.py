@@ -1,6 +1,6 @@
 """What the tests of one grading come to: the outcome that heads the verdict, and the test that tells its author most.
 
-The judge asks for the first, `kernelmark.show` for the second. Trusted; pure.
+The judge asks for the first, `kernelmark.text.show` for the second. Trusted; pure.
 """
 
 from __future__ import annotations

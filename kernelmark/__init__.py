@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.submission import Submission
     from harness.verdict import Check, Outcome, Verdict
-    from kernelmark.api import check, grade
+    from kernelmark.services.api import check, grade
 
 __version__ = "0.1.0"
 
@@ -52,7 +52,7 @@ _HOMES = {
     "harness.problem": ("Problem",),
     "harness.submission": ("Submission",),
     "harness.verdict": ("Check", "Outcome", "Verdict"),
-    "kernelmark.api": ("check", "grade"),
+    "kernelmark.services.api": ("check", "grade"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelmark.selftest import Case
+from kernelmark.services.selftest import Case
 
 
 def trials(cases: Iterable[Case]) -> list[Any]:

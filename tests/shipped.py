@@ -17,11 +17,11 @@ from typing import Any
 import torch
 
 from harness.compare import check_output
-from harness.judge.nulls import compute
-from harness.judge.truth import Truth
+from harness.judge.correctness.truth import Truth
 from harness.problem import Case, Problem, ResolvedCase, load
 from harness.problem.fill import fill
 from harness.problem.reference import Reference
+from harness.problem_lint.null_kernels import compute
 
 ROOT = Path(__file__).resolve().parents[1]
 SLUGS = tuple(sorted(file.parent.name for file in (ROOT / "problems").glob("*/problem.toml")))

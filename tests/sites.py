@@ -12,14 +12,14 @@ from harness.errors import HarnessError
 from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import Verdict
-from leaderboard.archive import archive
-from leaderboard.ledger import JsonlLedger
-from leaderboard.site.build import build
-from leaderboard.site.folder import Written
-from leaderboard.site.material import Material
-from leaderboard.site.statement import Argument, Shapes, Statement
-from leaderboard.staleness import Current
-from leaderboard.visibility import Rule
+from leaderboard.publishing.site.build import build
+from leaderboard.publishing.site.folder import Written
+from leaderboard.publishing.site.inputs import Material
+from leaderboard.publishing.site.statement import Argument, Shapes, Statement
+from leaderboard.record.archive import archive
+from leaderboard.record.current import Current
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.visibility import Rule
 from tests.verdicts import accepted, sha256
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

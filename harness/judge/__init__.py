@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.arena import give_back
 from harness.arena.context import warm_context
-from harness.judge.session import NotReplayed, Session
-from harness.judge.turn import share_turn, take_turn
+from harness.judge.session import Session
+from harness.judge.timing import NotReplayed
+from harness.judge.timing.device_lock import share_turn, take_turn
 from harness.problem import Problem
 from harness.roofline import Calibration
 from harness.sandbox import Provider
@@ -116,8 +117,8 @@ class _Way:
             stack.callback(give_back, self.device)
             session = stack.enter_context(self._session())
             beside = [(each, stack.enter_context(self._session())) for each in self.baselines]
-            from harness.judge.baseline import Baseline
-            from harness.judge.sealed_timing import SealedTiming
+            from harness.judge.timing.sealed.baseline import Baseline
+            from harness.judge.timing.sealed.timing import SealedTiming
 
             paired = [Baseline(each, own, self.problem, self.device) for each, own in beside]
             timing = SealedTiming(self.effort, paired, self.calibrations, why)
@@ -135,8 +136,8 @@ class _Way:
             stack.callback(give_back, self.device)
             session = stack.enter_context(self._session(records=True))
             started = stack.enter_context(self._started(len(self.baselines)))
-            from harness.judge.replayed_timing import ReplayedBaseline, ReplayedTiming
-            from harness.judge.replays import Launcher
+            from harness.judge.timing.replayed.launcher import Launcher
+            from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 
             beside, sessions = started()
             launcher, *others = [stack.enter_context(Launcher(each, self.device)) for each in sessions]

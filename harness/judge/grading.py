@@ -14,12 +14,12 @@ from harness import wire
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
 from harness.judge import Progress
-from harness.judge.correctness import Correctness, result
+from harness.judge.correctness.cases import Correctness, result
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import architecture, environment
-from harness.judge.overall import failed_baselines, score, speedups
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.stages import Benchmarks, Timing
+from harness.judge.timing.interface import Benchmarks, Timing
+from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
 from harness.sandbox import Provider

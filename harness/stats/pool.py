@@ -1,6 +1,6 @@
 """Several estimates of one positive quantity made into one: the repeated gradings of a source. Trusted, pure.
 
-The ranking calls it, through `leaderboard.pooling`.
+The ranking calls it, through `leaderboard.standings.pooling`.
 """
 
 from __future__ import annotations

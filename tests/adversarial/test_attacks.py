@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.selftest import Case, attacks, attempt
+from kernelmark.services.selftest import Case, attacks, attempt
 from tests.cases import trials
 from tests.leftovers import leftovers
 

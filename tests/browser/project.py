@@ -22,7 +22,7 @@ def begin(project: Path) -> None:
 def run(project: Path, status: int, script: str, *args: str | Path) -> None:
     """A command of ours in the project, which must end with this status."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    code = f"from kernelmark.scripts import {script}; {script}()"
+    code = f"from kernelmark.commands.scripts import {script}; {script}()"
     ended = subprocess.run(
         [sys.executable, "-c", code, *map(str, args)],
         cwd=project, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,

@@ -18,11 +18,11 @@ from playwright.sync_api import Locator, Page
 
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Interval, Outcome, Verdict
-from leaderboard.archive import archive
-from leaderboard.entry import VERDICT
-from leaderboard.ledger import JsonlLedger
-from leaderboard.pooling import too_wide
-from leaderboard.units import duration, interval, ratio
+from leaderboard.record.archive import archive
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.pooling import too_wide
+from leaderboard.text.units import duration, interval, ratio
 from tests.browser.conftest import Contexts
 from tests.browser.project import REFERENCE, ROOT, begin, run
 from tests.browser.test_site import (  # noqa: F401 - most of them run here too, on this module's site

@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 with atheris.instrument_imports(include=["leaderboard", "harness.verdict", "harness.errors", "harness.identity"]):
     from harness.errors import LedgerError
-    from leaderboard.entry import Entry, decode, encode
-    from leaderboard.ledger import JsonlLedger
-    from leaderboard.markdown import board
-    from leaderboard.ranking import rank
+    from leaderboard.publishing.markdown import board
+    from leaderboard.record.entry import Entry, decode, encode
+    from leaderboard.record.ledger import JsonlLedger
+    from leaderboard.standings.ranking import rank
 
 from harness.verdict import Verdict
 from tests.fuzz.campaign import run

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.audit import audit
-from harness.judge.tools import Finding, find
+from harness.audit.run import audit
+from harness.audit.tools import Finding, find
 from harness.problem import load
 from harness.sandbox import choose
 from harness.submission import Submission
-from kernelmark.api import providers
-from kernelmark.settings import Settings
+from kernelmark.services.api import providers
+from kernelmark.services.settings import Settings
 
 pytestmark = pytest.mark.gpu
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from harness.verdict import Outcome, Verdict
-from kernelmark.cli import submit
+from kernelmark.commands.cli import submit
 from tests.leftovers import leftovers
 
 HERE = Path(__file__).parent

@@ -23,8 +23,8 @@ import torch
 
 from harness.arena import make_arena
 from harness.sandbox import Launch, Sandbox, choose, gpu
-from kernelmark.api import providers
-from kernelmark.settings import Settings
+from kernelmark.services.api import providers
+from kernelmark.services.settings import Settings
 
 pytestmark = pytest.mark.gpu
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.selftest import Case, attempt, honest
+from kernelmark.services.selftest import Case, attempt, honest
 from tests.cases import trials
 
 HERE = Path(__file__).parent

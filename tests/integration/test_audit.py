@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.judge.audit import audit
-from harness.judge.tools import Finding, Tool, sanitized
+from harness.audit.run import audit
+from harness.audit.tools import Finding, Tool, sanitized
 from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission

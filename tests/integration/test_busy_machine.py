@@ -13,9 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.judge import grade, neighbours
-from harness.judge.doubts import busy_machine
-from harness.judge.neighbours import Neighbours, busy
+from harness.judge import grade
+from harness.judge.timing import neighbours
+from harness.judge.timing.doubts import busy_machine
+from harness.judge.timing.neighbours import Neighbours, busy
 from harness.problem import load
 from harness.sandbox import provider
 from harness.submission import Submission

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from harness.verdict import Outcome
-from kernelmark.cli import submit
+from kernelmark.commands.cli import submit
 from tests.leftovers import leftovers
 
 HERE = Path(__file__).parent

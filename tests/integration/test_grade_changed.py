@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboard.ledger import JsonlLedger
-from leaderboard.ranking import rank
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
 from tests.repository import commit, git, init
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,7 +33,7 @@ def repository(tmp_path: Path) -> Path:
 def grade(repository: Path, base: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("KERNELMARK_", "GIT_"))}
     environment["PYTHONPATH"] = str(ROOT)
-    line = [sys.executable, "-c", "from kernelmark.scripts import main; main()", "grade", "--changed", base]
+    line = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "grade", "--changed", base]
     files = ["--summary", "summary.md", "--junit", "junit.xml"]
     return subprocess.run(
         [*line, *files, *arguments], cwd=repository, env=environment, capture_output=True, text=True, check=False

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from harness import judge, wire
 from harness.errors import HarnessError, SandboxError
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.time_limit import TimeLimit
+from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome

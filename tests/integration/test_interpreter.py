@@ -17,9 +17,9 @@ import pytest
 
 import kernelmark
 from harness import wire
-from harness.judge.output import Output
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.time_limit import TimeLimit
+from harness.judge.session.output import Output
+from harness.judge.session.time_limit import TimeLimit
 from harness.verdict import Outcome
 
 ROOT = Path(__file__).parents[2]

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from leaderboard.entry import decode
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.entry import decode
+from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted
 
 ROOT = Path(__file__).parents[2]
 IMPORTS = """
 import os, sys
 from pathlib import Path
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted
 ledger, writer = JsonlLedger(Path(sys.argv[1])), int(sys.argv[2])
 """

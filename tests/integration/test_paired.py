@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge import roof
 from harness.judge.environment import cpu_name
+from harness.judge.timing import roof
 from harness.roofline import Calibration
 from harness.stats import median
 from harness.verdict import Outcome, Verdict
 from kernelmark import grade
-from kernelmark.calibrations import store
-from kernelmark.settings import Settings
+from kernelmark.services.calibrations import store
+from kernelmark.services.settings import Settings
 
 HERE = Path(__file__).parent
 FAULTS = HERE / "faults"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelmark import lint
-from kernelmark.settings import Settings
+from kernelmark.services import lint
+from kernelmark.services.settings import Settings
 from tests.shipped import ROOT, SLUGS
 
 WHERE = [

@@ -9,8 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from leaderboard.ledger import JsonlLedger
-from leaderboard.pooling import TOO_WIDE
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.pooling import TOO_WIDE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def kernelmark(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
     environment["PYTHONPATH"] = str(ROOT)
-    line = [sys.executable, "-c", "from kernelmark.scripts import main; main()", *arguments]
+    line = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", *arguments]
     return subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
 

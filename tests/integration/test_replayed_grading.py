@@ -16,12 +16,14 @@ import pytest
 import torch
 
 from harness.errors import DeviceError
-from harness.judge import Progress, replayed_timing
+from harness.judge import Progress
+from harness.judge.correctness.layout import Layout
 from harness.judge.grading import Grading
-from harness.judge.layout import Layout
-from harness.judge.replayed_timing import ReplayedBaseline, ReplayedTiming
-from harness.judge.replays import Launcher
-from harness.judge.session import NotReplayed, Session
+from harness.judge.session import Session
+from harness.judge.timing import NotReplayed
+from harness.judge.timing.replayed import timing as replayed_timing
+from harness.judge.timing.replayed.launcher import Launcher
+from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
 from harness.problem import Problem, load
 from harness.recording import pack
 from harness.submission import Submission

@@ -15,13 +15,14 @@ import pytest
 
 from harness import wire
 from harness.errors import SandboxError
-from harness.judge.fresh import FreshInputs
-from harness.judge.layout import Layout
-from harness.judge.replaying import Player
-from harness.judge.replays import Launcher, Recorded, record
-from harness.judge.session import NotReplayed, Session, SubmissionFault
-from harness.judge.time_limit import TimeLimit
-from harness.judge.truth import Truth
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing import NotReplayed
+from harness.judge.timing.replayed.benchmark import Player
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.recording import Recording, pack

@@ -16,12 +16,12 @@ import pytest
 
 from harness import judge, wire
 from harness.errors import SandboxError
-from harness.judge.session import _DEATH_S
+from harness.judge.session.conversation import _DEATH_S
 from harness.problem import Problem, load
 from harness.sandbox import Exit, Launch
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark import api
+from kernelmark.services import api
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
@@ -72,7 +72,7 @@ def test_what_a_sandbox_leaves_is_not_graded_again(
 def test_a_sandbox_that_ends_slowly_is_waited_for_and_told(
     problem: Problem, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.judge.session._LONG_S", 0.5)
+    monkeypatch.setattr("harness.judge.session.conversation._LONG_S", 0.5)
     provider = Scripted(hang_up, on_close=lambda: time.sleep(1))
     assert judge.check(problem, SUBMISSION, provider=provider, device="cpu").outcome is Outcome.RUNTIME_ERROR
     assert [record.getMessage() for record in caplog.records] == [

@@ -15,8 +15,8 @@ import harness.judge
 from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
-from kernelmark.cli import main
-from leaderboard.ledger import JsonlLedger
+from kernelmark.commands.cli import main
+from leaderboard.record.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parents[2]
 

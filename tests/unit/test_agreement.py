@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import stats
-from harness.judge.agreement import Agreement, Bounds, Gap, contradicted, escaped
+from harness.judge.timing.sealed.agreement import Agreement, Bounds, Gap, contradicted, escaped
 from harness.verdict import SealedRound
 
 OVERHEAD_NS = 1_000_000

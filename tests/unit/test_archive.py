@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from harness.errors import HarnessError
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.archive import archive, present, safe_name, stored
+from leaderboard.record.archive import archive, present, safe_name, stored
 
 SOURCE = "def softmax(x, y):\r\n    pass  # µ\n"
 

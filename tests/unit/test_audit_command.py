@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
+from harness.audit import run as audit
+from harness.audit.tools import Finding, Tool, sanitized
 from harness.errors import SandboxError
-from harness.judge import audit, turn
 from harness.judge import environment as judge_environment
-from harness.judge.tools import Finding, Tool, sanitized
+from harness.judge.timing import device_lock as turn
 from harness.problem import load
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
-from kernelmark import project
-from kernelmark.audit import _Audit, _first
-from kernelmark.settings import Settings
-from leaderboard.ranking import rank
-from leaderboard.staleness import Current
+from kernelmark.commands.audit import _Audit, _first
+from kernelmark.services import project
+from kernelmark.services.settings import Settings
+from leaderboard.record.current import Current
+from leaderboard.standings.ranking import rank
 from tests.unit.test_staleness import chained
 from tests.verdicts import REPLAYED, accepted, sha256
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.batch import Batch
-from harness.judge.layout import Layout
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.layout import Layout
 from harness.problem import load
 
 PROBLEM = """

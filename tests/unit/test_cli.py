@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import HarnessError, SandboxError, UsageError
 from harness.verdict import Outcome, Verdict
-from kernelmark.cli import submit
+from kernelmark.commands.cli import submit
 from tests.unit.conftest import PROBLEM, Command, Judge, recorded
 from tests.verdicts import accepted, failed
 
@@ -95,7 +95,7 @@ def test_a_closed_problem_can_still_be_graded_unrecorded(run: Command, judge: Ca
 def test_a_problem_without_a_case_for_the_device_is_refused(
     run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelmark.api.cuda_is_here", lambda: True)
+    monkeypatch.setattr("kernelmark.services.api.cuda_is_here", lambda: True)
     fake = judge(accepted())
     for command in ("check", "bench", "submit"):
         refused = run(command, "double", "kernel.py", "--device", "cuda")
@@ -189,7 +189,10 @@ def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge
 def test_the_version_is_that_of_the_package(run: Command) -> None:
     package = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     assert run("--version").out == f"kernelmark, version {package['version']}\n"
-    assert package["scripts"] == {"submit": "kernelmark.scripts:submit", "kernelmark": "kernelmark.scripts:main"}
+    assert package["scripts"] == {
+        "submit": "kernelmark.commands.scripts:submit",
+        "kernelmark": "kernelmark.commands.scripts:main",
+    }
 
 
 def test_without_a_command_the_help_is_shown(run: Command) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness import wire
-from harness.judge.clocks import Clocks
+from harness.judge.timing.replayed.clocks import Clocks
 
 APART = wire.Loaded(functions=(), event_extra_ns=2_900, span_extra_ns=40_000)
 

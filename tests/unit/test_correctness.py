@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.judge.correctness import Findings
+from harness.judge.correctness.cases import Findings
 from harness.problem import ResolvedCase, load
 from harness.verdict import Budget, Mismatch, OutputCheck
 

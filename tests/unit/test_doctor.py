@@ -15,11 +15,11 @@ from harness.errors import DeviceError
 from harness.sandbox import Exit, gpu, provider
 from harness.sandbox.docker import Docker
 from harness.verdict import SandboxName
-from kernelmark import api, doctor
-from kernelmark.cli import main
-from kernelmark.doctor import Finding, machine, packages, project, sandboxes
-from kernelmark.settings import Settings
-from leaderboard.ledger import JsonlLedger
+from kernelmark.commands.cli import main
+from kernelmark.services import api, doctor
+from kernelmark.services.doctor import Finding, machine, packages, project, sandboxes
+from kernelmark.services.settings import Settings
+from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted
 
 CPU_BUILD: dict[str, Any] = {

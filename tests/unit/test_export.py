@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.errors import LedgerError
-from leaderboard.entry import Entry, encode
-from leaderboard.export import export
-from leaderboard.moderation import Moderation
-from leaderboard.ranking import rank
+from leaderboard.publishing.export import export
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.judge import fresh as module
-from harness.judge.fresh import FreshInputs
-from harness.judge.layout import Layout
-from harness.judge.truth import Truth
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
+from harness.judge.timing.replayed import fresh_inputs as module
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import load
 from harness.problem.reference import Reference
 

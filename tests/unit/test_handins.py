@@ -16,8 +16,8 @@ import harness.judge
 from harness.errors import SandboxError
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
-from kernelmark.report import Graded, junit, summary, worst
-from leaderboard.ledger import JsonlLedger
+from kernelmark.text.report import Graded, junit, summary, worst
+from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, git, init
 from tests.unit.conftest import Command
 from tests.verdicts import accepted, failed

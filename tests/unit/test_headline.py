@@ -6,7 +6,7 @@ import pytest
 
 from harness.headline import most_telling, outcome_of
 from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
-from kernelmark import show
+from kernelmark.text import show
 from tests.verdicts import failed
 
 W, R, T, M, J, U, A = (

@@ -11,11 +11,11 @@ import pytest
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import ProblemId, Verdict
-from leaderboard.archive import archive
-from leaderboard.entry import encode
-from leaderboard.inspection import inspect
-from leaderboard.ledger import JsonlLedger
-from leaderboard.staleness import Current
+from leaderboard.record.archive import archive
+from leaderboard.record.current import Current
+from leaderboard.record.entry import encode
+from leaderboard.record.inspection import inspect
+from leaderboard.record.ledger import JsonlLedger
 from tests.unit.conftest import Command
 from tests.verdicts import accepted, failed
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness import wire
-from harness.judge.launched import launched
+from harness.judge.timing.replayed.kernels import launched
 from harness.recording import Blob, Edge, Empty, Image, Kernel, Memset, Recording
 from harness.recording.windows import OUTPUTS
 

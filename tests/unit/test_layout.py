@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness import wire
-from harness.judge.layout import Layout
+from harness.judge.correctness.layout import Layout
 from harness.problem import load
 
 PROBLEM = """

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Outcome
-from leaderboard.entry import NO_HASH, chain_hash
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.entry import NO_HASH, chain_hash
+from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted, failed
 
 ROOT = Path(__file__).parents[2]
@@ -209,7 +209,7 @@ LIMITED = """
 import resource, sys
 from pathlib import Path
 from harness.errors import LedgerError
-from leaderboard.ledger import JsonlLedger
+from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted
 path, limit = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))

@@ -14,12 +14,13 @@ import pytest
 import torch
 
 from harness.errors import ProblemError, UsageError
-from harness.judge.lint import Finding, examine
-from harness.judge.nulls import LOWER, kernels, to_tf32
 from harness.problem import load
+from harness.problem_lint.examine import Finding, examine
+from harness.problem_lint.null_kernels import LOWER, kernels, to_tf32
 from harness.sandbox import provider
-from kernelmark import cli, lint
-from kernelmark.settings import Settings
+from kernelmark.commands import cli
+from kernelmark.services import lint
+from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TOML = """

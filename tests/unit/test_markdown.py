@@ -15,10 +15,10 @@ from markdown_it import MarkdownIt
 
 from harness.errors import HarnessError
 from harness.verdict import Ratio
-from leaderboard.entry import encode
-from leaderboard.markdown import board, escape, spliced, write_board
-from leaderboard.ranking import Table, rank
-from leaderboard.units import duration, interval, ratio
+from leaderboard.publishing.markdown import board, escape, spliced, write_board
+from leaderboard.record.entry import encode
+from leaderboard.standings.ranking import Table, rank
+from leaderboard.text.units import duration, interval, ratio
 from tests import verdicts
 from tests.verdicts import REPLAYED, accepted
 

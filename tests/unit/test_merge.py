@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from harness.errors import LedgerError
 from harness.verdict import Verdict
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
-from leaderboard.merge import merge
-from leaderboard.moderation import Action, Moderation
-from leaderboard.ranking import rank
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.merge import merge
+from leaderboard.record.moderation import Action, Moderation
+from leaderboard.standings.ranking import rank
 from tests.repository import commit, git, init
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import EPOCH, accepted
@@ -167,7 +167,7 @@ def test_the_command_leaves_ours_as_it_was_when_it_refuses(competition: Path, co
     assert runs((competition / "ours").read_bytes()) == [1, 2, 4, 3]
 
 
-DRIVER = f'PYTHONPATH="{ROOT}" "{sys.executable}" -c "from kernelmark.scripts import main; main()"'
+DRIVER = f'PYTHONPATH="{ROOT}" "{sys.executable}" -c "from kernelmark.commands.scripts import main; main()"'
 LEDGER = "leaderboard/results/double.jsonl"
 
 

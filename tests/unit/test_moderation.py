@@ -12,12 +12,12 @@ import pytest
 
 from harness.errors import UsageError
 from harness.verdict import Verdict
-from kernelmark import show
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
-from leaderboard.markdown import board
-from leaderboard.moderation import Action, Moderation, Scope
-from leaderboard.ranking import Table, moderation, rank
+from kernelmark.text import show
+from leaderboard.publishing.markdown import board
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Action, Moderation, Scope
+from leaderboard.standings.ranking import Table, moderation, rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 

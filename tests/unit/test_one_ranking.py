@@ -12,13 +12,13 @@ from typing import Any
 
 from harness.verdict import Interval, Verdict
 from harness.wire import PROTOCOL
-from kernelmark import project
-from kernelmark.settings import Settings
-from leaderboard.ledger import JsonlLedger
-from leaderboard.moderation import Moderation
-from leaderboard.pooling import TOO_WIDE
-from leaderboard.ranking import Row, rank
-from leaderboard.units import interval
+from kernelmark.services import project
+from kernelmark.services.settings import Settings
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.ranking import Row, rank
+from leaderboard.text.units import interval
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 

@@ -14,12 +14,12 @@ from harness.problem.load import identify
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
-from kernelmark.api import Job
-from kernelmark.project import current, find_problem, private_folder, record, tables
-from kernelmark.settings import Settings
-from leaderboard.archive import archive
-from leaderboard.ledger import JsonlLedger
-from leaderboard.staleness import stale
+from kernelmark.services.api import Job
+from kernelmark.services.project import current, find_problem, private_folder, record, tables
+from kernelmark.services.settings import Settings
+from leaderboard.record.archive import archive
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.staleness import stale
 from tests.unit.conftest import Command
 from tests.verdicts import accepted
 
@@ -240,8 +240,8 @@ def test_a_verdict_without_private_cases_is_written_as_before() -> None:
     ],
 )
 def test_the_doctor_looks_at_the_folder(private: Path, change: object, line: str) -> None:
-    from kernelmark import doctor
-    from kernelmark.doctor import project
+    from kernelmark.services import doctor
+    from kernelmark.services.doctor import project
 
     change(private)  # type: ignore[operator]
     found = list(project.problems(Settings.load()))

@@ -10,12 +10,12 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Roofline, Verdict
-from kernelmark import project
-from kernelmark.settings import Settings
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
-from leaderboard.problem_page import page
-from leaderboard.ranking import rank
+from kernelmark.services import project
+from kernelmark.services.settings import Settings
+from leaderboard.publishing.problem_page import page
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from harness.problem import Case, Problem, ResolvedCase
-from kernelmark import lint
+from kernelmark.services import lint
 from tests.shipped import ROOT, SLUGS, call, cases, flaw, module, problem, small_case
 
 CPP = sorted(path.parent.name for path in (ROOT / "reference").glob("*/cpp.cpp"))

@@ -66,8 +66,8 @@ def test_interruption_ends_with_130_and_termination_unwinds_the_stack(
     ("program", "absent"),
     [
         ("import kernelmark", {"pydantic", "click", "torch"}),
-        ("from kernelmark.cli import submit; submit(['--help'])", {"pydantic", "rich", "torch"}),
-        ("from kernelmark.cli import submit; submit(['softmax', 'absent.py'])", {"docker", "rich", "torch"}),
+        ("from kernelmark.commands.cli import submit; submit(['--help'])", {"pydantic", "rich", "torch"}),
+        ("from kernelmark.commands.cli import submit; submit(['softmax', 'absent.py'])", {"docker", "rich", "torch"}),
     ],
 )
 def test_starting_up_imports_nothing_that_is_slow(program: str, absent: set[str]) -> None:
@@ -81,7 +81,7 @@ def test_starting_up_imports_nothing_that_is_slow(program: str, absent: set[str]
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--nonsense", 2)])
 def test_a_console_script_ends_at_once_with_everything_printed(argument: str, status: int) -> None:
-    line = [sys.executable, "-c", "from kernelmark.scripts import submit; submit()", argument]
+    line = [sys.executable, "-c", "from kernelmark.commands.scripts import submit; submit()", argument]
     ended = subprocess.run(line, capture_output=True, text=True, check=False, cwd=REPOSITORY)
     assert ended.returncode == status
     assert ("Exit status" in ended.stdout) == (status == 0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.verdict import Stage
-from kernelmark.progress import Reporter, describe
+from kernelmark.text.progress import Reporter, describe
 
 
 def step(stage: Stage, done: int = 0, total: int = 0, label: str = "") -> Any:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from harness.errors import LedgerError
 from harness.verdict import Outcome, Verdict
-from leaderboard.entry import NO_HASH, Entry, encode
-from leaderboard.moderation import Moderation
-from leaderboard.pooling import too_wide
-from leaderboard.ranking import Table, how_timed, overlap, rank
+from leaderboard.record.entry import NO_HASH, Entry, encode
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.pooling import too_wide
+from leaderboard.standings.ranking import Table, how_timed, overlap, rank
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})

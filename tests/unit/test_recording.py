@@ -12,7 +12,7 @@ import pytest
 
 import harness.judge
 from harness.verdict import Verdict
-from kernelmark.cli import submit
+from kernelmark.commands.cli import submit
 from tests.unit.conftest import Command, Judge, recorded
 from tests.verdicts import accepted
 

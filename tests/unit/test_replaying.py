@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from harness import wire
-from harness.judge import replaying
-from harness.judge.replaying import Beside, Player, Replaying
 from harness.judge.session import SubmissionFault
-from harness.judge.timing import ReplayPlan
+from harness.judge.timing.plan import ReplayPlan
+from harness.judge.timing.replayed import benchmark as replaying
+from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.problem import load
 from harness.recording import Packed
 from harness.submission import Submission

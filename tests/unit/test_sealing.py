@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from harness import wire
-from harness.judge import sealing
-from harness.judge.overhead import NullCost, Overhead
-from harness.judge.sealing import Sealing
 from harness.judge.session import SubmissionFault
-from harness.judge.timing import Plan
+from harness.judge.timing.plan import Plan
+from harness.judge.timing.sealed import benchmark as sealing
+from harness.judge.timing.sealed.benchmark import Sealing
+from harness.judge.timing.sealed.overhead import NullCost, Overhead
 from harness.problem import load
 from harness.verdict import ClaimedLatency, Outcome, SealedBenchmark, SealedRound
 

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from harness.verdict import Verdict
-from kernelmark import selftest
-from kernelmark.selftest import Case, attempt
+from kernelmark.services import selftest
+from kernelmark.services.selftest import Case, attempt
 from tests.verdicts import REPLAYED, accepted
 
 PATCHED = Case(

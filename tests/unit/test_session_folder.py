@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge import session_folder
+from harness.judge.session import folder as session_folder
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SettingsError
-from kernelmark import settings as module
-from kernelmark.settings import KEYS, Settings, default_author
+from kernelmark.services import settings as module
+from kernelmark.services.settings import KEYS, Settings, default_author
 
 ROOT = Path(__file__).parents[2]
 

@@ -26,10 +26,10 @@ from harness.verdict import (
     Telemetry,
     Verdict,
 )
-from kernelmark import show
-from kernelmark.text import visible
-from leaderboard.entry import encode
-from leaderboard.ranking import Table, rank
+from kernelmark.text import show
+from kernelmark.text.terminal import visible
+from leaderboard.record.entry import encode
+from leaderboard.standings.ranking import Table, rank
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Language, Submission
-from kernelmark import project
-from kernelmark.settings import Settings
-from leaderboard.similar import Graded, similar, tokens
+from kernelmark.services import project
+from kernelmark.services.settings import Settings
+from leaderboard.record.similar import Graded, similar, tokens
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted
 

@@ -17,13 +17,13 @@ import pytest
 
 from harness.errors import HarnessError, LedgerError, UsageError
 from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, ReplayedCalls, Roofline, Telemetry
-from leaderboard.ledger import JsonlLedger
-from leaderboard.moderation import Moderation
-from leaderboard.site import processes
-from leaderboard.site.plot import logarithmic
-from leaderboard.site.trace import over_time, sensors
-from leaderboard.units import duration
-from leaderboard.visibility import Rule
+from leaderboard.publishing.site import processes
+from leaderboard.publishing.site.charts.plot import logarithmic
+from leaderboard.publishing.site.charts.trace import over_time, sensors
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.visibility import Rule
+from leaderboard.text.units import duration
 from tests.sites import NOW, SiteProject, run_of, statement
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
 
@@ -564,7 +564,7 @@ def test_a_failed_run_touches_its_authors_page_and_the_counts(project: SiteProje
 def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     project: SiteProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leaderboard.site import folder
+    from leaderboard.publishing.site import folder
 
     due: set[str] = set()
     monkeypatch.setattr(
@@ -651,7 +651,7 @@ def test_a_file_that_was_changed_or_removed_is_made_again(project: SiteProject) 
 def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
     project: SiteProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leaderboard.site import folder
+    from leaderboard.publishing.site import folder
 
     whole = {path: content for path, (_, content) in project.files().items()}
     project.out, put = tmp_path / "other", folder._put
@@ -681,7 +681,7 @@ def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
 
 
 def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leaderboard.site import reading
+    from leaderboard.publishing.site import reading
 
     parsed = []
     monkeypatch.setattr(reading, "line", lambda entry, real=reading.line: parsed.append(entry.seq) or real(entry))
@@ -693,7 +693,7 @@ def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: py
 def test_a_new_version_of_the_code_builds_everything_anew(
     project: SiteProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from leaderboard.site import build
+    from leaderboard.publishing.site import build
 
     before = project.files()
     monkeypatch.setattr(build, "_version", lambda: "another")
@@ -731,7 +731,7 @@ def test_two_builds_in_other_processes_and_orders_give_the_same_bytes(
 ) -> None:
     one = {path: content for path, (_, content) in project.files().items()}
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    monkeypatch.setattr("leaderboard.site.folder._SHARE", 1)
+    monkeypatch.setattr("leaderboard.publishing.site.folder._SHARE", 1)
     project.out = tmp_path / "other"
     project.out.with_name("site.cache").rename(tmp_path / "unused.cache")
     project.build()

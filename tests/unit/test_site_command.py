@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.cli import main
-from leaderboard.ledger import JsonlLedger
+from kernelmark.commands.cli import main
+from leaderboard.record.ledger import JsonlLedger
 from tests.sites import run_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -101,7 +101,7 @@ def test_another_folder_can_be_named(project: Path) -> None:
 @pytest.fixture
 def server(project: Path) -> Iterator[subprocess.Popen[str]]:
     heeding = ["env", "--default-signal=INT"]  # what a shell starts behind itself ignores Ctrl-C
-    program = [sys.executable, "-c", "from kernelmark.scripts import main; main()"]
+    program = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()"]
     process = subprocess.Popen(
         [*heeding, *program, "site", "serve", "--port", "0"],
         cwd=project,
@@ -144,7 +144,7 @@ def test_a_port_that_is_taken_is_a_usage_error(project: Path, server: subprocess
     port = server.stderr.readline().split(":")[2].split("/")[0]
     started = time.monotonic()
     ended = subprocess.run(
-        [sys.executable, "-c", "from kernelmark.scripts import main; main()", "site", "serve", "--port", port],
+        [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "site", "serve", "--port", port],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,

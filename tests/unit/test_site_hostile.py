@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline, Telemetry
-from leaderboard.site import markup, place
-from leaderboard.site.plot import Series, linear, plot
+from leaderboard.publishing.site import markup
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.charts.plot import Series, linear, plot
 from tests.sites import SiteProject
 from tests.verdicts import REPLAYED, accepted, failed, kernel
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import UsageError
-from harness.judge.lint import examine
 from harness.problem import load
-from kernelmark import lint, skeleton
-from kernelmark.settings import Settings
+from harness.problem_lint.examine import examine
+from kernelmark.services import lint, skeleton
+from kernelmark.services.settings import Settings
 
 
 @pytest.fixture

@@ -18,13 +18,14 @@ from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Environment, ProblemId, Verdict
 from harness.wire import PROTOCOL
-from kernelmark import project
-from kernelmark.settings import Settings
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
-from leaderboard.markdown import board
-from leaderboard.ranking import rank
-from leaderboard.staleness import Current, stale
+from kernelmark.services import project
+from kernelmark.services.settings import Settings
+from leaderboard.publishing.markdown import board
+from leaderboard.record.current import Current
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
+from leaderboard.standings.staleness import stale
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, REPLAYED, accepted, environment, failed, sha256
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from harness import wire
-from harness.judge import telemetry
-from harness.judge.agreement import Agreement, Bounds, Gap
-from harness.judge.doubts import Measured, doubts
-from harness.judge.layout import Layout
-from harness.judge.overhead import NullCost, Overhead, gap_of
-from harness.judge.telemetry import Sensors
-from harness.judge.timing import Plan, most_sets, sets_for
+from harness.judge.correctness.layout import Layout
+from harness.judge.timing import telemetry
+from harness.judge.timing.plan import Plan, most_sets, sets_for
+from harness.judge.timing.sealed.agreement import Agreement, Bounds, Gap
+from harness.judge.timing.sealed.doubts import Measured, doubts
+from harness.judge.timing.sealed.overhead import NullCost, Overhead, gap_of
+from harness.judge.timing.telemetry import Sensors
 from harness.problem import load
 from harness.verdict import ClaimedLatency, SealedRound, Telemetry
 

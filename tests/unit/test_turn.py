@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from harness import judge
-from harness.judge import turn as module
-from harness.judge.turn import share_turn, take_turn
+from harness.judge.timing import device_lock as module
+from harness.judge.timing.device_lock import share_turn, take_turn
 from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
@@ -27,7 +27,7 @@ KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="a
 HOLDER = """
 import sys, signal
 from pathlib import Path
-from harness.judge import turn as module
+from harness.judge.timing import device_lock as module
 from harness.sandbox import gpu
 module._DIRECTORY = Path(sys.argv[1])
 gpu.address_in_use = lambda: "0000:1b:00.0"

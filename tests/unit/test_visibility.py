@@ -9,11 +9,11 @@ import pytest
 
 import harness.judge
 from harness.verdict import Verdict
-from kernelmark.publishing import rules
-from kernelmark.settings import Settings
-from leaderboard.entry import Entry, encode
-from leaderboard.ledger import JsonlLedger
-from leaderboard.visibility import Rule, visible_source
+from kernelmark.services.publishing import rules
+from kernelmark.services.settings import Settings
+from leaderboard.record.entry import Entry, encode
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.visibility import Rule, visible_source
 from tests.unit.conftest import Command
 from tests.verdicts import accepted
 

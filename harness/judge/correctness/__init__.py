@@ -1,0 +1,1 @@
+"""Whether a submission is right: inputs drawn and laid out, expected outputs computed, answers compared. Trusted."""

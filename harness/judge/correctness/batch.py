@@ -1,0 +1,305 @@
+"""One pair of arenas filled with secret inputs for a number of calls, and the judgement on what came back. Trusted.
+
+The inputs follow from a seed that stays in the judge, so they are made twice: once into the arena that the runner sees,
+and once, after the runner has answered, into private memory. What is compared rests on the private copy alone. On the
+CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its descriptor writable, so the
+two copies are compared there as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from harness.arena import Arena, make_arena
+from harness.errors import DeviceError
+from harness.judge.correctness.layout import Layout, Slot
+from harness.judge.correctness.truth import Expected, Truth
+from harness.problem.fill import fill, seeded
+from harness.verdict import DeviceKind
+
+SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
+_SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
+# Private input memory at a time; the float64 truth takes a few times as much. Small on a CPU, for its cache.
+_CHUNK_BYTES = {"cuda": 1 << 29, "cpu": 1 << 22}
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Words of 8 bytes of the output arena, which the judge reads the moment a round ends, and what it saw."""
+
+    places: torch.Tensor  # [SAMPLED_WORDS] int64
+    seen: torch.Tensor  # [SAMPLED_WORDS] int64
+
+
+@dataclass(frozen=True)
+class Trespass:
+    """Bytes that the submission had no business writing."""
+
+    set: int
+    text: str
+
+
+class Batch:
+    """Arenas for `sets` calls of a case. Take the `snapshot`, then `close_arenas`, then judge."""
+
+    def __init__(
+        self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True, filled: bool = True
+    ) -> None:
+        self._layout, self._device, self.sets = layout, device, sets
+        self._lots = _lots(layout)
+        self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
+        self._inputs, self._outputs = self._arenas(sealed=sealed)
+        self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
+        self.seed = 0
+        self._poison: torch.Tensor  # [output_stride] uint8
+        self.renew(filled=filled)
+
+    def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
+        return arenas(self._layout, self._device, self.sets, sealed=sealed)
+
+    def renew(self, *, filled: bool = True) -> None:
+        """Other inputs, and other poison in the outputs: for whoever has the arenas mapped no more."""
+        self.seed = secrets.randbits(63)
+        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device)
+        self._poison = pattern.repeat(self._layout.output_stride // 16)
+        self._output_bytes.view(self.sets, -1).copy_(self._poison)
+        if filled:
+            self._fill()
+        elif self._device == "cpu":
+            self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
+        self._synchronize()
+
+    @contextlib.contextmanager
+    def for_a_null_round(self) -> Iterator[Batch]:
+        """Arenas of the same size: these again on a GPU, new ones on a CPU.
+
+        There mapping pages for the second time is up to two milliseconds faster, and honest short kernels were rejected
+        for the difference. On a GPU mapping costs the same, and memory that is given back slows what is allocated next.
+        """
+        if self._device == "cuda":
+            yield self
+            return
+        fresh = Batch(self._layout, self._device, self.sets, filled=False)
+        try:
+            yield fresh
+        finally:
+            fresh.close_arenas()
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        return self._inputs.descriptor(), self._outputs.descriptor()
+
+    @property
+    def _output_bytes(self) -> torch.Tensor:
+        return self._outputs.bytes[: self.sets * self._layout.output_stride]
+
+    def draw_sample(self, called: Sequence[int]) -> Sample:
+        """Choose words of the outputs of `called` at random, each output as often as it is large."""
+        starts, words = zip(*((s.offset // 8, -(-s.nbytes // 8)) for s in self._layout.outputs), strict=True)
+        dice = np.random.default_rng(secrets.randbits(128))
+        slots = dice.choice(len(words), SAMPLED_WORDS, p=np.array(words) / sum(words))
+        within = np.array(starts)[slots] + (dice.random(SAMPLED_WORDS) * np.array(words)[slots]).astype(np.int64)
+        places = dice.choice(np.array(called), SAMPLED_WORDS) * (self._layout.output_stride // 8) + within
+        on_device = torch.from_numpy(places.astype(np.int64)).to(self._device)
+        sample = Sample(on_device, torch.empty_like(on_device))
+        self._synchronize()
+        return sample
+
+    def take(self, sample: Sample) -> None:
+        """Read the sampled words: some microseconds, where copying all outputs would take milliseconds."""
+        words = self._output_bytes.view(torch.int64)
+        if self._device == "cpu":
+            # In one thread: torch would use two, and wait for a core on which the runner's own threads still spin.
+            np.take(words.numpy(), sample.places.numpy(), out=sample.seen.numpy(), mode="clip")
+        else:
+            torch.index_select(words, 0, sample.places, out=sample.seen)
+            self._synchronize()
+
+    def holds(self, sample: Sample) -> bool:
+        """Whether the snapshot still holds what the sample saw."""
+        return torch.equal(self._snapshot.view(torch.int64)[sample.places], sample.seen)
+
+    def snapshot(self) -> None:
+        """Copy all outputs into private memory; after this nothing that the runner does can change them."""
+        self._snapshot = self._output_bytes.clone()
+        self._synchronize()
+
+    def trespass(self, called: Sequence[int]) -> Trespass | None:
+        """Look for writes outside the outputs, and into outputs of calls that were not made."""
+        sets = self._snapshot.view(self.sets, -1)
+        for low, high, place in self._layout.red_zones():
+            bad = sets[:, low:high] != self._poison[low:high]
+            if bool(bad.any()):
+                k, offset = (int(i) for i in bad.nonzero()[0])
+                where = f"{offset} bytes {place}" if place.startswith("past") else place
+                return Trespass(k, f"wrote {int(bad[k].sum())} bytes outside its outputs, the first {where}")
+        idle = sorted(set(range(self.sets)) - set(called))
+        for slot in self._layout.outputs if idle else ():
+            if slot.tensor.role == "output":
+                low, high = slot.offset, slot.offset + slot.nbytes
+                if bool((sets[idle, low:high] != self._poison[low:high]).any()):
+                    return Trespass(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
+        return self._changed_inout(idle)
+
+    def _changed_inout(self, idle: Sequence[int]) -> Trespass | None:
+        """An `inout` of a call that was not made and that no longer holds what the call was to start from."""
+        if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
+            return None
+        for k, tensors in enumerate(self._generate(1)):
+            for slot, tensor in zip(self._layout.slots, tensors, strict=True) if k in idle else ():
+                if slot.tensor.role == "inout" and tensor is not None:
+                    got = self._got(slot, [k]).view(torch.uint8)
+                    if not torch.equal(got, tensor.view(torch.uint8)):
+                        return Trespass(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
+        return None
+
+    def inputs_changed(self) -> str | None:
+        """The first input tensor whose shared memory no longer holds what the judge put there, or None."""
+        for k, tensors in enumerate(self._generate(1)):
+            for slot, tensor in zip(self._layout.slots, tensors, strict=True):
+                if not slot.writable and tensor is not None:
+                    same = torch.equal(self._shared(slot, k).view(torch.uint8), tensor[0].view(torch.uint8))
+                    if not same:
+                        return slot.tensor.name
+        return None
+
+    def judge(self, truth: Truth, called: Sequence[int]) -> Iterator[tuple[int, Expected, dict[str, torch.Tensor]]]:
+        """Yield (first set, what is expected, what was got) for runs of sets that were called.
+
+        Every tensor is stacked: `[c, *shape]` for c calls.
+        """
+        wanted = set(called)
+        per_set = max(1, self._layout.input_stride + self._layout.output_stride)
+        chunk = max(1, min(self.sets, _CHUNK_BYTES[self._device] // per_set))
+        first = 0
+        for tensors in self._generate(chunk):
+            here = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
+            if here:
+                rows = [k - first for k in here]
+                given = {
+                    s.tensor.name: t if len(rows) == len(t) else t[rows]
+                    for s, t in zip(self._layout.slots, tensors, strict=True)
+                    if t is not None
+                }
+                got = {s.tensor.name: self._got(s, here) for s in self._layout.outputs}
+                yield here[0], truth(given, len(here)), got
+            first += chunk
+
+    def poison(self, slot_name: str, count: int) -> torch.Tensor:
+        """What an output held before the call, stacked `[count, *shape]`."""
+        slot = self._outputs_by_name[slot_name]
+        raw = self._poison[slot.offset : slot.offset + slot.nbytes]
+        return self._as_tensor(raw, slot).expand(count, *slot.tensor.shape)
+
+    def close_arenas(self) -> None:
+        """Give the shared memory back; the snapshot stays."""
+        self._inputs.close()
+        self._outputs.close()
+
+    def _fill(self) -> None:
+        generator = seeded(self._device, self.seed)
+        for k in range(self.sets):
+            for lot in self._lots:
+                if len(lot) == 1:
+                    fill(self._shared(lot[0], k), lot[0].tensor.fill, generator)
+                    continue
+                drawn = self._room_for(lot, 1)
+                fill(drawn, lot[0].tensor.fill, generator)
+                members = [tensor[0] for tensor in _members(drawn, lot)]
+                torch._foreach_copy_([self._shared(slot, k) for slot in lot], members)
+
+    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Make what `_fill` made once more, in private, `chunk` sets at a time: `[c, *shape]`, None for outputs.
+
+        Set by set and tensor by tensor, so that the same seed gives the same bytes.
+        """
+        generator = seeded(self._device, self.seed)
+        for first in range(0, self.sets, chunk):
+            count = min(chunk, self.sets - first)
+            rooms = [self._room_for(lot, count) for lot in self._lots]
+            for k in range(count):
+                for lot, room in zip(self._lots, rooms, strict=True):
+                    fill(room[k], lot[0].tensor.fill, generator)
+            made: dict[str, torch.Tensor] = {}
+            for lot, room in zip(self._lots, rooms, strict=True):
+                made.update(zip((slot.tensor.name for slot in lot), _members(room, lot), strict=True))
+            yield [made.get(slot.tensor.name) for slot in self._layout.slots]
+
+    def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
+        """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
+        elements = sum(math.prod(slot.tensor.shape) for slot in lot)
+        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device)
+
+    def _shared(self, slot: Slot, k: int) -> torch.Tensor:
+        arena, stride = (
+            (self._outputs, self._layout.output_stride) if slot.writable else (self._inputs, self._layout.input_stride)
+        )
+        start = k * stride + slot.offset
+        return self._as_tensor(arena.bytes[start : start + slot.nbytes], slot)
+
+    def _got(self, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
+        return self._stacked(self._snapshot, slot, sets)
+
+    def _stacked(self, memory: torch.Tensor, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
+        """One tensor of some calls, out of memory that has a region for each: `[c, *shape]`."""
+        regions = memory.view(self.sets, -1)
+        low, high = slot.offset, slot.offset + slot.nbytes
+        if len(sets) == sets[-1] - sets[0] + 1:
+            raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
+        else:
+            raw = regions[list(sets), low:high]
+        return raw.view(_dtype(slot)).view(len(sets), *slot.tensor.shape)
+
+    def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
+        return raw.view(_dtype(slot)).view(slot.tensor.shape)
+
+    def _synchronize(self) -> None:
+        if self._device == "cuda":
+            torch.cuda.synchronize()
+
+
+def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> tuple[Arena, Arena]:
+    """Memory for the inputs and the outputs of so many calls, to be handed over.
+
+    Raises:
+        DeviceError: there is none.
+    """
+    inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
+    try:
+        return inputs, make_arena(device, sets * layout.output_stride, read_only=False)
+    except DeviceError:
+        inputs.close()
+        raise
+
+
+def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
+    """The slots that have a value before the call; neighbours that are drawn together: small members of one list.
+
+    A list may have thousands of tensors, and each draw is a launch of its own.
+    """
+    drawn = (slot for slot in layout.slots if slot.tensor.role != "output")
+
+    def lot(slot: Slot) -> str:
+        return slot.tensor.list_name if slot.tensor.list_name and slot.nbytes <= _SMALL_BYTES else slot.tensor.name
+
+    return tuple(tuple(group) for _, group in itertools.groupby(drawn, key=lot))
+
+
+def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
+    """The tensors that lie one behind the other in the rows of `[count, elements]`, as `[count, *shape]` each."""
+    sizes = [math.prod(slot.tensor.shape) for slot in lot]
+    return [part.unflatten(1, slot.tensor.shape) for part, slot in zip(room.split(sizes, dim=1), lot, strict=True)]
+
+
+def _dtype(slot: Slot) -> torch.dtype:
+    found = getattr(torch, slot.tensor.dtype)
+    assert isinstance(found, torch.dtype)
+    return found

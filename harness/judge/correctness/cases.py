@@ -1,0 +1,197 @@
+"""The test stage: one call of every test case on fresh secret inputs, and what is wrong with the outputs. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from harness import wire
+from harness.compare import all_surely_right, check_output, describe, dtype_name
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Expected, Tensors, Truth
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Problem, ResolvedCase, Tolerance
+from harness.problem.reference import Reference
+from harness.verdict import CaseResult, DeviceKind, Mismatch, Outcome, OutputCheck
+
+_WRONG_TOLD = 3  # members of a list
+
+
+class Correctness:
+    """Runs test cases in one session; a case's batch lives only as long as the case."""
+
+    def __init__(self, problem: Problem, reference: Reference, device: DeviceKind) -> None:
+        self._problem, self._reference, self._device = problem, reference, device
+        self._called = False
+        self.seeds: list[int] = []  # of the cases that are not hidden
+        self.tracebacks: dict[str, str] = {}  # by case, of those that are not hidden
+
+    def run(self, session: Session, case: ResolvedCase, label: str) -> CaseResult:
+        """Grade one case.
+
+        Raises:
+            SubmissionFault: the runner cannot go on after what happened.
+        """
+        layout = Layout(case)
+        batch = Batch(layout, self._device, sets=1)
+        if not case.hidden:
+            self.seeds.append(batch.seed)
+        try:
+            doing = f"running test {label}"
+            limits = self._problem.limits
+            # The first call of all may have to compile, as Triton's and torch.compile's do.
+            limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
+            self._called = True
+            commands = layout.commands(case, self._problem.parameters, 1)
+            session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+            batch.snapshot()
+            if trespass := batch.trespass([0]):
+                return result(case, label, Outcome.RUNTIME_ERROR, trespass.text)
+            if changed := batch.inputs_changed():
+                return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
+            found = Findings(case)
+            for check in check_batch(batch, Truth(self._reference, case), [0], found.enough):
+                found.add(check)
+            wrong = found.first_wrong
+            outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
+            return result(case, label, outcome, describe(wrong) if wrong else "", found.told())
+        except SubmissionFault as fault:
+            if not fault.survives:
+                raise
+            if not case.hidden:
+                self.tracebacks[label] = fault.traceback
+            return result(case, label, fault.outcome, fault.message)
+        finally:
+            batch.close_arenas()
+
+    def rehearse(self, case: ResolvedCase) -> None:
+        """Check a case that nobody called: the judge loads its own device code while the runner still starts."""
+        batch = Batch(Layout(case), self._device, sets=1)
+        try:
+            batch.snapshot()
+            batch.trespass([0])
+            batch.inputs_changed()
+            if not self._reference.compares:  # which may expect what a call leaves
+                for _ in check_batch(batch, Truth(self._reference, case), [0]):
+                    pass
+        finally:
+            batch.close_arenas()
+
+    def who_wrote_to_an_input(self, session: Session, case: ResolvedCase) -> str | None:
+        """Repeat a case whose call ended in a memory fault, with writable inputs: the name of one that it changed."""
+        layout = Layout(case)
+        batch = Batch(layout, self._device, sets=1, sealed=False)
+        try:
+            commands = layout.commands(case, self._problem.parameters, 1, inputs_writable=True)
+            limit = TimeLimit(self._problem.limits.call_s)
+            session.bind(commands, batch.descriptors, limit=limit, doing="repeating")
+            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing="repeating")
+        except SubmissionFault:
+            pass  # it fails for another reason as well; what it wrote before that still tells
+        try:
+            return batch.inputs_changed()
+        finally:
+            batch.close_arenas()
+
+
+def result(
+    case: ResolvedCase, label: str, outcome: Outcome, message: str, outputs: Sequence[OutputCheck] = ()
+) -> CaseResult:
+    """The record of a case; of a hidden one only its outcome and the kind of failure."""
+    if case.hidden:
+        hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
+        return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
+    return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
+
+
+class Findings:
+    """What a verdict tells of a case's outputs: of a list of tensors, the first wrong ones and the right one that comes
+    nearest to its budget.
+
+    A list may have thousands: the verdict would hold megabytes that nobody reads, and explaining each takes minutes.
+    """
+
+    def __init__(self, case: ResolvedCase) -> None:
+        self._list_of = {tensor.name: tensor.list_name or tensor.name for tensor in case.tensors}
+        self._wrong: dict[str, list[OutputCheck]] = {}
+        self._nearest: dict[str, OutputCheck] = {}
+        self._places: dict[str, int] = {}
+
+    def enough(self, output: str) -> bool:
+        """Whether so much of its list is wrong already that nobody need look at this one."""
+        return len(self._wrong.get(self._list_of.get(output, output), ())) >= _WRONG_TOLD
+
+    def add(self, check: OutputCheck) -> None:
+        """Take note of an output."""
+        name = self._list_of.get(check.output, check.output)
+        self._places[check.output] = len(self._places)
+        if not check.correct:
+            self._wrong.setdefault(name, []).append(check)
+        elif name not in self._nearest or share_of_budget(check) > share_of_budget(self._nearest[name]):
+            self._nearest[name] = check
+
+    @property
+    def first_wrong(self) -> OutputCheck | None:
+        return next((check for check in self.told() if not check.correct), None)
+
+    def told(self) -> tuple[OutputCheck, ...]:
+        """In the order in which they were added."""
+        found = [*self._nearest.values(), *(check for each in self._wrong.values() for check in each)]
+        return tuple(sorted(found, key=lambda check: self._places[check.output]))
+
+
+def share_of_budget(check: OutputCheck) -> float:
+    """Of what is allowed, by the worse of both metrics; integers have no budget."""
+    return max((b.error / b.allowed for b in (check.max_error, check.rms_error) if b and b.allowed), default=0.0)
+
+
+def check_batch(
+    batch: Batch,
+    truth: Truth,
+    called: Sequence[int],
+    skipped: Callable[[str], bool] = lambda _: False,
+) -> Iterator[OutputCheck]:
+    """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls."""
+    for first, expected, got in batch.judge(truth, called):
+        count = len(next(iter(got.values())))
+        if truth.reference.compares:
+            yield from _own_compare(truth, expected, got, count)
+            continue
+        honest = expected.honest()
+        for name, values in got.items():
+            if skipped(name):
+                continue
+            # One call is shown to the participant without the axis of the stack.
+            label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
+            got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
+            held = batch.poison(name, count)[at]
+            yield check_output(label, got_, truth_, honest_, truth.case.tolerance, held, calls=count)
+
+
+def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
+    """The first output of a sealed round that is wrong, or None; cheap as long as all are right."""
+    if not truth.reference.compares and all(
+        _surely_right(expected, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
+    ):
+        return None
+    return next((check for check in check_batch(batch, truth, called) if not check.correct), None)
+
+
+def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> bool:
+    calls = len(next(iter(got.values())))
+    pairs = [(values, expected.truth[name]) for name, values in got.items()]
+    return all_surely_right(pairs, tolerance, calls)
+
+
+def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:
+    """Ask the problem's own `compare` about each call."""
+    name, values = next(iter(got.items()))
+    for k in range(count):
+        one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
+        why = truth.reference.compare(*one)
+        shape, dtype = tuple(values[k].shape), dtype_name(values)
+        mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
+        wrong = None if why is None else mismatch
+        yield OutputCheck(output=name, dtype=dtype, correct=why is None, mismatch=wrong)

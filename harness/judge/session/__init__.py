@@ -1,0 +1,6 @@
+"""The judge's side of one conversation with a runner or a launcher, in a sandbox that is used once. Trusted."""
+
+from harness.judge.session.conversation import Session
+from harness.judge.session.fault import SubmissionFault
+
+__all__ = ["Session", "SubmissionFault"]

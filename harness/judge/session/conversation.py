@@ -1,0 +1,378 @@
+"""The judge's side of one conversation with a runner: a command, a deadline, a reply, and every way that this can end.
+
+A single thread waits on the socket, the runner's output and the clock. What goes wrong before the submission has been
+handed over is our fault (`SandboxError`); what goes wrong after is the submission's (`SubmissionFault`, a value in
+disguise that the grading turns into an outcome). Trusted; nothing that arrives is evaluated. No torch is imported, so
+that the sandbox can start while the judge imports it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import select
+import selectors
+import shutil
+import signal
+import socket
+import struct
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Literal, NoReturn, Self, TypeVar
+
+from harness import wire
+from harness.errors import SandboxError
+from harness.judge.session import folder as session_folder
+from harness.judge.session.fault import SubmissionFault
+from harness.judge.session.memory_file import memory_file
+from harness.judge.session.output import Output
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Limits
+from harness.sandbox import CLOSE_S, Launch, Provider, Sandbox, Watcher, gpu
+from harness.verdict import DeviceKind, Outcome
+
+R = TypeVar("R", bound=wire.Reply)
+
+_START_S = 120.0  # torch's import on a busy machine; ours to wait for, never held against the submission
+_POLL_S = 0.05
+_BATCH_S = 0.1  # most batches last a fifth of this
+# One allocation a tensor, so that a watcher sees where each of them ends.
+_WATCHED = {"KERNELMARK_WATCHED": "1", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+_DEATH_S = 3.0  # from the end of the connection to the end of the process
+_LONG_S = 10.0
+_log = logging.getLogger("kernelmark")
+
+
+class Session:
+    """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work.
+
+    `records`: the runner will be asked to record its calls. `role`: what is run in the sandbox.
+    """
+
+    def __init__(
+        self,
+        provider: Provider,
+        device: DeviceKind,
+        limits: Limits,
+        *,
+        watcher: Watcher | None = None,
+        records: bool = False,
+        role: Literal["runner", "launcher"] = "runner",
+    ) -> None:
+        self._limits, self._device, self._role = limits, device, role
+        self._handed_over = False
+        self._folder, self._lock = session_folder.make()
+        self._socket: socket.socket | None = None
+        self._runner = -1  # a pidfd
+        self._sandbox: Sandbox | None = None
+        self.output = Output(limits.output_bytes)
+        self.hello = wire.Hello(protocol=0, python="")
+        self.ready = wire.Ready(torch="", triton="")
+        try:
+            self._listener = self._listen()
+            self._sandbox = provider.launch(
+                Launch(
+                    socket=self._folder / "socket",
+                    device=device,
+                    gpu_index=gpu.index_in_use() if device == "cuda" else 0,
+                    memory_bytes=limits.memory_bytes,
+                    processes=limits.processes,
+                    disk_bytes=limits.disk_bytes,
+                    environment={
+                        "KERNELMARK_DEVICE": device,
+                        # NumPy's starts a thread a core on import, and dies by SIGSEGV where it may not.
+                        "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
+                        **({"TRITON_INTERPRET": "1"} if device == "cpu" else {}),
+                        **(_WATCHED if watcher else {}),
+                        **({"KERNELMARK_RECORDS": "1"} if records else {}),
+                    },
+                    watcher=watcher,
+                    role=role,
+                )
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def _listen(self) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        path = self._folder / "socket"
+        listener.bind(str(path))
+        path.chmod(0o666)  # the runner's uid is not ours; the folder around it is private
+        listener.listen(1)
+        return listener
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the runner and everything that it started, and remove what the session made.
+
+        This costs nobody a verdict: what is left of the sandbox is a warning.
+        """
+        sandbox, self._sandbox = self._sandbox, None
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._unlock)
+            stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
+            stack.callback(self.output.close)
+            if sandbox is not None:
+                stack.callback(_end, sandbox)
+            if self._socket is not None:
+                stack.callback(self._socket.close)
+            if self._runner >= 0:
+                stack.callback(os.close, self._runner)
+                self._runner = -1
+            if hasattr(self, "_listener"):
+                stack.callback(self._listener.close)
+
+    def cpu_ns(self) -> int | None:
+        """As for `Sandbox.cpu_ns`."""
+        return self._sandbox.cpu_ns() if self._sandbox is not None else None
+
+    def finish(self, seconds: float) -> str:
+        """Hang up, so that the runner ends by itself, at most `seconds`; returns what a watcher printed by then."""
+        assert self._socket is not None
+        assert self._sandbox is not None
+        self._socket.close()
+        deadline = time.monotonic() + seconds
+        while self._sandbox.ended() is None and time.monotonic() < deadline:
+            self.output.drain()
+            self._sandbox.startup_log()  # read on, so that the watcher need not wait for room
+            time.sleep(_POLL_S)
+        return self._sandbox.startup_log()
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def handshake(self) -> None:
+        """Wait until the runner has connected and its torch and device are up.
+
+        Raises:
+            SandboxError: it did not come up; what it printed is in the message.
+        """
+        limit = TimeLimit(_START_S)
+        try:
+            with limit.running() as deadline:
+                self._accept(deadline)
+                token, hello = wire.decode(self._receive(deadline, "starting"), wire.REPLIES)
+        except wire.WireError:
+            self._died("starting")
+        except TimeoutError:
+            raise self._late(limit, "starting") from None
+        if not isinstance(hello, wire.Hello) or token != 0 or hello.protocol != wire.PROTOCOL:
+            raise SandboxError("the runner speaks another protocol", "use the runner of this checkout")
+        self.hello = hello
+        with self.output.write_end() as descriptor:
+            limit = TimeLimit(_START_S)
+            self.ready = self.ask(wire.Welcome(), wire.Ready, descriptors=[descriptor], limit=limit, doing="starting")
+
+    def _accept(self, deadline: float) -> None:
+        self._listener.settimeout(_POLL_S)
+        while self._socket is None:
+            try:
+                self._socket, _ = self._listener.accept()
+            except TimeoutError:
+                self._look_after(deadline, "starting")
+            except OSError as error:
+                raise self._fault(Outcome.RUNTIME_ERROR, f"its connection was not accepted ({error})") from error
+        self._listener.close()
+        pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        with contextlib.suppress(OSError):  # it has ended, or its process id means nothing here
+            self._runner = os.pidfd_open(pid)
+
+    def hand_over(self, command: wire.Build, source: bytes, seconds: float) -> wire.Built:
+        """Send the submission; once it is sent, every failure of the runner is the submission's.
+
+        Raises:
+            SubmissionFault: it could not be built.
+            SandboxError: it could not be sent.
+        """
+        with memory_file(source) as descriptor:
+            limit = TimeLimit(seconds)
+            return self.ask(command, wire.Built, descriptors=[descriptor], limit=limit, doing="building")
+
+    def ask(
+        self,
+        command: wire.Command,
+        expect: type[R],
+        *,
+        limit: TimeLimit,
+        doing: str,
+        descriptors: Sequence[int] = (),
+    ) -> R:
+        """Send one command and wait for its one reply, at most as long as the limit has left for both.
+
+        Where nothing is left, nothing is sent.
+
+        Raises:
+            SubmissionFault: anything but the expected reply came of it, and the submission was in the sandbox.
+            SandboxError: the same before the submission was handed over, or a launcher made a mistake of its own.
+        """
+        try:
+            with limit.running() as deadline:
+                reply = self._exchange(command, descriptors, deadline, doing)
+        except wire.Closed:
+            self._died(doing)
+        except wire.WireError as error:
+            raise self._fault(Outcome.REJECTED, f"the runner broke the protocol while {doing}: {error}") from None
+        except TimeoutError:
+            raise self._late(limit, doing) from None
+        if isinstance(reply, expect):
+            return reply
+        if isinstance(reply, wire.Failed):
+            # A compiler that the kernel killed for want of memory is, to the runner, one that failed.
+            self._look_for_breach(doing)
+            outcome, fatal = Outcome(reply.outcome), reply.fatal
+            if outcome is Outcome.UNSUPPORTED and self._device != "cpu":
+                said = "reported that it cannot run without a GPU, although it has one"
+                raise self._fault(Outcome.REJECTED, f"{said}, while {doing}")
+            raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
+        if isinstance(reply, wire.Broken) and self._role == "launcher":
+            _log.debug("%s", reply.traceback)
+            raise SandboxError(f"the launcher failed while {doing}: {wire.printable(reply.message)}", "report this")
+        raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
+
+    def _exchange(self, command: wire.Command, descriptors: Sequence[int], deadline: float, doing: str) -> wire.Reply:
+        """Send a command and receive its reply, both before the deadline.
+
+        Raises:
+            WireError: the runner has gone, or broke the protocol.
+            TimeoutError: the deadline has passed.
+        """
+        assert self._socket is not None
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:  # a timeout of 0 would make the socket non-blocking
+            raise TimeoutError
+        # A runner could peek at its commands, answer them and leave them there until the socket is full.
+        if wire.unread_bytes(self._socket):
+            raise wire.WireError("it answered a command that it had not received")
+        token = secrets.randbits(63)
+        self._socket.settimeout(left_s)
+        wire.send(self._socket, token, command, descriptors)
+        self._handed_over |= isinstance(command, wire.Build | wire.Load)
+        if isinstance(command, wire.Round) and self._device == "cuda":
+            # Not on a CPU, where it would take a core from the calls.
+            wire.await_readable(self._socket, min(left_s, _BATCH_S))
+        echoed, reply = wire.decode(self._receive(deadline, doing), wire.REPLIES)
+        if echoed != token:
+            raise wire.WireError("a frame that answers no question")
+        return reply  # type: ignore[no-any-return]  # decoded as one of REPLIES
+
+    def bind(
+        self,
+        commands: Sequence[wire.Declare | wire.Bind],
+        descriptors: Sequence[int],
+        *,
+        limit: TimeLimit,
+        doing: str,
+    ) -> None:
+        """Declare the tensors of a call, and bind them to a pair of arenas.
+
+        Raises:
+            SubmissionFault, SandboxError: as for `ask`.
+        """
+        for command in commands:
+            attached = descriptors if isinstance(command, wire.Bind) else ()
+            self.ask(command, wire.Done, limit=limit, doing=doing, descriptors=attached)
+
+    def _receive(self, deadline: float, doing: str) -> bytes:
+        """The next frame.
+
+        Raises:
+            WireError: the runner has gone, or broke the protocol.
+            TimeoutError: the deadline has passed.
+        """
+        assert self._socket is not None
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._socket, selectors.EVENT_READ)
+            if not self.output.ended:
+                selector.register(self.output, selectors.EVENT_READ)
+            while True:
+                left_s = max(0.0, deadline - time.monotonic())
+                ready = [key.fileobj for key, _ in selector.select(min(_POLL_S, left_s))]
+                if self.output in ready:
+                    self.output.drain()
+                    if self.output.ended:
+                        selector.unregister(self.output)
+                if self._socket in ready:
+                    return wire.receive_frame(self._socket)
+                self._look_after(deadline, doing)
+
+    def _look_after(self, deadline: float, doing: str) -> None:
+        """What is checked each time that nothing has come for a moment.
+
+        Raises:
+            TimeoutError: the deadline has passed.
+        """
+        assert self._sandbox is not None
+        if self.output.over_limit:
+            limit = self._limits.output_bytes
+            raise self._fault(Outcome.RUNTIME_ERROR, f"printed more than the {limit:,} bytes allowed, while {doing}")
+        self._look_for_breach(doing)
+        if self._socket is None and self._sandbox.ended() is not None:
+            self._died(doing)
+        if time.monotonic() > deadline:
+            raise TimeoutError
+
+    def _look_for_breach(self, doing: str) -> None:
+        assert self._sandbox is not None
+        if breach := self._sandbox.breach():
+            outcome = Outcome.MEMORY_LIMIT if breach.kind == "memory" else Outcome.RUNTIME_ERROR
+            raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
+
+    def _late(self, limit: TimeLimit, doing: str) -> Exception:
+        return self._fault(Outcome.TIMEOUT, f"gave no answer within {limit.seconds:.3g} s, while {doing}")
+
+    def _died(self, doing: str) -> NoReturn:
+        """The connection is closed: find out how the process ended, and raise."""
+        assert self._sandbox is not None
+        closed = time.monotonic()
+        while (ended := self._sandbox.ended()) is None:
+            # A sandbox ends with its last process: where the runner is dead, the kernel is taking the others apart.
+            patience_s = CLOSE_S if self._runner_is_dead() else _DEATH_S
+            if time.monotonic() - closed > patience_s:
+                break
+            time.sleep(0.01)
+        self.output.drain()
+        if ended is None:
+            raise self._fault(Outcome.REJECTED, f"the runner closed its connection and lives on, while {doing}")
+        if ended.out_of_memory:
+            limit = self._limits.memory_bytes
+            raise self._fault(
+                Outcome.MEMORY_LIMIT, f"used more than the {limit:,} bytes of memory allowed, while {doing}"
+            )
+        wild = ended.signal in (signal.SIGSEGV, signal.SIGBUS)
+        raise self._fault(Outcome.RUNTIME_ERROR, f"{ended.told}, while {doing}", memory_fault=wild)
+
+    def _runner_is_dead(self) -> bool:
+        return self._runner >= 0 and bool(select.select([self._runner], [], [], 0)[0])
+
+    def _fault(self, outcome: Outcome, message: str, traceback: str = "", **nature: bool) -> Exception:
+        if self._handed_over:
+            return SubmissionFault(outcome, message, traceback, **nature)
+        log = wire.printable(self._sandbox.startup_log().strip()[-300:]) if self._sandbox else ""
+        last = f" (it printed: {log})" if log else ""
+        return SandboxError(
+            f"the runner failed before it had the submission: {message}{last}", "run `kernelmark doctor`"
+        )
+
+
+def _end(sandbox: Sandbox) -> None:
+    """Close a sandbox, and warn of what it left, or that it took long; without a logging configuration on stderr."""
+    begun = time.monotonic()
+    try:
+        sandbox.close()
+        took_s = time.monotonic() - begun
+        told = f"the processes of a sandbox took {took_s:.0f} s to end" if took_s > _LONG_S else ""
+    except SandboxError as error:
+        told = f"a sandbox could not be removed ({error})"
+    if told:
+        _log.warning("kernelmark: warning: %s", wire.printable(told))

@@ -1,0 +1,19 @@
+"""What a submission did wrong, on its way to becoming an outcome. Trusted."""
+
+from __future__ import annotations
+
+from harness.verdict import Outcome
+
+
+class SubmissionFault(Exception):
+    """The submission did something that decides its outcome.
+
+    `survives`: the runner can be asked again. `memory_fault`: it touched memory that it may not touch.
+    """
+
+    def __init__(
+        self, outcome: Outcome, message: str, traceback: str = "", *, survives: bool = False, memory_fault: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.outcome, self.message, self.traceback = outcome, message, traceback
+        self.survives, self.memory_fault = survives, memory_fault

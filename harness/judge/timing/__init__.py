@@ -1,0 +1,5 @@
+"""How long a submission takes: by replayed calls if a launcher can make them, else by sealed rounds. Trusted."""
+
+
+class NotReplayed(Exception):
+    """A launcher cannot make the calls of this submission, which is not its fault: sealed rounds time it."""

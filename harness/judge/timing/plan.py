@@ -1,0 +1,147 @@
+"""The time stage: the claimed latency of single cold calls, and from it how many calls a sealed batch needs. Trusted.
+
+What the runner says here ranks nothing. It is the distribution that participants know from `do_bench`, and the first
+guess at the size of the sealed rounds, which the judge's own clock then confirms or corrects.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import torch
+
+from harness import stats, wire
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.layout import Layout
+from harness.judge.session import Session
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Problem, ResolvedCase
+from harness.verdict import ClaimedLatency, DeviceKind, Effort
+
+_BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
+_MOST_TENSORS = 1 << 14  # of a batch, of all its sets
+_FIRST_LOOK = 50
+_NARROW_LATENCY = 0.01  # half the interval's width at which no more single calls are sampled
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a benchmark case is measured on this kind of device."""
+
+    samples: int
+    """Single calls at most; the first look is at 50 of them."""
+    sample_budget_ns: int
+    blocks_min: int
+    """An ABBA block has two rounds of the submission and two of each baseline."""
+    blocks_max: int
+    blocks_budget_ns: int
+    narrow: float
+    """Half the width of an interval, as a share of its median, at which no more rounds are needed."""
+    memory_bytes: int
+    """For a batch, in both arenas and the snapshot; up to `most_memory_bytes` where it is too short for the clock."""
+    most_memory_bytes: int
+    cache_bytes: int
+
+    @property
+    def rounds_min(self) -> int:
+        return 2 * self.blocks_min
+
+
+# samples, their budget in ns, fewest and most blocks, their budget in ns, narrow
+_EFFORTS: dict[Effort, tuple[int, int, int, int, int, float]] = {
+    "quick": (50, 100_000_000, 3, 3, 500_000_000, 0.02),
+    "default": (200, 300_000_000, 3, 24, 2_000_000_000, 0.005),
+    "thorough": (800, 1_200_000_000, 6, 96, 8_000_000_000, 0.002),
+}
+
+
+def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
+    """The default budget is about 2 s a case on a GPU, and half of that on a CPU, whose clock no repetition mends."""
+    samples, sample_ns, least, most, rounds_ns, narrow = _EFFORTS[effort]
+    if device == "cpu":
+        return Plan(min(samples, 50), sample_ns, least, most, rounds_ns // 2, narrow, 64 << 20, 64 << 20, 0)
+    free, _ = torch.cuda.mem_get_info()
+    cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
+    return Plan(samples, sample_ns, least, most, rounds_ns, narrow, min(12 << 30, free // 4), free // 3, cache)
+
+
+@dataclass(frozen=True)
+class ReplayPlan:
+    """How many calls a launcher makes of a case. A block has two of the submission's and two of each baseline's."""
+
+    blocks_min: int
+    blocks_max: int
+    budget_ns: int
+    narrow: float
+    """As in `Plan`."""
+
+
+_REPLAYS: dict[Effort, ReplayPlan] = {
+    "quick": ReplayPlan(10, 24, 100_000_000, 0.01),
+    "default": ReplayPlan(10, 150, 300_000_000, 0.005),
+    "thorough": ReplayPlan(20, 800, 2_000_000_000, 0.002),
+}
+
+
+def replay_plan_for(effort: Effort) -> ReplayPlan:
+    return _REPLAYS[effort]
+
+
+def claimed_latency(
+    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan, limit: TimeLimit
+) -> ClaimedLatency:
+    """Run the event/sync protocol on practice inputs, until the median is known well enough or the budget ends.
+
+    Raises:
+        SubmissionFault: the submission failed on them, or the limit is used up.
+    """
+    layout = Layout(case)
+    sets = max(1, min(4, plan.memory_bytes // layout.bytes_per_set))
+    batch = Batch(layout, device, sets)
+    doing = f"timing {case.name}"
+    found: list[wire.Sampled] = []
+    try:
+        commands = layout.commands(case, problem.parameters, sets)
+        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+        deadline = time.perf_counter_ns() + plan.sample_budget_ns
+        for look in stats.looks(min(_FIRST_LOOK, plan.samples), plan.samples):
+            left_ns = max(1, deadline - time.perf_counter_ns())
+            have = sum(len(sampled.claimed_ns) for sampled in found)
+            ask = wire.Sample(samples=look - have, budget_ns=left_ns)
+            found.append(session.ask(ask, wire.Sampled, limit=limit, doing=doing))
+            estimate = stats.estimate_median([ns for sampled in found for ns in sampled.claimed_ns])
+            narrow = estimate.high - estimate.low <= 2 * _NARROW_LATENCY * estimate.median
+            if narrow or time.perf_counter_ns() >= deadline:
+                break
+        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
+    finally:
+        batch.close_arenas()
+    claimed = [ns for sampled in found for ns in sampled.claimed_ns]
+    p10, p50, p90 = (round(stats.quantile(claimed, q)) for q in (0.1, 0.5, 0.9))
+    return ClaimedLatency(
+        claimed_p10_ns=p10,
+        claimed_median_ns=p50,
+        claimed_p90_ns=p90,
+        claimed_samples_ns=tuple(claimed),
+        claimed_span_ns=round(stats.median([ns for sampled in found for ns in sampled.span_ns])),
+        hold=found[-1].hold,
+    )
+
+
+def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
+    """How many input sets a sealed batch gets: 20 ms of calls, twice the L2 in inputs, within the memory budget.
+
+    For the cache's sake a batch becomes no longer than 100 ms: small inputs of a long kernel matter little to it.
+    At least two, so that one call that is not drawn can be found untouched, wherever two sets fit.
+    """
+    by_time = -(-_BATCH_NS // max(claimed_ns, 1))
+    by_cache = min(-(-2 * plan.cache_bytes // layout.input_stride), 5 * by_time)
+    return min(max(2, by_time, by_cache), most_sets(layout, plan.memory_bytes))
+
+
+def most_sets(layout: Layout, memory_bytes: int) -> int:
+    """How many input sets a batch can have, at least one: as many as fit into the memory, and no more tensors than the
+    judge gets through in seconds, since it fills and compares them one by one.
+    """
+    return max(1, min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), wire.MAX_SETS))

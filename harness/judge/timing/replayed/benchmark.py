@@ -1,0 +1,221 @@
+"""The replay stage of one benchmark case: how many calls its launcher makes, and what they come to. Trusted.
+
+Blocks of calls alternate with the baselines' (ABBA), as sealed rounds do, until the intervals of the time and of the
+speedups are narrow, or the budget ends. A block's time is the mean of its two calls', the score the pseudomedian of the
+blocks. Every call has inputs of its own, and every output of the submission's is checked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from harness import stats, wire
+from harness.errors import SandboxError
+from harness.judge.session import SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing.doubts import doubts_of_series
+from harness.judge.timing.interface import Faulty
+from harness.judge.timing.plan import ReplayPlan
+from harness.judge.timing.precision import CONFIDENCE, RESOLUTION, UNSTABLE, half_width, interval, ratio
+from harness.judge.timing.replayed.clocks import Clocks
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.judge.timing.replayed.kernels import launched
+from harness.judge.timing.replayed.launcher import Launcher, Recorded
+from harness.judge.timing.roof import Roof
+from harness.judge.timing.telemetry import Sensors
+from harness.problem import ResolvedCase
+from harness.recording import Empty
+from harness.verdict import Doubt, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
+
+_WARM_UPS = 3
+_BLOCKS_A_PLACE = 5  # so that the first look has seen two
+
+
+def block_times(calls_ns: Sequence[float]) -> list[float]:
+    """Of each block its two calls' mean."""
+    return [(first + second) / 2 for first, second in zip(calls_ns[::2], calls_ns[1::2], strict=True)]
+
+
+class Player:
+    """One launcher with a case loaded, and the calls that it has made."""
+
+    def __init__(self, launcher: Launcher, recorded: Recorded, case: ResolvedCase, seconds: float) -> None:
+        self._launcher, self._limit = launcher, TimeLimit(seconds)
+        self.recording = recorded.packed.recording
+        self.apart = launcher.load(recorded, case, self._limit)
+        self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
+        self.made: list[wire.Replayed] = []
+
+    def warm_up(self, fresh: FreshInputs) -> None:
+        """Calls that do not count; they are checked like the others."""
+        for _ in range(_WARM_UPS):
+            fresh.next()
+            self.settle(fresh)
+            fresh.keep()
+        fresh.check()
+
+    def settle(self, fresh: FreshInputs) -> None:
+        """A call that does not count, on what lies in the arenas: the first where memory was mapped anew is slower."""
+        self._launcher.play(fresh.descriptors, self._limit)
+
+    def play(self, fresh: FreshInputs) -> None:
+        """One more call, on what lies in the arenas."""
+        self.made.append(self._launcher.play(fresh.descriptors, self._limit))
+
+    @property
+    def clocks(self) -> Clocks:
+        return Clocks.of(self.made, self.apart, self.nodes)
+
+    @property
+    def calls(self) -> ReplayedCalls:
+        """The calls as the verdict stores them."""
+        return ReplayedCalls(
+            device_ns=tuple(each.device_ns for each in self.made),
+            event_ns=tuple(each.event_ns for each in self.made),
+            span_ns=tuple(each.span_ns for each in self.made),
+        )
+
+
+class Beside:
+    """A baseline in one case. Whatever goes wrong with it costs the submission its speedup and nothing else."""
+
+    def __init__(self, baseline: Faulty, player: Player) -> None:
+        self._baseline, self._player = baseline, player
+
+    def settle(self, fresh: FreshInputs) -> None:
+        """As for a player."""
+        self._make(self._player.settle, fresh)
+
+    def play(self, fresh: FreshInputs) -> None:
+        """One more call. The organizers' kernel was checked while it warmed up."""
+        self._make(self._player.play, fresh)
+
+    def _make(self, call: Callable[[FreshInputs], None], fresh: FreshInputs) -> None:
+        if self._baseline.fault is None:
+            fresh.again()
+            try:
+                call(fresh)
+            except (SubmissionFault, SandboxError) as fault:
+                self._baseline.fault = str(fault)
+
+    def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
+        """Over a submission whose calls took this long, of which each belongs to the call of the same place."""
+        if len(self._player.made) != len(times_ns):
+            return None  # it failed
+        own, its = block_times(self._player.clocks.counted_ns), block_times(times_ns)
+        if min(*own, *its) <= 0:
+            return None
+        ratios = [mine / other for mine, other in zip(own, its, strict=True)]
+        return stats.steady_ratio(ratios, CONFIDENCE, RESOLUTION)
+
+    def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:
+        """What the verdict holds of it; None where it failed half-way."""
+        estimate = self.speedup(times_ns)
+        if estimate is None:
+            return None
+        return PairedBaseline(
+            name=self._baseline.name,
+            sha256=self._baseline.submission.sha256,
+            calls=self._player.calls,
+            claimed_ns=round(stats.median(self._player.clocks.counted_ns)),
+            speedup=ratio(estimate),
+        )
+
+
+class Replaying:
+    """Measures one case."""
+
+    def __init__(
+        self,
+        case: ResolvedCase,
+        player: Player,
+        baselines: Sequence[Beside],
+        fresh: FreshInputs,
+        plan: ReplayPlan,
+        sensors: Sensors,
+        roof: Roof | None,
+    ) -> None:
+        self._case, self._player, self._baselines = case, player, baselines
+        self._fresh, self._plan, self._sensors, self._roof = fresh, plan, sensors, roof
+        self._telemetry: list[Telemetry | None] = []
+
+    def run(self) -> ReplayedBenchmark:
+        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
+
+        Raises:
+            SubmissionFault: an output was wrong, the device cannot be as fast, or the launcher failed.
+        """
+        started = time.perf_counter_ns()
+        converged, blocks = False, 0
+        for look in stats.looks(self._plan.blocks_min, self._plan.blocks_max):
+            while blocks < look and (
+                blocks < self._plan.blocks_min or time.perf_counter_ns() - started < self._plan.budget_ns
+            ):
+                if blocks % _BLOCKS_A_PLACE == 0 and self._fresh.move():
+                    self._settle()
+                self._block()
+                blocks += 1
+            converged = self._narrow()
+            if converged or blocks < look:
+                break
+        self._fresh.check()
+        return self._result(converged=converged)
+
+    def _settle(self) -> None:
+        self._fresh.next()
+        self._player.settle(self._fresh)
+        self._fresh.keep()
+        for beside in self._baselines:
+            beside.settle(self._fresh)
+
+    def _block(self) -> None:
+        """The submission, every baseline, and back."""
+        self._call()
+        for beside in (*self._baselines, *reversed(self._baselines)):
+            beside.play(self._fresh)
+        self._call()
+        self._telemetry.append(self._sensors.read())
+
+    def _call(self) -> None:
+        self._fresh.next()
+        self._player.play(self._fresh)
+        self._fresh.keep()
+
+    def _narrow(self) -> bool:
+        times = self._player.clocks.counted_ns
+        speedups = [estimate for beside in self._baselines if (estimate := beside.speedup(times))]
+        estimates = (stats.estimate_pseudomedian(block_times(times), CONFIDENCE), *speedups)
+        return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
+
+    def _result(self, *, converged: bool) -> ReplayedBenchmark:
+        player, clocks = self._player, self._player.clocks
+        times = clocks.counted_ns
+        estimate = stats.estimate_pseudomedian(block_times(times), CONFIDENCE)
+        # Each call comes to a cache without its inputs, as the second of two calls in a batch does.
+        share = self._roof.share(self._case, 1, estimate.median) if self._roof else None
+        return ReplayedBenchmark(
+            name=self._case.name,
+            params=dict(self._case.params),
+            calls=player.calls,
+            seeds=tuple(self._fresh.seeds),
+            group=self._fresh.group,
+            kernels=launched(player.recording, player.apart, player.made),
+            event_extra_ns=player.apart.event_extra_ns,
+            span_extra_ns=player.apart.span_extra_ns,
+            telemetry=tuple(self._telemetry),
+            score=interval(estimate),
+            stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
+            baselines=tuple(found for beside in self._baselines if (found := beside.result(times))),
+            roofline=share,
+            minimum_bytes=self._case.minimum_bytes,
+            minimum_flops=self._case.minimum_flops,
+            doubts=_doubts(block_times(times), clocks, self._telemetry),
+        )
+
+
+def _doubts(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
+    """What should be said beside the time; `read` is of the sensors, after each block of calls."""
+    found = [("clocks_disagree", clocks.doubt)] if clocks.doubt else []
+    found += doubts_of_series(times, {"calls": times}, "block", read)
+    return tuple(Doubt(code=code, text=text) for code, text in found)

@@ -1,0 +1,160 @@
+"""Inputs for one replayed call after the other: made, and what came of them checked, many calls at a time. Trusted.
+
+They lie in the judge's own memory until their call. What a launcher maps is one pair of arenas. Before a call they are
+filled with its inputs and with what outputs hold before it, and afterwards its outputs are copied out, so that neither
+inputs nor outputs of another call are ever there. There are several pairs, if they are small, to be used in turn: where
+memory lies on the device makes up to 3 % of a time of some microseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import torch
+
+from harness.arena import Arena
+from harness.compare import describe
+from harness.judge.correctness.batch import Batch, arenas
+from harness.judge.correctness.cases import first_wrong
+from harness.judge.correctness.layout import Layout, Slot
+from harness.judge.correctness.truth import Truth
+from harness.judge.session import SubmissionFault
+from harness.verdict import DeviceKind, Outcome
+
+_MOST_CALLS, _MOST_BYTES = 20, 2 << 30
+_MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
+
+
+class _Private:
+    """Memory that is never handed over, in the form of an arena."""
+
+    def __init__(self, nbytes: int, device: DeviceKind) -> None:
+        self.nbytes, self.bytes = nbytes, torch.empty(nbytes, dtype=torch.uint8, device=device)
+
+    def descriptor(self) -> int:
+        raise TypeError("private memory is not handed over")
+
+    def close(self) -> None:
+        self.bytes = torch.empty(0, dtype=torch.uint8)
+
+
+class _Drawn(Batch):
+    """Inputs and what outputs hold before their call, in private memory; and what they hold afterwards."""
+
+    def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
+        strides = (self._layout.input_stride, self._layout.output_stride)
+        inputs, outputs = (_Private(self.sets * stride, self._device) for stride in strides)
+        return inputs, outputs
+
+    def lay(self, k: int, inputs: torch.Tensor, outputs: torch.Tensor) -> None:
+        """Copy call k's memory as it is before the call."""
+        for to, arena in ((inputs, self._inputs), (outputs, self._outputs)):
+            nbytes = len(arena.bytes) // self.sets
+            to[:nbytes].copy_(arena.bytes[k * nbytes : (k + 1) * nbytes])
+        self._synchronize()
+
+    def keep(self, k: int, outputs: torch.Tensor) -> None:
+        """Copy call k's outputs as they are after the call, before the next is laid: both are on one stream."""
+        stride = self._layout.output_stride
+        self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
+
+    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """What was drawn, as it is still there: nobody else could change it."""
+        for first in range(0, self.sets, chunk):
+            calls = range(first, min(first + chunk, self.sets))
+            yield [self._before(slot, calls) if slot.tensor.role != "output" else None for slot in self._layout.slots]
+
+    def _before(self, slot: Slot, calls: range) -> torch.Tensor:
+        arena = self._outputs if slot.writable else self._inputs
+        return self._stacked(arena.bytes, slot, calls)
+
+
+class FreshInputs:
+    """A supply of inputs for the calls of one case."""
+
+    def __init__(self, layout: Layout, device: DeviceKind, truth: Truth) -> None:
+        self._truth = truth
+        self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
+        """How many calls' inputs are drawn at a time."""
+        self.seeds: list[int] = []
+        """Of each group, in their order."""
+        self._places: list[tuple[Arena, Arena]] = []
+        with contextlib.ExitStack() as made:
+            for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
+                self._places.append(arenas(layout, device, 1))
+                for each in self._places[-1]:
+                    made.callback(each.close)
+            self._drawn = _Drawn(layout, device, self.group, filled=False)
+            made.callback(self._drawn.close_arenas)
+            self._made = made.pop_all()
+        self._used = self.group  # so that the first call draws
+        self._at = 0
+        self._calls = 0
+        self._kept: list[int] = []
+
+    @property
+    def descriptors(self) -> tuple[int, int]:
+        """Of the inputs' arena and the outputs' that the next call works on."""
+        inputs, outputs = self._place
+        return inputs.descriptor(), outputs.descriptor()
+
+    @property
+    def _place(self) -> tuple[Arena, Arena]:
+        return self._places[self._at]
+
+    def move(self) -> bool:
+        """Use another place for the calls from now on; False where there is none."""
+        self._at = (self._at + 1) % len(self._places)
+        return len(self._places) > 1
+
+    def next(self) -> None:
+        """Lay inputs that no call has had into the arenas.
+
+        Raises:
+            SubmissionFault: outputs of an earlier call are wrong.
+        """
+        if self._used == self.group:
+            self.check()
+            self._drawn.renew()
+            self._drawn.snapshot()
+            self.seeds.append(self._drawn.seed)
+            self._used = 0
+        self._used += 1
+        self.again()
+
+    def again(self) -> None:
+        """Lay the same inputs into the arenas once more, for a kernel of the organizers."""
+        inputs, outputs = self._place
+        self._drawn.lay(self._used - 1, inputs.bytes, outputs.bytes)
+
+    def keep(self) -> None:
+        """Take the outputs of the call that was made, for the next check."""
+        self._drawn.keep(self._used - 1, self._place[1].bytes)
+        self._kept.append(self._used - 1)
+        self._calls += 1
+
+    def check(self) -> None:
+        """Check all outputs that were taken since the last time.
+
+        Raises:
+            SubmissionFault: one is wrong.
+        """
+        kept, self._kept = self._kept, []
+        if not kept:
+            return
+        first = self._calls - len(kept) + 1
+        where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
+        if trespass := self._drawn.trespass(range(self._used)):
+            number = first + kept.index(trespass.set)  # those before were checked, those after hold what they held
+            raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {trespass.text}")
+        if wrong := first_wrong(self._drawn, self._truth, kept):
+            raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
+
+    def discard(self) -> None:
+        """Forget what was taken and not checked, and whatever lies beside it: the next call draws others."""
+        self._kept, self._used = [], self.group
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._made.close()

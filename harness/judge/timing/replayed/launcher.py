@@ -1,0 +1,150 @@
+"""A submission's calls made by a launcher: recorded once in the runner, made one at a time on fresh inputs. Trusted.
+
+The recording comes from the runner and is read as a frame is; the launcher is ours, and only what it runs on the device
+is strange. What it says of time ranks only together with outputs that are right: those of every call are checked.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import torch
+
+from harness import recording, wire
+from harness.arena import Arena, make_arena
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.layout import Layout
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.memory_file import memory_file
+from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing import NotReplayed
+from harness.problem import Problem, ResolvedCase
+from harness.verdict import DeviceKind, Outcome
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A recording as the runner wrote it, checked; and a copy of its scratch that nobody else has."""
+
+    file: bytes
+    packed: recording.Packed
+    scratch: torch.Tensor | None  # [scratch_bytes] uint8
+
+
+def record(session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, limit: TimeLimit) -> Recorded:
+    """Let the runner record its call of a case, on inputs that are used for nothing else.
+
+    Raises:
+        NotReplayed: it says that it cannot.
+        SubmissionFault: the call failed, or what came is no recording.
+    """
+    layout, doing = Layout(case), f"recording {case.name}"
+    practice = Batch(layout, device, sets=1)
+    scratch: Arena | None = None
+    try:
+        session.bind(layout.commands(case, problem.parameters, 1), practice.descriptors, limit=limit, doing=doing)
+        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        told = session.ask(wire.Record(), wire.Recorded, limit=limit, doing=doing)
+        if told.reason:
+            raise NotReplayed(told.reason)
+        if told.file_bytes > recording.MAX_FILE_BYTES or told.scratch_bytes > recording.MAX_SCRATCH_BYTES:
+            raise NotReplayed(f"a recording of {told.file_bytes:,} bytes with {told.scratch_bytes:,} bytes of scratch")
+        if told.scratch_bytes:
+            scratch = make_arena(device, told.scratch_bytes, read_only=False)
+        with memory_file() as file:
+            os.ftruncate(file, told.file_bytes)
+            given = (file, scratch.descriptor()) if scratch else (file,)
+            session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
+            whole = _content(file, told.file_bytes)
+        session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
+        packed = _read(whole, told.scratch_bytes, doing)
+        return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None)
+    finally:
+        practice.close_arenas()
+        if scratch:
+            scratch.close()
+
+
+def _content(file: int, nbytes: int) -> bytes:
+    """What the file holds now, whatever its writer does with it later; empty where it was cut short."""
+    found = bytearray()
+    while len(found) < nbytes and (chunk := os.pread(file, nbytes - len(found), len(found))):
+        found += chunk
+    return bytes(found)
+
+
+def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
+    try:
+        packed = recording.unpack(whole)
+        if packed.recording.scratch_bytes != scratch_bytes:
+            raise wire.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
+    except wire.WireError as error:
+        raise SubmissionFault(Outcome.REJECTED, f"{doing}: the runner's recording is none: {error}") from None
+    return packed
+
+
+class Launcher:
+    """A launcher with one recording at a time.
+
+    What the driver says against that is the submission's, whose device code it is.
+    """
+
+    def __init__(self, session: Session, device: DeviceKind) -> None:
+        self._session, self._device = session, device
+        self._scratch: Arena | None = None
+        self._first: torch.Tensor | None = None
+        self._doing = ""
+        self._shaken_hands = False
+        self._mapped: tuple[int, int] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._forget()
+
+    def load(self, recorded: Recorded, case: ResolvedCase, limit: TimeLimit) -> wire.Loaded:
+        """Hand a recording of a case over, in place of the last one; at first this waits for the sandbox.
+
+        Raises:
+            SubmissionFault: it cannot be loaded.
+        """
+        if not self._shaken_hands:
+            self._session.handshake()
+            self._shaken_hands = True
+        self._forget()
+        self._mapped = None
+        self._doing = f"timing {case.name}"
+        layout = Layout(case)
+        if recorded.scratch is not None:
+            self._first = recorded.scratch
+            self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
+            self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
+        command = wire.Load(input_bytes=layout.input_stride, output_bytes=layout.output_stride)
+        with memory_file(recorded.file) as file:
+            given = (file, self._scratch.descriptor()) if self._scratch else (file,)
+            return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
+
+    def play(self, descriptors: tuple[int, int], limit: TimeLimit) -> wire.Replayed:
+        """Make one call on the inputs and outputs in these arenas; nobody has looked at what it wrote.
+
+        They stay mapped. A descriptor means the same arena until the next recording is loaded.
+
+        Raises:
+            SubmissionFault: the call failed.
+        """
+        if self._scratch and self._first is not None:
+            self._scratch.bytes[: len(self._first)].copy_(self._first)
+            if self._device == "cuda":
+                torch.cuda.synchronize()
+        given = () if descriptors == self._mapped else descriptors
+        self._mapped = descriptors
+        return self._session.ask(wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=given)
+
+    def _forget(self) -> None:
+        if self._scratch:
+            self._scratch.close()
+        self._scratch = self._first = None

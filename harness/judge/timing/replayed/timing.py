@@ -1,0 +1,194 @@
+"""Times the benchmark cases in launchers: the submission's calls are recorded in its runner, which ends before any is
+timed. Trusted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
+
+import torch
+
+from harness.errors import DeviceError, SandboxError
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing import NotReplayed
+from harness.judge.timing.interface import Benchmarks
+from harness.judge.timing.plan import replay_plan_for
+from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
+from harness.judge.timing.roof import Roof
+from harness.judge.timing.telemetry import Sensors
+from harness.problem import ResolvedCase
+from harness.roofline import Calibration
+from harness.submission import Submission
+from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
+
+_NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
+_FAILURES = (SandboxError, *_NO_MEMORY)  # ours; with a baseline they cost the speedup over it
+
+
+def _told(error: Exception) -> str:
+    """What a verdict says of it, in place of PyTorch's account of every process on the GPU."""
+    return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
+
+
+class ReplayedBaseline:
+    """One baseline: recorded in a runner of its own, made by a launcher of its own; `fault` says why it is no more."""
+
+    def __init__(self, submission: Submission, session: Session, launcher: Launcher) -> None:
+        self.submission, self._session, self._launcher = submission, session, launcher
+        self.name = submission.name.partition(".")[0]
+        self.fault: str | None = None
+        self._recorded: dict[str, Recorded] = {}
+        self._stopped = False
+
+    def stop(self) -> None:
+        """End the recording, wherever it is: its runner is gone, and it fails in its own thread."""
+        self._stopped = True
+        self._session.close()
+
+    def record(self, benchmarks: Benchmarks) -> None:
+        """Record its calls; then its runner is needed no more."""
+        problem = benchmarks.problem
+        self._session.handshake()
+        try:
+            self._session.hand_over(benchmarks.build(self.submission), self.submission.source, problem.limits.build_s)
+            for case in benchmarks.cases:
+                if self._stopped:
+                    return
+                limit = TimeLimit(problem.limits.time_s)
+                self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
+        except (SubmissionFault, NotReplayed, *_FAILURES) as why:
+            self.fault = _told(why)
+        self._session.close()
+
+    def load(self, case: ResolvedCase, seconds: float) -> Player | None:
+        """Load one case; None once it has failed."""
+        if self.fault is None:
+            try:
+                return Player(self._launcher, self._recorded[case.name], case, seconds)
+            except (SubmissionFault, *_FAILURES) as fault:
+                self.fault = f"{case.name}: {_told(fault)}"
+        return None
+
+    def beside(self, case: ResolvedCase, player: Player, fresh: FreshInputs) -> Beside | None:
+        """Warm it up for one case; None if it fails."""
+        try:
+            player.warm_up(fresh)
+            return Beside(self, player)
+        except (SubmissionFault, *_FAILURES) as fault:
+            self.fault = f"{case.name}: {fault}"
+            fresh.discard()  # what it wrote is not the submission's
+        return None
+
+
+class ReplayedTiming:
+    """Replayed calls of every case. `alone` is entered for as long as anything is timed.
+
+    The baselines are recorded in threads of their own, beside the submission: not while it is built and tested, when
+    what they take of the machine could be its end.
+    """
+
+    kind: Timing = "replayed"
+    doubts: tuple[Doubt, ...] = ()
+
+    def __init__(
+        self,
+        effort: Effort,
+        launcher: Launcher,
+        baselines: Sequence[ReplayedBaseline],
+        calibrations: Sequence[Calibration],
+        alone: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._plan, self._launcher, self.baselines = replay_plan_for(effort), launcher, baselines
+        self._calibrations, self._alone = calibrations, alone
+        self.timed: list[BenchmarkResult] = []
+        self._recorded: dict[str, Recorded] = {}
+        self._threads = ThreadPoolExecutor(max(1, len(baselines)))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for baseline in self.baselines:
+            baseline.stop()
+        self._threads.shutdown()
+
+    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Nothing is measured of the runner."""
+
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Record every case, and try each recording once while there is a runner to go back to.
+
+        Raises:
+            NotReplayed: a case cannot be recorded, or a launcher makes something else of it.
+        """
+        recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
+        for i, case in enumerate(benchmarks.cases):
+            benchmarks.enter(Stage.RECORD, i, case.name)
+            try:
+                try:
+                    self._record(session, benchmarks, case)
+                except _NO_MEMORY:
+                    wait(recording)  # once more, with nobody else recording
+                    self._record(session, benchmarks, case)
+            except SubmissionFault as fault:
+                # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
+                raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
+            except _FAILURES as error:
+                raise NotReplayed(f"benchmark {case.name}: {_told(error)}") from None
+        for baseline, recorded in zip(self.baselines, recording, strict=True):
+            benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
+            recorded.result()
+
+    def after_the_runner(self, benchmarks: Benchmarks) -> int:
+        """Time every case; returns how long that took, in ns, once the device was free.
+
+        Raises:
+            SubmissionFault: an output was wrong, or a kernel failed.
+        """
+        sensors, roof = Sensors(benchmarks.device), Roof.of(self._calibrations, benchmarks.device)
+        with self._alone():
+            started_ns = time.perf_counter_ns()
+            for i, case in enumerate(benchmarks.cases):
+                benchmarks.enter(Stage.REPLAY, i, case.name)
+                with benchmarks.of(case):
+                    self.timed.append(self._time(benchmarks, case, sensors, roof))
+            return time.perf_counter_ns() - started_ns
+
+    def _record(self, session: Session, benchmarks: Benchmarks, case: ResolvedCase) -> None:
+        """Record a case's call, and let the launcher make it once."""
+        seconds = benchmarks.problem.limits.time_s
+        recorded = record(session, benchmarks.problem, case, benchmarks.device, TimeLimit(seconds))
+        self._recorded[case.name] = recorded
+        player = Player(self._launcher, recorded, case, seconds)  # gives up the memory of the case before
+        fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
+        try:
+            fresh.next()
+            player.play(fresh)
+            fresh.keep()
+            fresh.check()
+        finally:
+            fresh.close()
+
+    def _time(
+        self, benchmarks: Benchmarks, case: ResolvedCase, sensors: Sensors, roof: Roof | None
+    ) -> ReplayedBenchmark:
+        seconds = benchmarks.problem.limits.time_s
+        player = Player(self._launcher, self._recorded[case.name], case, seconds)
+        loaded = [(each, its) for each in self.baselines if (its := each.load(case, seconds))]
+        fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
+        try:
+            player.warm_up(fresh)
+            found = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
+            return Replaying(case, player, found, fresh, self._plan, sensors, roof).run()
+        finally:
+            fresh.close()

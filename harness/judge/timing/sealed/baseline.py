@@ -1,0 +1,100 @@
+"""The organizers' kernel beside the submission: a sandbox of its own, and sealed rounds in alternation. Trusted.
+
+A power-limited chip slows by several percent as it heats, so a speedup is taken from rounds that lie next to each
+other. In a block the submission goes first and last, every baseline in between, forth and back (ABBA): a linear drift
+weighs on both alike. The baseline's word is believed, since the organizers wrote it; its outputs are checked once a
+case. Whatever goes wrong with it costs the submission its speedup and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness import stats, wire
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing.plan import Plan, claimed_latency, sets_for
+from harness.judge.timing.precision import RESOLUTION, ratio
+from harness.judge.timing.sealed.agreement import claim_ns
+from harness.judge.timing.sealed.rounds import Rounds
+from harness.judge.timing.telemetry import Sensors
+from harness.problem import Problem, ResolvedCase
+from harness.submission import Submission
+from harness.verdict import DeviceKind, PairedBaseline, SealedRound
+
+
+class Baseline:
+    """One baseline of a grading. After a fault `fault` says what it was, and nothing is measured any more."""
+
+    def __init__(self, submission: Submission, session: Session, problem: Problem, device: DeviceKind) -> None:
+        self.submission, self._session, self._problem, self._device = submission, session, problem, device
+        self.name = submission.name.partition(".")[0]
+        self.fault: str | None = None
+
+    def cpu_ns(self) -> int | None:
+        """As for `Sandbox.cpu_ns`."""
+        return self._session.cpu_ns()
+
+    def build(self, command: wire.Build) -> None:
+        """Wait for its sandbox, and hand the source over."""
+        self._session.handshake()
+        try:
+            self._session.hand_over(command, self.submission.source, self._problem.limits.build_s)
+        except SubmissionFault as fault:
+            self.fault = fault.message
+
+    def pair(self, case: ResolvedCase, truth: Truth, plan: Plan, sensors: Sensors) -> Paired | None:
+        """Make it ready for one case; None once it has failed."""
+        if self.fault is None:
+            try:
+                limit = TimeLimit(self._problem.limits.time_s)
+                rounds = Rounds(self._session, self._problem, truth, case, self._device, sensors, limit)
+                latency = claimed_latency(self._session, self._problem, case, self._device, plan, limit)
+                captured = rounds.prepare(sets_for(Layout(case), latency.claimed_median_ns, plan))
+                rounds.play_alone("warm-up round")
+                return Paired(self, rounds, plain=not captured.graphs)
+            except SubmissionFault as fault:
+                self.fault = f"{case.name}: {fault.message}"
+        return None
+
+
+class Paired:
+    """A baseline's rounds in one case."""
+
+    def __init__(self, baseline: Baseline, rounds: Rounds, *, plain: bool) -> None:
+        self._baseline, self._rounds, self._plain = baseline, rounds, plain
+        self.played: list[SealedRound] = []
+
+    def play(self) -> None:
+        """One more round."""
+        if self._baseline.fault is None:
+            try:
+                self.played.append(self._rounds.play_alone(f"sealed round {len(self.played) + 1}", checked=False))
+            except SubmissionFault as fault:
+                self._baseline.fault = fault.message
+
+    def speedup(self, times_ns: Sequence[float], telling: Sequence[int]) -> stats.Estimate | None:
+        """Over a submission with these times per call, of which each belongs to the round of the same place.
+
+        Only the rounds at the places in `telling` count.
+        """
+        if len(self.played) != len(times_ns):
+            return None
+        own = [claim_ns(r, plain=self._plain) for r in self.played]
+        ratios = [own[i] / times_ns[i] for i in telling if times_ns[i] > 0 and own[i] > 0]
+        return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(telling) else None
+
+    def result(self, times_ns: Sequence[float], telling: Sequence[int]) -> PairedBaseline | None:
+        """What the verdict holds of it; None where it failed half-way."""
+        estimate = self.speedup(times_ns, telling)
+        if estimate is None:
+            return None
+        return PairedBaseline(
+            name=self._baseline.name,
+            sha256=self._baseline.submission.sha256,
+            rounds=tuple(self.played),
+            claimed_ns=round(stats.median([claim_ns(r, plain=self._plain) for r in self.played])),
+            speedup=ratio(estimate),
+        )

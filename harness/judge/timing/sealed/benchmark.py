@@ -1,0 +1,209 @@
+"""The seal stage of one benchmark case: how many calls a round holds, how many rounds, and what they come to. Trusted.
+
+The size of a batch is decided by the judge's clock, never by a claim alone: a batch so short that the clock cannot hold
+the claim to `WIDEST` is made larger until it can, or until memory ends. Where memory ends first, the clock counts.
+Claims that the clock shows to be false are measured again in a batch of another size before they are rejected.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from harness import stats, wire
+from harness.judge.correctness.layout import Layout
+from harness.judge.session import SubmissionFault
+from harness.judge.timing.plan import Plan, most_sets, sets_for
+from harness.judge.timing.precision import CONFIDENCE, UNSTABLE, half_width, interval
+from harness.judge.timing.roof import Roof
+from harness.judge.timing.sealed.agreement import Agreement, Bounds, claim_ns, contradicted, shortest_batch_ns
+from harness.judge.timing.sealed.baseline import Paired
+from harness.judge.timing.sealed.doubts import Measured, doubts
+from harness.judge.timing.sealed.overhead import Overhead, mapped_bytes
+from harness.judge.timing.sealed.rounds import Rounds
+from harness.problem import ResolvedCase
+from harness.verdict import ClaimedLatency, DeviceKind, Outcome, SealedBenchmark, SealedRound
+
+_RESIZED = 4  # how many times as many calls, or a fraction, in the batch that confirms that a claim is false
+
+
+@dataclass
+class _Walls:
+    """What was measured with one size of batch."""
+
+    captured: wire.Captured
+    rounds: list[SealedRound] = field(default_factory=list)
+    null_ns: list[int] = field(default_factory=list)
+    converged: bool = False
+
+    @property
+    def plain(self) -> bool:
+        return not self.captured.graphs
+
+
+class Sealing:
+    """Measures one case in one session, in alternation with the baselines that are ready for it."""
+
+    def __init__(
+        self,
+        rounds: Rounds,
+        case: ResolvedCase,
+        device: DeviceKind,
+        plan: Plan,
+        overhead: Overhead,
+        baselines: Sequence[Paired] = (),
+        roof: Roof | None = None,
+    ) -> None:
+        self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
+        self._baselines, self._roof, self._layout = baselines, roof, Layout(case)
+        self._most_sets = most_sets(self._layout, plan.most_memory_bytes)
+
+    def run(self, latency: ClaimedLatency) -> SealedBenchmark:
+        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
+
+        Raises:
+            SubmissionFault: an output was wrong, the claims are false by the judge's clock, the device cannot be as
+                fast, or the runner failed.
+        """
+        most = self._most_sets
+        shortest_ns = shortest_batch_ns(self._overhead.spread_ns, self._plan.rounds_min, self._overhead.gap)
+        enough = round(1.25 * shortest_ns / max(latency.claimed_median_ns, 1))
+        sets = min(most, max(enough, sets_for(self._layout, latency.claimed_median_ns, self._plan)))
+        while True:
+            walls, warm_up = self._walls(sets)
+            batch_ns = warm_up.wall_ns - self._bounds(sets, walls).high_ns
+            if batch_ns >= shortest_ns or sets == most:
+                self._measure(walls)
+                agreement = self._agreement(walls)
+                if agreement.suspects:
+                    walls = self._confirm(walls, agreement)
+                    return self._result(latency, walls, self._agreement(walls))
+                if not agreement.wide or sets == most:
+                    return self._result(latency, walls, agreement)
+                batch_ns = agreement.sealed_ns * agreement.calls
+            sets = min(most, max(2 * sets, round(1.5 * sets * shortest_ns / max(batch_ns, 1))))
+
+    def _walls(self, sets: int) -> tuple[_Walls, SealedRound]:
+        """Make a batch of this size ready, and a round that does not count: it meets paths that are cold."""
+        walls = _Walls(self._rounds.prepare(sets))
+        warm_up, _ = self._rounds.play("warm-up round", checked=False)
+        return walls, warm_up
+
+    def _confirm(self, walls: _Walls, agreement: Agreement) -> _Walls:
+        """Measure with another size of batch what lies too far below the clock; returns the larger one's rounds.
+
+        Raises:
+            SubmissionFault: both sizes together say that the claims are false.
+        """
+        sets = walls.rounds[0].sets
+        other = _RESIZED * sets if _RESIZED * sets <= self._most_sets else max(1, sets // _RESIZED)
+        again, _ = self._walls(other)
+        self._measure(again)
+        if contradicted(agreement, self._agreement(again)):
+            raise SubmissionFault(
+                Outcome.REJECTED,
+                f"claims {agreement.claimed_ns:,} ns a call, but by the judge's clock a call took "
+                f"{agreement.sealed_ns:,} ns (tolerance {agreement.tolerance_ns:,} ns), and with "
+                f"{again.rounds[0].calls} in place of {agreement.calls} calls a round it was no other",
+            )
+        return max(walls, again, key=lambda each: each.rounds[0].sets)
+
+    def _bounds(self, sets: int, walls: _Walls) -> Bounds:
+        return self._overhead.bounds(mapped_bytes(self._layout, sets), 0 if walls.plain else sets)
+
+    def _measure(self, walls: _Walls) -> None:
+        """Add blocks until the intervals are narrow at one of the looks, or the budget ends.
+
+        The budget does not end it before the second look while the time is not known: too few rounds may be left where
+        a host has held up the judge or the runner in one of them.
+        """
+        for paired in self._baselines:
+            paired.played.clear()
+        started = time.perf_counter_ns()
+        blocks, least, ended = 0, self._plan.blocks_min, False
+        for look in stats.looks(least, self._plan.blocks_max):
+            while blocks < look and not ended:
+                self._block(walls)
+                blocks += 1
+                over = time.perf_counter_ns() - started > self._plan.blocks_budget_ns
+                ended = blocks >= least and over and (blocks >= 2 * least or self._known(walls))
+            walls.converged = self._narrow(walls)
+            if walls.converged or ended:
+                return
+
+    def _block(self, walls: _Walls) -> None:
+        """The submission, every baseline, and back: ABBA for each of them."""
+        self._round(walls)
+        for paired in self._baselines:
+            paired.play()
+        for paired in reversed(self._baselines):
+            paired.play()
+        self._round(walls)
+
+    def _round(self, walls: _Walls) -> None:
+        played, null_ns = self._rounds.play(f"sealed round {len(walls.rounds) + 1}")
+        walls.rounds.append(played)
+        walls.null_ns.append(null_ns)
+
+    def _narrow(self, walls: _Walls) -> bool:
+        agreement = self._agreement(walls)
+        times, telling = self._times(walls, agreement), agreement.telling(walls.rounds)
+        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times, telling))]
+        estimates = (_estimate(times, telling), *speedups)
+        return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
+
+    def _known(self, walls: _Walls) -> bool:
+        agreement = self._agreement(walls)
+        return half_width(_estimate(self._times(walls, agreement), agreement.telling(walls.rounds))) <= UNSTABLE
+
+    def _times(self, walls: _Walls, agreement: Agreement) -> list[float]:
+        """What each round counts for; in a batch that is too short for the clock, and will be made anew, its claim."""
+        if agreement.wide and walls.rounds[0].sets < self._most_sets:
+            return [claim_ns(r, plain=walls.plain) for r in walls.rounds]
+        return agreement.believed(walls.rounds)
+
+    def _agreement(self, walls: _Walls) -> Agreement:
+        bounds = self._bounds(walls.rounds[0].sets, walls)
+        return Agreement.of(walls.rounds, walls.null_ns, bounds, plain=walls.plain)
+
+    def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> SealedBenchmark:
+        times, telling = agreement.believed(walls.rounds), agreement.telling(walls.rounds)
+        estimate = _estimate(times, telling)
+        share = self._roof.share(self._case, walls.rounds[0].calls, estimate.median) if self._roof else None
+        known_badly = half_width(estimate) > UNSTABLE
+        measured = Measured(
+            device=self._device,
+            latency=latency,
+            rounds=walls.rounds,
+            agreement=agreement,
+            plain_because=walls.captured.reason if walls.plain else None,
+            input_bytes=walls.rounds[0].calls * self._layout.input_stride,
+            cache_bytes=self._plan.cache_bytes,
+        )
+        return SealedBenchmark(
+            name=self._case.name,
+            params=dict(self._case.params),
+            mode="calls" if walls.plain else "graphs",
+            claimed_latency=latency,
+            rounds=tuple(walls.rounds),
+            null_walls_ns=tuple(walls.null_ns),
+            overhead_ns=agreement.overhead_ns,
+            noise_ns=agreement.noise_ns,
+            sealed_ns=agreement.sealed_ns,
+            claimed_ns=agreement.claimed_ns,
+            tolerance_ns=agreement.tolerance_ns,
+            score=interval(estimate),
+            stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
+            baselines=tuple(found for paired in self._baselines if (found := paired.result(times, telling))),
+            roofline=share,
+            minimum_bytes=self._case.minimum_bytes,
+            minimum_flops=self._case.minimum_flops,
+            doubts=doubts(measured),
+        )
+
+
+def _estimate(times: Sequence[float], telling: Sequence[int]) -> stats.Estimate:
+    """The median of all rounds, and the interval that those which tell give it."""
+    middle, known = stats.median(times), stats.estimate_median([times[place] for place in telling], CONFIDENCE)
+    return stats.Estimate(middle, min(known.low, middle), max(known.high, middle), known.confidence)

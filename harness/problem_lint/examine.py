@@ -1,0 +1,292 @@
+"""Tests a problem: its reference must be accepted and every null kernel refused, on the problem's own cases.
+
+`kernelmark problems lint` calls `examine`. Trusted, on the CPU, without a sandbox: nothing runs but the organizers'
+reference. The seeds are fixed, so that a problem which passes today passes tomorrow.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from harness.compare import check_output, surely_right
+from harness.compare.budget import budget, rms_floor
+from harness.errors import ProblemError
+from harness.judge.correctness.truth import Tensors, Truth
+from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
+from harness.problem.dtypes import DTYPES
+from harness.problem.fill import fill
+from harness.problem.reference import Reference
+from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
+
+Level = Literal["error", "warning", "note"]
+# What a CPU of two cores does in about two seconds, with all null kernels of a case.
+MOST_ELEMENTS = 5_000_000
+MOST_FLOPS = 3_000_000_000
+_SEEDS = (1, 2, 3)  # the inputs of the case, and other inputs for it
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a problem, or that was left out; `kernel` is the null kernel that passes."""
+
+    level: Level
+    cases: tuple[str, ...]
+    kernel: str
+    what: str
+    remedy: str = ""
+
+
+class Examined:
+    """One case on fixed inputs, and the judge's opinion of any outputs for it."""
+
+    def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
+        truth = Truth(reference, case)
+        self.given, answers = _draw(case, _SEEDS[0]), []
+        held = {name: t.clone() for name, t in self.given.items()}
+        for seed in _SEEDS:
+            given = self.given if seed == _SEEDS[0] else _draw(case, seed)
+            answers.append(compute(truth, case, {n: t.double() if _floats(t) else t for n, t in given.items()}))
+        self.exact = answers[0]
+        self.honest = compute(truth, case, self.given)
+        self.changed = next((n for n, t in self.given.items() if not _same(t, held[n])), None)
+        own = {t.name: getattr(torch, t.dtype) for t in case.tensors}
+        right, *others = ({n: _stored(t, own[n]) for n, t in answer.items()} for answer in answers)
+        self.scene = Scene(case, truth, self.given, _before(case, self.given), right, tuple(others))
+
+    def refuses(self, outputs: Tensors) -> str | None:
+        """Why outputs are wrong, or None where they are right.
+
+        Raises:
+            ProblemError: the problem's own `compare` fails on them.
+        """
+        truth = self.scene.truth
+        if truth.reference.compares:
+            return truth.reference.compare(*(truth.grouped(each) for each in (outputs, self.given, self.exact)))
+        wrong = (name for name, got in outputs.items() if not self._right(name, got))
+        return next((f"`{name}` is wrong" for name in wrong), None)
+
+    def _right(self, name: str, got: Tensor) -> bool:
+        truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
+        if not _floats(got):
+            return torch.equal(got, truth)
+        if _surely_wrong(got, truth, honest, tolerance):
+            return False
+        return surely_right(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
+
+
+def examine(problem: Problem) -> Iterator[Finding]:
+    """Everything that is wrong with a problem, case by case; the errors among it are those that a grading would suffer.
+
+    Raises:
+        ProblemError: its `reference.py` cannot be imported, or lacks `reference`.
+    """
+    reference = Reference.load(problem)
+    yield from _without_a_hidden_case(problem)
+    run = _Run(problem, kernels(problem))
+    raised: dict[str, list[str]] = {}
+    given = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
+    resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in given]
+    for case, resolved in resolved_cases:
+        if _too_large(resolved):
+            continue
+        try:
+            yield from _costs(resolved)
+            examined = Examined(problem, reference, resolved)
+            sound = list(_unsound(examined, benchmark=case in problem.benchmarks))
+            yield from sound
+            if not any(finding.level == "error" for finding in sound):
+                yield from run.try_all(examined, case)
+        except ProblemError as error:
+            raised.setdefault(str(error), []).append(case.name)
+    yield from (Finding("error", tuple(dict.fromkeys(names)), "", error) for error, names in raised.items())
+    yield from run.never_caught()
+    yield from run.stale_exceptions()
+    if large := dict.fromkeys(case.name for case, resolved in resolved_cases if _too_large(resolved)):
+        yield Finding("note", tuple(large), "", "left out: too large for a CPU")
+
+
+def _draws(case: Case) -> Iterator[Case]:
+    """What is examined of a case: of one that draws its sizes the extremes, and as many draws in between."""
+    rng = random.Random(_SEEDS[0])
+    for extreme in case.extremes():
+        yield extreme
+        if case.draw:
+            yield case.drawn(rng)
+
+
+class _Run:
+    """Which null kernels passed where. Each must fail in every benchmark, and in a test of each device and C symbol:
+    a submission may have a way of its own for a device, and for a dtype.
+    """
+
+    def __init__(self, problem: Problem, candidates: list[NullKernel]) -> None:
+        self._problem, self._kernels = problem, candidates
+        self._caught: set[tuple[str, DeviceKind, str]] = set()
+        self._passed: dict[tuple[str, DeviceKind, str], list[str]] = defaultdict(list)
+        self._excused: set[str] = set()
+
+    def try_all(self, examined: Examined, case: Case) -> Iterator[Finding]:
+        """Run what a case is still needed for."""
+        benchmark = case in self._problem.benchmarks
+        for kernel in self._kernels:
+            keys = [(kernel.name, device, examined.scene.case.symbol) for device in case.devices]
+            if not benchmark and self._caught.issuperset(keys):
+                continue
+            outputs = kernel.outputs(examined.scene)
+            if outputs is None:
+                continue
+            passes = examined.refuses(outputs) is None
+            if benchmark and passes and not self._excuse(kernel):
+                yield Finding("error", (case.name,), kernel.name, "passes this benchmark case", kernel.remedy)
+            for key in () if benchmark else keys:
+                if passes:
+                    self._passed[key].append(case.name)
+                else:
+                    self._caught.add(key)
+
+    def never_caught(self) -> Iterator[Finding]:
+        """What passed every test that a device and symbol have."""
+        by_name = {kernel.name: kernel for kernel in self._kernels}
+        for (name, device, symbol), cases in self._passed.items():
+            if (name, device, symbol) not in self._caught and not self._excuse(by_name[name]):
+                what = f"passes every test of `{symbol}` on {device}"
+                yield Finding("error", tuple(cases), name, what, by_name[name].remedy)
+
+    def stale_exceptions(self) -> Iterator[Finding]:
+        """Precisions that the problem lets pass, and that do not."""
+        for low in self._problem.tolerance.lower_precision:
+            if low not in self._excused:
+                what = f"`tolerance.lower_precision` names {low}, which fails as it should"
+                yield Finding("warning", (), "", what, "remove it")
+
+    def _excuse(self, kernel: NullKernel) -> bool:
+        if kernel.precision not in self._problem.tolerance.lower_precision:
+            return False
+        self._excused.add(str(kernel.precision))
+        return True
+
+
+def _without_a_hidden_case(problem: Problem) -> Iterator[Finding]:
+    devices: tuple[DeviceKind, ...] = ("cpu", "cuda")
+    for device in devices:
+        tests = [case for case in problem.tests if device in case.devices]
+        if tests and not any(case.hidden for case in tests):
+            what = f"no test on {device} is hidden: its cases can be learnt by heart"
+            yield Finding("warning", (), "", what, "add a test with `hidden = true`, of another size")
+
+
+def _too_large(case: ResolvedCase) -> bool:
+    elements = sum(math.prod(tensor.shape) for tensor in case.tensors)
+    return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
+
+
+def _costs(case: ResolvedCase) -> Iterator[Finding]:
+    """Zero is refused when the problem is loaded; too much would reject what is honest."""
+    most = sum(math.prod(t.shape) * DTYPES[t.dtype].size_bytes * (2 if t.role == "inout" else 1) for t in case.tensors)
+    if case.minimum_bytes > most:
+        what = f"`cost.bytes` is {case.minimum_bytes:,}, where all tensors have {most:,}"
+        yield Finding("error", (case.name,), "", what, "count each input and output once: the least that must move")
+
+
+def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[Finding]:
+    """What makes a case useless before any null kernel is tried."""
+    scene, name = examined.scene, (examined.scene.case.name,)
+    if examined.changed:
+        yield Finding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
+        return
+    unbounded = any(not bool(_finite(t).all()) for t in scene.given.values() if _floats(t))
+    for output, right in scene.right.items():
+        if _floats(right) and examined.exact[output].dtype is not torch.float64:
+            what = f"`{output}` is a float, and no input is: there is no float64 truth to hold it against"
+            yield Finding("error", name, "", what, "take one input as a float")
+            return
+        bad = int((~_finite(right)).sum()) if _floats(right) else 0
+        if bad == right.numel() or (bad and not unbounded):
+            what = f"{bad:,} of {right.numel():,} elements of `{output}` are NaN or infinite, all inputs are finite"
+            what = what if not unbounded else f"every element of `{output}` is NaN or infinite"
+            yield Finding("error", name, "", what, "lower the fills' `scale`, or keep them where the answer is defined")
+            return
+    try:
+        why = examined.refuses(examined.honest)
+    except ProblemError as error:
+        why = str(error)
+    if why:
+        remedy = "raise `tolerance`, or fill inputs that the dtype can cope with"
+        yield Finding("error", name, "", f"the reference itself is refused in its own dtype: {why}", remedy)
+    elif constant := next((n for n in scene.right if _constant(scene, n)), None):
+        what = f"`{constant}` holds one value, whatever the inputs are"
+        if benchmark:
+            remedy = "fill the inputs so that the answer varies, or raise the sizes"
+            yield Finding("error", name, "", what, remedy)
+        else:  # an edge worth testing; that other tests refuse a constant is seen to elsewhere
+            yield Finding("note", name, "", f"{what}: this case alone would accept a constant")
+
+
+def _constant(scene: Scene, name: str) -> bool:
+    """Whether an output is the same in all elements for all draws (a single element may vary between draws)."""
+    seen = torch.cat([answer[name].reshape(-1) for answer in (scene.right, *scene.others)])
+    seen = seen.float() if _floats(seen) and seen.dtype is not torch.float64 else seen
+    return bool((seen == seen[0]).all())
+
+
+def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance) -> bool:
+    """A cheap test that only wrong outputs pass: the RMS metric alone, where everything is finite."""
+    if got.dtype is torch.float64:
+        return False
+    norm = torch.linalg.vector_norm
+    of_truth, own, reference = (float(norm(t)) for t in (truth, got.float() - truth, honest.float() - truth))
+    if not math.isfinite(of_truth + own + reference) or of_truth < 1e-30:
+        return False
+    found = budget(own / of_truth, reference / of_truth, tolerance, rms_floor(got.dtype, tolerance))
+    return found.error > 1.01 * found.allowed  # the sum's own rounding must not decide
+
+
+def _draw(case: ResolvedCase, seed: int) -> Tensors:
+    generator = torch.Generator().manual_seed(seed)
+    drawn = {}
+    for tensor in case.tensors:
+        if tensor.role != "output":
+            drawn[tensor.name] = torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype))
+            fill(drawn[tensor.name], tensor.fill, generator)
+    return drawn
+
+
+def _before(case: ResolvedCase, given: Tensors) -> Tensors:
+    """Inouts as they are given; outputs hold poison, 16 random bytes repeated, as in a grading."""
+    pattern = torch.randint(0, 256, (16,), dtype=torch.uint8, generator=torch.Generator().manual_seed(_SEEDS[0]))
+    held = {}
+    for tensor in case.tensors:
+        if tensor.role == "output":
+            nbytes = math.prod(tensor.shape) * DTYPES[tensor.dtype].size_bytes
+            raw = pattern.repeat(-(-nbytes // 16))[:nbytes]
+            held[tensor.name] = raw.view(getattr(torch, tensor.dtype)).view(tensor.shape)
+        elif tensor.role == "inout":
+            held[tensor.name] = given[tensor.name]
+    return held
+
+
+def _stored(exact: Tensor, dtype: torch.dtype) -> Tensor:
+    """The truth as an output can hold it."""
+    if dtype is torch.float8_e4m3fn:
+        return exact.clamp(-448.0, 448.0).to(dtype)
+    return exact.to(dtype)
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    return torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
+
+
+def _finite(tensor: Tensor) -> Tensor:
+    return tensor.double().isfinite()  # which float8 does not know
+
+
+def _floats(tensor: Tensor) -> bool:
+    return tensor.is_floating_point()

@@ -1,0 +1,246 @@
+"""Null kernels: what answers without doing the work, or does it in too low a precision. A problem must refuse all.
+
+`examine.py` runs them. They are functions of tensors in the judge's own process: trusted, no sandbox. Each sees a `Scene`,
+one case with its inputs and right answers, and returns what its outputs would hold, or None where it does not apply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from harness.errors import ProblemError
+from harness.judge.correctness.truth import Tensors, Truth, flatten
+from harness.problem import Problem, ResolvedCase
+
+# What a kernel may be tempted to compute in, by the widest type of a case. Below 16 bits only operands are narrowed:
+# torch does no arithmetic on eight.
+LOWER: dict[torch.dtype, tuple[str, ...]] = {
+    torch.float64: ("float32",),
+    torch.float32: ("tf32", "float16", "bfloat16"),
+    torch.float16: ("float8_e4m3fn",),
+    torch.bfloat16: ("float8_e4m3fn",),
+    torch.float8_e4m3fn: ("float8_e5m2",),
+}
+_ARITHMETIC = ("float32", "float16", "bfloat16")
+_PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution"})
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One case on one draw of its inputs. Tensors are `[*shape]` by name, members of lists by theirs (`params[3]`)."""
+
+    case: ResolvedCase
+    truth: Truth
+    given: Tensors
+    before: Tensors
+    """What outputs and inouts hold before the call: poison, or the input values."""
+    right: Tensors
+    """The answer in the outputs' own dtypes."""
+    others: tuple[Tensors, ...]
+    """The same for other draws of the inputs."""
+
+    def compute(self, given: Tensors) -> Tensors:
+        """The reference on other inputs.
+
+        Raises:
+            ProblemError: it fails on them.
+        """
+        return compute(self.truth, self.case, given)
+
+
+@dataclass(frozen=True)
+class NullKernel:
+    """One way not to do the work; `remedy` is what the organizer can do where it passes."""
+
+    name: str
+    remedy: str
+    outputs: Callable[[Scene], Tensors | None]
+    precision: str | None = None
+    """The lower precision that it stands for, as `tolerance.lower_precision` names it."""
+
+
+def compute(truth: Truth, case: ResolvedCase, given: Tensors) -> Tensors:
+    """The reference on one call's inputs, of any float dtypes."""
+    scalars = {s.name: s.value for s in case.scalars}
+    return flatten(truth.reference(truth.grouped(given), scalars, case))
+
+
+def kernels(problem: Problem) -> list[NullKernel]:
+    """Every null kernel for a problem, the cheapest first."""
+    found = [
+        NullKernel("nothing written", "fill the inputs so that the call changes its outputs", lambda s: dict(s.before)),
+        NullKernel(
+            "all zeros",
+            "fill the inputs so that the answer is not 0",
+            lambda s: {name: torch.zeros_like(t) for name, t in s.right.items()},
+        ),
+        NullKernel("a constant", "fill the inputs so that the answer varies: raise `scale`, or lower sizes", _constant),
+        NullKernel("the result of other inputs", "raise the fills' `scale`: the answer must follow inputs", _others),
+    ]
+    for spec in problem.tensors:
+        if spec.role != "output":
+            remedy = f"fill `{spec.name}` so that the answer differs from it"
+            found.append(NullKernel(f"a copy of `{spec.name}`", remedy, _copy_of(spec.name)))
+        if spec.role != "input":
+            remedy = f"let `compare` look at all of `{spec.name}`, or fill the inputs so that all of it counts"
+            found.append(NullKernel(f"half of `{spec.name}` written", remedy, _half_of(spec.name)))
+    return [*found, *(kernel for low in _precisions() for kernel in _lowered(low))]
+
+
+def _precisions() -> Iterable[str]:
+    return dict.fromkeys(low for lows in LOWER.values() for low in lows)
+
+
+def _constant(scene: Scene) -> Tensors:
+    """What a kernel can write that knows the problem and not the inputs: the mean of other answers, or their mode."""
+    values = {}
+    for name, right in scene.right.items():
+        seen = torch.cat([other[name].reshape(-1) for other in scene.others])
+        value = _mean(seen) if right.is_floating_point() else seen.to(torch.int64).mode().values.item()
+        values[name] = torch.full(right.shape, value, dtype=torch.float64).to(right.dtype)
+    return values
+
+
+def _mean(values: Tensor) -> float:
+    wide = values.double()
+    finite = wide[wide.isfinite()]
+    return float(finite.mean()) if finite.numel() else float("nan")
+
+
+def _others(scene: Scene) -> Tensors:
+    return dict(scene.others[0])
+
+
+def _of(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:
+    """The tensor of a specification, or the members of its list."""
+    return [name for name in tensors if name == spec or name.startswith(f"{spec}[")]
+
+
+def _copy_of(spec: str) -> Callable[[Scene], Tensors]:
+    def outputs(scene: Scene) -> Tensors:
+        sources = [scene.given[name] for name in _of(spec, scene.given)]
+        copied = {}
+        for number, (name, right) in enumerate(scene.right.items()):
+            source = sources[number % len(sources)]
+            copied[name] = _fitted(source, right.shape).to(right.dtype)
+        return copied
+
+    return outputs
+
+
+def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
+    """Broadcast where that is possible; otherwise the elements in their order, cut off or begun again."""
+    try:
+        return source.expand(shape).contiguous()
+    except RuntimeError:
+        flat, count = source.reshape(-1), shape.numel()
+        return flat.repeat(-(-count // flat.numel()))[:count].view(shape)
+
+
+def _half_of(spec: str) -> Callable[[Scene], Tensors]:
+    def outputs(scene: Scene) -> Tensors:
+        halved = dict(scene.right)
+        for name in _of(spec, halved):
+            flat, before = halved[name].reshape(-1), scene.before[name].reshape(-1)
+            half = flat.numel() // 2
+            halved[name] = torch.cat([flat[:half], before[half:]]).view(halved[name].shape)
+        return halved
+
+    return outputs
+
+
+def _lowered(low: str) -> list[NullKernel]:
+    """The honest kernel in a lower precision: of its operands alone, and of all that it computes."""
+    what = "need all bits of their dtype"
+    remedy = (
+        f"fill inputs with values of both signs that {what}, lower `tolerance.factor`, or, if it may pass, name it in "
+        f'`tolerance.lower_precision = ["{low}"]`'
+    )
+    if low == "tf32":
+        return [NullKernel("matrix products in tf32", remedy, _products_in_tf32, low)]
+    found = [NullKernel(f"operands in {low}", remedy, lambda s: _operands_in(low, s), low)]
+    if low in _ARITHMETIC:
+        found.append(NullKernel(f"arithmetic in {low}", remedy, lambda s: _arithmetic_in(low, s), low))
+    return found
+
+
+def applies(low: str, scene: Scene) -> bool:
+    """Whether the widest float of the case has `low` for a next lower precision."""
+    floats = {t.dtype for t in (*scene.given.values(), *scene.right.values()) if t.is_floating_point()}
+    widest = min(floats, key=lambda d: torch.finfo(d).eps, default=None)
+    return widest is not None and low in LOWER[widest]
+
+
+def _operands_in(low: str, scene: Scene) -> Tensors | None:
+    """Inputs rounded to `low`, arithmetic as it was; where there are no such inputs, the outputs are rounded."""
+    if not applies(low, scene):
+        return None
+    rounded = {name: _rounded(t, low) for name, t in scene.given.items()}
+    if all(rounded[name] is t for name, t in scene.given.items()):
+        return {name: _rounded(t, low) for name, t in scene.right.items()}
+    return scene.compute(rounded)
+
+
+def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
+    """Everything in `low`, where torch can do it on this device; its operands alone are another kernel."""
+    dtype = getattr(torch, low)
+    if not applies(low, scene):
+        return None
+    try:
+        return scene.compute({name: t.to(dtype) if _wider(t, low) else t for name, t in scene.given.items()})
+    except ProblemError:
+        return None
+
+
+def _wider(tensor: Tensor, low: str) -> bool:
+    return tensor.is_floating_point() and torch.finfo(tensor.dtype).eps < torch.finfo(getattr(torch, low)).eps
+
+
+def _rounded(tensor: Tensor, low: str) -> Tensor:
+    """Through `low` and back; the tensor itself where it is no wider."""
+    if not _wider(tensor, low):
+        return tensor
+    dtype = getattr(torch, low)
+    if low.startswith("float8"):  # saturating, as the hardware's conversions do
+        limit = torch.finfo(dtype).max
+        return tensor.float().clamp(-limit, limit).to(dtype).to(tensor.dtype)
+    return tensor.to(dtype).to(tensor.dtype)
+
+
+def _products_in_tf32(scene: Scene) -> Tensors | None:
+    if not applies("tf32", scene):
+        return None
+    with _Tf32() as mode:
+        outputs = scene.compute(scene.given)
+    return outputs if mode.rounded else None
+
+
+class _Tf32(TorchDispatchMode):
+    """Rounds the float32 operands of matrix products and convolutions to ten bits of mantissa."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.rounded = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket.__name__ in _PRODUCTS:
+            self.rounded |= any(_single(arg) for arg in args)
+            args = tuple(to_tf32(arg) if _single(arg) else arg for arg in args)
+        return func(*args, **(kwargs or {}))
+
+
+def _single(value: Any) -> bool:
+    return torch.is_tensor(value) and value.dtype is torch.float32
+
+
+def to_tf32(tensor: Tensor) -> Tensor:
+    """Round float32 to ten bits of mantissa, to the nearest, ties to even; what is not finite stays."""
+    bits = tensor.contiguous().view(torch.int32)
+    nearest = ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
+    return torch.where(tensor.isfinite(), nearest, tensor)

@@ -1,0 +1,1 @@
+"""The command line: each command reads its options, asks a service, and prints what it says."""

@@ -1,0 +1,172 @@
+"""`kernelmark audit`: recorded runs under NVIDIA's tools, and with `--self-test` this machine under every known attack.
+
+`cli` adds the command. Trusted; the sources come from the archive, whose hashes are checked. What the tools say is
+appended to the run as an annotation: it changes no rank, and whoever organizes decides what follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.errors import HarnessError, KernelmarkError, UsageError
+from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say, unexpected
+from kernelmark.text.terminal import visible
+
+if TYPE_CHECKING:
+    from harness.audit.tools import Finding, Tool
+    from harness.problem import Problem
+    from harness.sandbox import Provider
+    from harness.submission import Submission
+    from kernelmark.services.settings import Settings
+
+_ACTOR = "kernelmark audit"
+_REASON = 1000  # characters of an annotation
+
+
+@click.command()
+@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.option("--top", type=click.IntRange(min=1), help="The first so many authors of each board of this device.")
+@click.option("--problem", metavar="PROBLEM", help="With --top: of this problem alone.")
+@click.option("--no-record", is_flag=True, help="Print what the tools say, and append nothing.")
+@click.option("--self-test", is_flag=True, help="Try every known attack here instead, and every honest kernel.")
+@click.option("--only", multiple=True, metavar="TEXT", help="With --self-test: this case or surface, or `honest`.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device.")
+@form_option
+def audit(
+    runs: Sequence[str],
+    top: int | None,
+    problem: str | None,
+    no_record: bool,
+    self_test: bool,
+    only: Sequence[str],
+    form: str,
+    **flags: str | None,
+) -> int:
+    """Repeat RUN under compute-sanitizer and Nsight Compute, and append what they say; or test this machine itself.
+
+    Exit status: 0 if nothing was found, 4 if a kernel was caught, 7 if a tool could not do its work; of --self-test 7
+    if anything did not hold.
+    """
+    from harness.verdict import Outcome
+
+    settings = load_settings(**flags)
+    if self_test:
+        if runs or top or problem or no_record:
+            raise UsageError("--self-test", "stands alone", "leave out runs, --top, --problem and --no-record")
+        return _self_test(settings, only, form)
+    if only or not (runs or top):
+        raise UsageError("kernelmark audit", "needs a RUN, --top or --self-test", "`kernelmark board` lists the runs")
+    if problem and not top:
+        raise UsageError("--problem", "needs --top", "say how many of its board")
+    found = []
+    for each in _prepare(settings, runs, top, problem):
+        found.append(each.document(record=not no_record))
+        if form == "table":
+            print_lines(_lines(found[-1]))
+    if form == "json":
+        print_json(found)
+    states = {finding["state"] for each in found for finding in each["findings"]}
+    caught = Outcome.RUNTIME_ERROR.exit_code if "found" in states else 0
+    return HarnessError.exit_code if "failed" in states else caught
+
+
+@dataclass(frozen=True)
+class _Audit:
+    """One run to be watched, and everything that it takes."""
+
+    settings: Settings
+    run: str
+    problem: Problem
+    submission: Submission
+    tools: Sequence[Tool]
+    provider: Provider
+
+    def document(self, *, record: bool) -> dict[str, Any]:
+        """Let every tool watch; returns what each said, and appends it to the ledger."""
+        found = {tool.name: self._watch(tool) for tool in self.tools}
+        if record:
+            from kernelmark.services.project import moderate
+
+            said = "; ".join(f"{name}: {finding.text}" for name, finding in found.items())
+            moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
+        findings = [{"tool": name, "state": each.state, "text": each.text} for name, each in found.items()]
+        return {"run": self.run, "problem": self.problem.slug, "findings": findings}
+
+    def _watch(self, tool: Tool) -> Finding:
+        from harness.audit.run import audit as watch
+        from harness.audit.tools import Finding
+        from harness.judge.timing.device_lock import take_turn
+
+        def tell(what: str) -> None:
+            say(f"{self.run} {tool.name}: {what}")
+
+        try:
+            with take_turn("cuda", lambda: tell("waits: another grading is on this GPU")):
+                return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
+        except KernelmarkError as error:
+            return Finding("failed", str(error))
+        except Exception as error:  # noqa: BLE001  # the other tools and runs have their turn whatever came of this one
+            return Finding("failed", unexpected(error))
+
+
+def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
+    """Find what was named; whatever is wrong with it is told before the first tool starts."""
+    from harness.audit import tools
+    from kernelmark.services.api import choose_device, choose_provider
+    from kernelmark.services.project import current, find_problem, find_run
+    from leaderboard.record.archive import stored
+
+    if choose_device(settings.device, "py") != "cuda":
+        raise UsageError("kernelmark audit", "its tools watch a GPU", "run it where there is one")
+    provider, found, now = choose_provider(settings), tools.find(), current(settings)
+    audits = []
+    for prefix in (*prefixes, *(_first(settings, top, problem) if top else ())):
+        verdict = find_run(settings, prefix)[1].verdict
+        if verdict.environment.device_kind != "cuda":
+            raise UsageError(f"run {verdict.run}", "was graded on a CPU", "name a run of a GPU")
+        graded = find_problem(settings, verdict.problem.slug)
+        if now.sha256(verdict.problem) != verdict.problem.sha256:
+            raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
+        submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
+        audits.append(_Audit(settings, verdict.run, graded, submission, found, provider))
+    return audits
+
+
+def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:
+    """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
+    from harness.judge.environment import device_facts
+    from harness.verdict import ProblemId
+    from kernelmark.services.project import current, tables
+
+    now, device, seen = current(settings), device_facts("cuda")["device_name"], set[tuple[str, str]]()
+    for table in tables(settings, problem):
+        key = table.key
+        asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)
+        as_now = (now.sha256(asked), now.protocol, device)
+        if (key.problem_sha256, key.protocol, key.device_name) == as_now:
+            for row in table.ranked[:count]:
+                if (key.problem, row.sha256) not in seen:
+                    seen.add((key.problem, row.sha256))
+                    yield row.run
+
+
+def _self_test(settings: Settings, only: Sequence[str], form: str) -> int:
+    from kernelmark.services import selftest
+
+    trials = []
+    for case, where, isolation in selftest.choose(settings, only):
+        say(f"{case.surface or 'honest'} {case.label}")
+        trials.append(selftest.attempt(case, where, isolation))
+    print_json(selftest.document(trials)) if form == "json" else print_lines(selftest.lines(trials))
+    return HarnessError.exit_code if selftest.failed(trials) else 0
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    yield f"{document['run']} {document['problem']}"
+    for finding in document["findings"]:
+        yield f"  {finding['tool']:<10} {finding['state']:<7} {visible(finding['text'])}"

@@ -1,0 +1,343 @@
+"""The command line: `submit PROBLEM FILE`, and `kernelmark` with everything else.
+
+Data goes to stdout; progress, warnings and errors to stderr. Trusted. The exit status is the outcome's, or the
+exception's: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
+6 rejected, 7 our fault, 8 unsupported, 130 interrupted. What is slow to import is imported by the command that needs
+it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
+from kernelmark import __version__
+from kernelmark.commands import audit, organizers, site
+from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say, unexpected
+from kernelmark.text.terminal import visible
+
+if TYPE_CHECKING:
+    from kernelmark.services.api import Job
+
+F = TypeVar("F", bound=Callable[..., Any])
+INTERRUPTED, TERMINATED = 130, 143
+
+
+class Boundary(click.Command):
+    """A command that ends the process: turns whatever happens below it into one line and an exit status."""
+
+    def main(  # type: ignore[override]  # never returns, whatever standalone_mode says
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        signal.signal(signal.SIGTERM, _terminate)
+        try:
+            status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
+        except (click.Abort, KeyboardInterrupt):
+            status = _fail("interrupted", INTERRUPTED)
+        except click.UsageError as error:
+            see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+            status = _fail(error.format_message() + see, error.exit_code)
+        except click.ClickException as error:
+            status = _fail(error.format_message(), error.exit_code)
+        except KernelmarkError as error:
+            status = _fail(str(error), error.exit_code)
+        except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
+            status = _unexpected(error)
+        sys.exit(status if isinstance(status, int) else 0)
+
+    def invoke(self, context: click.Context) -> Any:
+        """As click does it; but click ends with 1 where any pipe broke, and 1 is a wrong answer."""
+        try:
+            return super().invoke(context)
+        except BrokenPipeError as error:
+            return _unexpected(error)
+
+
+class BoundaryGroup(Boundary, click.Group):
+    """The same around a group."""
+
+
+def _graded(command: F) -> F:
+    """The arguments and flags of every command that grades."""
+    for decorate in (
+        form_option,
+        click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate it."),
+        click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run it."),
+        click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
+        click.argument("file"),
+        click.argument("problem"),
+    ):
+        command = decorate(command)
+    return command
+
+
+def _timed(command: F) -> F:
+    """The flags of every command that takes times."""
+    for decorate in (
+        click.option(
+            "--baseline",
+            "baselines",
+            multiple=True,
+            metavar="NAME",
+            help="Alternate with this kernel of reference/; repeatable, `none` for none. [default: eager on a GPU]",
+        ),
+        click.option("--thorough", "effort", flag_value="thorough", help="Four times the budget."),
+        click.option("--quick", "effort", flag_value="quick", help="A quarter of the budget, and no baseline."),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.group(cls=BoundaryGroup, invoke_without_command=True)
+@click.version_option(__version__, prog_name="kernelmark")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Grade untrusted GPU kernels: each runs in a sandbox, and is tested and timed from outside."""
+    if context.invoked_subcommand is None:
+        print_lines([context.get_help()])
+
+
+@main.command(cls=Boundary)
+@_graded
+@_timed
+@click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
+@click.option(
+    "--late", metavar="ORGANIZER", help="Record it after the deadline too, in this organizer's name; it does not rank."
+)
+def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
+    """Grade FILE on PROBLEM (a directory or a slug), and record the result.
+
+    Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
+    6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it).
+    """
+    return _whole_grading(_job(given), form, record=not no_record, late=late)
+
+
+@main.command()
+@_graded
+@_timed
+def bench(form: str, **given: Any) -> int:
+    """Grade FILE on PROBLEM, and record nothing."""
+    return _whole_grading(_job(given), form, record=False)
+
+
+@main.command()
+@_graded
+def check(form: str, **given: str | None) -> int:
+    """Build FILE and run the tests of PROBLEM, without times."""
+    from kernelmark.text import show
+    from kernelmark.text.progress import Reporter
+
+    job = _job(given)
+    with Reporter() as reporter:
+        result = job.check(reporter.report)
+    print_lines([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
+    return result.outcome.exit_code
+
+
+@main.command()
+@click.argument("problem", required=False)
+@click.option("--write", is_flag=True, help="Write the Markdown of every problem anew, as after a merge.")
+@form_option
+def board(problem: str | None, write: bool, form: str) -> None:
+    """The standings of PROBLEM, or of every problem."""
+    from kernelmark.services.project import tables
+    from kernelmark.services.publishing import publish_all
+    from kernelmark.text import show
+
+    if write:
+        publish_all(load_settings())
+    found = tables(load_settings(), problem)
+    if form == "json":
+        print_json([table.model_dump(mode="json") for table in found])
+    else:
+        print_lines(show.board(found))
+
+
+@main.command("show")
+@click.argument("run")
+@form_option
+def show_run(run: str, form: str) -> None:
+    """Everything about one recorded grading; RUN is its id, or the first digits of it."""
+    from kernelmark.services.project import find_run
+    from kernelmark.text import show
+    from leaderboard.standings.ranking import moderation, pooled
+
+    ledger, entry = find_run(load_settings(), run)
+    if form == "json":
+        print_lines([entry.document.decode()])
+        return
+    verdict = entry.verdict
+    entries = ledger.read()
+    print_lines(show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict)))
+
+
+for _command in organizers.COMMANDS:
+    main.add_command(_command)
+
+
+@main.group()
+def problems() -> None:
+    """The problems of this project."""
+
+
+@problems.command("list")
+@form_option
+def problems_list(form: str) -> int:
+    """One line a problem.
+
+    Exit status: 0, or 2 if one cannot be read; the others are listed all the same.
+    """
+    from harness.problem import load
+    from kernelmark.services.project import private_folder, problem_directories
+    from kernelmark.text import show
+
+    settings = load_settings()
+    found, status, private = [], 0, private_folder(settings)
+    for directory in problem_directories(settings):
+        try:
+            found.append(load(directory, private))
+        except ProblemError as error:
+            status = _fail(str(error), error.exit_code)
+    if form == "json":
+        print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
+    else:
+        print_lines(show.problems(found))
+    return status
+
+
+@problems.command("show")
+@click.argument("problem")
+@form_option
+def problems_show(problem: str, form: str) -> None:
+    """What PROBLEM asks for: entry function, tensors, tolerance and cases."""
+    from kernelmark.services.project import find_problem
+    from kernelmark.text import show
+
+    found = find_problem(load_settings(), problem)
+    if form == "json":
+        print_json(show.problem_document(found))
+    else:
+        print_lines(show.problem(found))
+
+
+@problems.command("new")
+@click.argument("slug")
+def problems_new(slug: str) -> None:
+    """Write a new problem's files, with everything but its definition."""
+    from kernelmark.services import skeleton
+
+    print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug)])
+    say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
+
+
+@problems.command("lint")
+@click.argument("problem", nargs=-1)
+@form_option
+@click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="Where the samples run.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device the samples run.")
+def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None) -> int:
+    """Test PROBLEM (default: every one): no kernel may pass that does not do the work, or in too low a precision.
+
+    Exit status: 0 if nothing is wrong with the problems, 2 if something is.
+    """
+    from kernelmark.services import lint
+    from kernelmark.services.project import find_directory, problem_directories
+
+    settings = load_settings(sandbox=sandbox, device=device)
+    found = [find_directory(settings, each) for each in problem] or problem_directories(settings)
+    reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in found]
+    print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
+    return UsageError.exit_code if any(report.wrong for report in reports) else 0
+
+
+@problems.command("schema")
+def problems_schema() -> None:
+    """The JSON Schema of problem.toml, for editors."""
+    from harness.problem.schema import document
+
+    print_lines([document().rstrip("\n")])
+
+
+@main.command()
+@form_option
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Which device.")
+def calibrate(form: str, device: str | None) -> None:
+    """Measure what this device can do at most, and store it: results then show their share of it."""
+    from harness.calibrate import measure
+    from kernelmark.services.api import choose_device
+    from kernelmark.services.calibrations import store
+    from kernelmark.text import show
+
+    settings = load_settings(device=device)
+    found = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
+    path = store(settings, found)
+    print_lines([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
+
+
+main.add_command(audit.audit)
+main.add_command(site.site)
+
+
+@main.command()
+@form_option
+def doctor(form: str) -> int:
+    """What this machine needs before it can grade, and how to get it."""
+    from kernelmark.services import doctor as examination
+
+    findings = list(examination.examine(load_settings()))
+    if form == "json":
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print_lines(examination.lines(findings))
+    return 0 if examination.can_grade(findings) else HarnessError.exit_code
+
+
+def _job(given: dict[str, Any]) -> Job:
+    """Read what was named on the command line; every usage error comes from here, before torch is imported."""
+    from kernelmark.services.api import Job
+
+    problem, file = given.pop("problem"), given.pop("file")
+    assert problem is not None
+    assert file is not None  # click has seen to both
+    given["baselines"] = given.get("baselines") or None
+    settings = load_settings(**given)
+    return Job.prepare(settings, problem, Path(file), author=settings.author_or_default())
+
+
+def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None) -> int:
+    from kernelmark.text import show
+    from kernelmark.text.progress import Reporter
+
+    lateness = job.admit(late) if record else None
+    with Reporter() as reporter:
+        result = job.grade(reporter.report)
+    table = None
+    try:
+        if record:
+            table = job.record(result, lateness)
+    finally:  # a result that cannot be recorded has cost its time, and is shown all the same
+        print_lines([result.to_json()] if form == "json" else show.verdict(result, table, record=record))
+    return result.outcome.exit_code
+
+
+def _fail(message: str, status: int) -> int:
+    say(f"kernelmark: error: {visible(' '.join(message.split()))}")
+    return status
+
+
+def _unexpected(error: Exception) -> int:
+    return _fail(unexpected(error), HarnessError.exit_code)
+
+
+def _terminate(_signal: int, _frame: object) -> NoReturn:
+    """SIGTERM unwinds the stack, so that sandboxes are closed on the way out."""
+    sys.exit(TERMINATED)

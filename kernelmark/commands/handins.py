@@ -1,0 +1,133 @@
+"""What a branch hands in: files that git says it adds or changes, read from git and never from the working tree.
+
+`kernelmark grade --changed` calls it. Trusted, over a branch that a stranger wrote. A hand-in is
+`handins/<problem>/<author>/<file>`; the folder's name is the author, whatever the file says of itself. The bytes come
+from the commit's objects: a symbolic link is an object of its own and is refused, and nothing of the branch (its
+settings, its problems, its code) has to be checked out to grade it.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError
+from harness.submission import MAX_SOURCE_BYTES, Submission
+from kernelmark.commands.printing import unexpected
+from kernelmark.services.settings import Settings, nearest
+from kernelmark.text.report import Graded
+
+_PLAIN = {"100644", "100755"}
+_KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """One file that was added or changed: its path in the project, and what git stores of it."""
+
+    path: str
+    mode: str
+    blob: str
+
+    def place(self, settings: Settings) -> tuple[Path, str, str]:
+        """The problem's directory, the author and the file's name.
+
+        Raises:
+            UsageError: the path is not `<folder>/<problem>/<author>/<file>`, or there is no such problem.
+        """
+        parts = PurePosixPath(self.path).relative_to(settings.handins.as_posix()).parts
+        if len(parts) != 3:
+            layout = f"{settings.handins.as_posix()}/PROBLEM/AUTHOR/FILE"
+            raise UsageError(self.path, "is not where hand-ins lie", f"move it to {layout}")
+        if self.mode not in _PLAIN:
+            raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'no file')}", "hand in the file itself")
+        from kernelmark.services.project import problem_directories
+
+        known = {directory.name: directory for directory in problem_directories(settings)}
+        if parts[0] not in known:
+            raise UsageError(self.path, f"no such problem: {parts[0]}", nearest(parts[0], known))
+        return known[parts[0]], parts[1], parts[2]
+
+    def read(self, settings: Settings, author: str, name: str) -> Submission:
+        """The source as it was committed.
+
+        Raises:
+            SubmissionError: it is too large, not text, of an unknown language, or the author's name cannot be one.
+        """
+        size = int(_git(settings.root, "cat-file", "-s", self.blob))
+        if size > MAX_SOURCE_BYTES:
+            raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
+        suffix = PurePosixPath(name).suffix
+        if suffix not in (".py", ".cu", ".cpp"):
+            raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
+        source = _git(settings.root, "cat-file", "blob", self.blob)
+        language = suffix.removeprefix(".")
+        return Submission.of(source, language, author=author, name=name)  # type: ignore[arg-type]  # one of the three
+
+
+def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
+    """The hand-ins that `head` adds or changes since it left `base`, by their paths; a file moved is a file changed.
+
+    The folder's own README.md is none.
+
+    Raises:
+        UsageError: this is no git repository, or it does not know one of the two, or not how they are related.
+    """
+    folder = settings.handins
+    if folder.is_absolute():
+        raise UsageError("handins", f"{str(folder)!r} is absolute", "give a folder of the project")
+    for flag, commit in (("--changed", base), ("--head", head)):
+        if not commit:  # an unset variable; git would read it as HEAD, and nothing ever changes since then
+            raise UsageError(flag, "is empty", "name a commit or a branch")
+    _git(settings.root, "rev-parse", "--git-dir", remedy="run it in a clone of the project")
+    raw = _git(
+        settings.root,
+        *("diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--relative", "--no-ext-diff", "--end-of-options"),
+        *(f"{base}...{head}", "--", folder.as_posix()),
+    )
+    fields = raw.split(b"\0")[:-1]
+    found = []
+    for told, name in zip(fields[::2], fields[1::2], strict=True):
+        _, mode, _, blob, status = told.decode().split(" ")
+        path = name.decode("utf-8", "backslashreplace")
+        if status != "D" and PurePosixPath(path) != PurePosixPath(folder.as_posix()) / "README.md":
+            found.append(HandIn(path, mode, blob))
+    return sorted(found, key=lambda each: each.path)
+
+
+def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str | None, record: bool) -> Graded:
+    """Grade one hand-in; whatever is wrong with it, or with us, is in the result, so that the next one has its turn."""
+    from kernelmark.services.api import Job
+    from kernelmark.text.progress import Reporter
+
+    verdict = table = None
+    try:
+        directory, author, name = handed_in.place(settings)
+        if only is not None and author != only:
+            raise UsageError(handed_in.path, f"lies in the folder of {author}, and {only} hands in", "use your own")
+        job = Job.prepare(settings, directory, handed_in.read(settings, author, name), author=author)
+        lateness = job.admit(late) if record else None
+        with Reporter() as reporter:
+            verdict = job.grade(reporter.report)
+        if record:
+            table = job.record(verdict, lateness)
+    except KernelmarkError as error:
+        return Graded(handed_in.path, error.exit_code, str(error), verdict)
+    except Exception as error:  # noqa: BLE001 - each hand-in is graded as by a process of its own: it ends no other's turn
+        return Graded(handed_in.path, HarnessError.exit_code, unexpected(error), verdict)
+    return Graded(handed_in.path, verdict.outcome.exit_code, verdict.message, verdict, table)
+
+
+_FETCH = "fetch both, with their history (git fetch --unshallow)"
+
+
+def _git(directory: Path, *arguments: str, remedy: str = _FETCH) -> bytes:
+    try:
+        done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, check=False)
+    except OSError as error:
+        raise UsageError("git", f"cannot be run ({error.strerror})", "install git") from error
+    if done.returncode != 0:
+        what = done.stderr.decode("utf-8", "backslashreplace").strip().removeprefix("fatal: ").splitlines()
+        raise UsageError(f"git {arguments[0]}", what[0] if what else f"ended with {done.returncode}", remedy)
+    return done.stdout

@@ -1,0 +1,255 @@
+"""The commands of those who run a competition: moderation, and everything that is not a grading at a keyboard.
+
+`cli` adds them to `kernelmark`. Trusted. What is slow to import is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from harness.errors import HarnessError, UsageError
+from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say
+from kernelmark.text.terminal import columns, counted, visible
+
+
+@click.group()
+def moderate() -> None:
+    """Say something about a recorded run; it is appended, and nothing is ever edited or removed."""
+
+
+def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command:
+    @click.argument("run")
+    @click.option("--actor", required=True, help="Who says so.")
+    @click.option("--reason", required=True, help="Why; it stands on the board.")
+    @form_option
+    def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
+        from kernelmark.services.project import moderate
+        from kernelmark.text import show
+
+        if source and author:
+            raise UsageError("--source and --author", "are two different things to speak of", "give one of them")
+        scope = "source" if source else "author" if author else "run"
+        event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
+        print_lines([event.to_json()] if form == "json" else [event.run, *show.moderation([event])])
+
+    if scoped:
+        command = click.option(
+            "--source", is_flag=True, help="Every run of this source on the problem, by any author, later ones too."
+        )(command)
+        command = click.option(
+            "--author", is_flag=True, help="Every run of this author, in every ledger of the project, later ones too."
+        )(command)
+    return click.command(action, help=text)(command)
+
+
+moderate.add_command(_moderating("disqualify", "Take RUN from the ranking; `show` still shows it."))
+moderate.add_command(_moderating("reinstate", "Let RUN rank again, or for the first time if it came late."))
+moderate.add_command(_moderating("annotate", "Say something about RUN; its state stays as it is.", scoped=False))
+
+
+@click.command()
+@form_option
+def verify(form: str) -> int:
+    """Examine every ledger, its chain, and the archived sources; list all faults.
+
+    Exit status: 0 if nothing is wrong, 7 if something is.
+    """
+    from kernelmark.services.project import current, ledgers
+    from leaderboard.record.inspection import inspect
+
+    settings = load_settings()
+    now, archive = current(settings), settings.locate("archive")
+    found = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
+    faults = [fault for each in found for fault in each.faults]
+    if form == "json":
+        print_json([asdict(each) for each in found])
+    else:
+        for fault in faults:
+            print_lines([visible(str(fault))])
+        for each in found:
+            entries, verdicts = counted(each.entries, "entry", "entries"), counted(each.known, "verdict")
+            told = f"{entries}, {verdicts} on the problem as it is, {each.stale} on earlier versions of it"
+            unknown = f", {each.unknown} on a problem that is not here" if each.unknown else ""
+            others = each.entries - each.known - each.stale - each.unknown
+            # Events of moderation, and kinds of later versions.
+            rest = f", {counted(others, 'other')}" if others else ""
+            print_lines([f"{each.path.name}: {told}{unknown}{rest}"])
+        if not found:
+            print_lines([f"nothing is recorded in {settings.locate('results')}"])
+    return HarnessError.exit_code if faults else 0
+
+
+@click.command()
+@click.argument("problem", required=False)
+@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="The folder to write to.")
+@form_option
+def export(problem: str | None, out: Path, form: str) -> None:
+    """Write the record of PROBLEM, or of every problem, as Parquet and JSON lines, with their schema."""
+    from kernelmark.services.project import ledgers, tables
+
+    try:
+        from leaderboard.publishing import export as tabular
+    except ImportError as error:
+        raise UsageError("export", "needs pyarrow", "pip install 'kernelmark[export]'") from error
+    settings = load_settings()
+    entries = (entry for ledger in ledgers(settings, problem) for entry in ledger.read())
+    try:
+        verdicts, cases = tabular.export(entries, tables(settings, problem), out)
+    except OSError as error:
+        raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
+    document = {"verdicts": verdicts, "cases": cases, "out": str(out)}
+    print_json(document) if form == "json" else print_lines([f"{verdicts} verdicts and {cases} cases in {out}"])
+
+
+@click.command()
+@click.option("--changed", "base", required=True, metavar="BASE", help="Grade what was handed in since this commit.")
+@click.option("--head", default="HEAD", show_default=True, help="The branch that hands in; it need not be checked out.")
+@click.option("--only", metavar="AUTHOR", help="Refuse what lies in the folder of anybody else.")
+@click.option("--late", metavar="ORGANIZER", help="As for `submit`.")
+@click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
+@click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write what became of them here.")
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="The same as JUnit XML.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
+@form_option
+def grade(
+    base: str,
+    head: str,
+    only: str | None,
+    late: str | None,
+    no_record: bool,
+    summary: Path | None,
+    junit: Path | None,
+    form: str,
+    **flags: str | None,
+) -> int:
+    """Grade exactly the hand-ins that a branch adds or changes, as in handins/softmax/ada/kernel.py, and record them.
+
+    Exit status: the worst of theirs, as for `submit`; 0 where nothing was handed in.
+    """
+    from kernelmark.commands import handins
+    from kernelmark.text import report
+
+    settings = load_settings(**flags)
+    results: list[report.Graded] = []
+    found: list[handins.HandIn] = []
+    try:
+        found = handins.changed(settings, base, head)
+        for each in found:
+            results.append(handins.grade(settings, each, only=only, late=late, record=not no_record))
+            if form == "table":
+                print_lines([*results[-1].lines(), ""])
+    finally:  # what was graded before an interruption is recorded, and is told
+        missed = "not graded: the command was interrupted before its turn"
+        every = [*results, *(report.Graded(e.path, HarnessError.exit_code, missed) for e in found[len(results) :])]
+        with contextlib.ExitStack() as stack:  # each is written, whatever becomes of the others
+            if form == "json":
+                stack.callback(print_json, [each.document() for each in every])
+            stack.callback(_write, junit, report.junit(every))
+            stack.callback(_write, summary, report.summary(every).encode())
+    if form == "table" and not results:
+        print_lines(["nothing was handed in"])
+    return report.worst(results)
+
+
+def _write(path: Path | None, content: bytes) -> None:
+    from leaderboard.record.durable import write_whole
+
+    if path is not None:
+        try:
+            write_whole(path.absolute(), content, replace=True)
+        except OSError as error:
+            raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
+
+
+@click.command("merge-ledger")
+@click.argument("ours", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("theirs", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--base",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="What both began with; an empty file where both began anew.",
+)
+def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
+    """Make one ledger of two that were both appended to, and write it to OURS; git can call it as a merge driver.
+
+    Exit status: 0 if OURS now holds both, 7 if they contradict each other, and OURS is as it was.
+    """
+    from leaderboard.record.merge import merge_files
+
+    count = merge_files(ours, theirs, base)
+    say(f"merged, {count} entries; `kernelmark board --write` writes the Markdown anew")
+
+
+@click.command()
+@click.argument("problem", required=False)
+@click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
+@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
+@form_option
+def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
+    """Grade again what is out of date on the board of PROBLEM, or of all (a problem, protocol or machine has changed),
+    and what is known too badly to rank.
+
+    Exit status: 0 if every file has a new verdict, whatever it says; 2 or 7 if one could not be graded.
+    """
+    from kernelmark.commands import regrade as again
+
+    settings = load_settings(**flags)
+    found = again.due(settings, problem)
+    if dry_run or not found:
+        listed = [
+            {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in found
+        ]
+        lines = [visible(str(each)) for each in found] or ["nothing needs to be graded again here"]
+        print_json(listed) if form == "json" else print_lines(lines)
+        return 0
+    results = []
+    for each in found:
+        results.append(again.regrade(settings, each))
+        if form == "table":
+            print_lines([*results[-1].lines(), ""])
+    if form == "json":
+        print_json([each.document() for each in results])
+    return max(each.code if each.unrecorded else 0 for each in results)
+
+
+@click.command()
+@click.argument("problem")
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0, 1),
+    default=0.8,
+    show_default=True,
+    help="List pairs that have this much in common, from 0 to 1.",
+)
+@form_option
+def similar(problem: str, threshold: float, form: str) -> None:
+    """List files of different authors on PROBLEM that are nearly the same; nothing is done about them."""
+    from kernelmark.services.project import sources
+    from leaderboard.record.similar import similar as alike
+
+    found, missing = sources(load_settings(), problem)
+    for each in missing:
+        say(f"kernelmark: warning: {visible(each)}")
+    pairs = alike(found, threshold)
+    if form == "json":
+        print_json([pair.model_dump() for pair in pairs])
+    else:
+        rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
+        print_lines(columns(rows) if rows else [f"no two of {len(found)} files are that similar"])
+
+
+COMMANDS: tuple[click.Command, ...] = (
+    moderate,
+    verify,
+    export,
+    grade,
+    merge_ledger,
+    regrade,
+    similar,
+)

@@ -1,0 +1,143 @@
+"""Grading again what is out of date, or not known well enough to rank: `kernelmark regrade`.
+
+The command line calls it. Trusted; the sources come from the archive, whose hashes are checked. Which rows are stale
+is `leaderboard.standings.staleness`'s to say, and which are too wide the ranking's; what this adds is what it would
+grade with now, on this machine.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from harness.errors import HarnessError, KernelmarkError
+from kernelmark.commands.printing import unexpected
+from kernelmark.services.api import Job, choose_device, providers
+from kernelmark.services.project import current, ledgers
+from kernelmark.services.settings import Settings
+from kernelmark.text.report import Graded
+from leaderboard.record.archive import stored
+from leaderboard.record.entry import VERDICT
+from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.ranking import rank
+from leaderboard.standings.staleness import newest_environment
+from leaderboard.text.units import interval
+
+if TYPE_CHECKING:
+    from harness.sandbox import Provider
+    from harness.verdict import DeviceKind, Environment
+    from leaderboard.record.ledger import JsonlLedger
+    from leaderboard.standings.ranking import Row, Table
+
+
+@dataclass(frozen=True)
+class Due:
+    """A row to be graded again, and the verdicts that it stands among."""
+
+    ledger: JsonlLedger
+    row: Row
+    reason: str
+
+    def __str__(self) -> str:
+        row = self.row
+        return f"{self.ledger.path.stem} {row.run} {row.submission} by {row.author}: {self.reason}"
+
+
+def due(settings: Settings, problem: str | None) -> list[Due]:
+    """What this machine can and should grade again: each author's best of the newest table first, by rank.
+
+    What is stale was not graded again since; what is too wide to rank is graded once more by each call, and pooled.
+
+    Rows of other devices, and of sandboxes weaker or stronger than this one, are for another machine or another flag.
+
+    Raises:
+        UsageError, HarnessError: the problem is unknown, a ledger is broken, or there is no such sandbox or device.
+    """
+    from harness.judge.environment import device_facts
+    from harness.sandbox import choose
+
+    device = choose_device(settings.device, "py")
+    provider = choose(settings.sandbox, providers(settings))
+    facts, now, found = device_facts(device), current(settings), list[Due]()
+    for ledger in ledgers(settings, problem):
+        if ledger.path.stem not in now.problems:
+            continue  # its problem is gone, and cannot be graded at all
+        here = _here(ledger, device, provider, facts)
+        known = now.model_copy(update={"environments": (here,) if here else ()})
+        mine = (device, facts["device_name"], provider.name != "process")
+        tables = [
+            table
+            for table in rank(ledger.read(), known)
+            if (table.key.device_kind, table.key.device_name, table.key.isolated) == mine
+        ]
+        found += [Due(ledger, row, reason) for row, reason in _ordered(tables)]
+    return found
+
+
+def regrade(settings: Settings, found: Due) -> Graded:
+    """Grade one file again and record it; a deadline does not close this, since nobody hands anything in."""
+    from kernelmark.text.progress import Reporter
+
+    path = str(found)
+    verdict = table = None
+    try:
+        entry = next(entry for entry in found.ledger.read() if entry.seq == found.row.seq and entry.kind == VERDICT)
+        slug = found.ledger.path.stem
+        submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
+        job = Job.prepare(settings, settings.locate("problems") / slug, submission, author=submission.author)
+        with Reporter() as reporter:
+            verdict = job.grade(reporter.report)
+        table = job.record(verdict)
+    except KernelmarkError as error:
+        return Graded(path, error.exit_code, str(error), verdict)
+    except Exception as error:  # noqa: BLE001 - each file is graded as by a process of its own: it ends no other's turn
+        return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
+
+
+def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
+    """Rows that are due, with the reason, each file once: every author's first, then their others."""
+    seen: set[tuple[str, str]] = set()
+    authors: set[str] = set()
+    later: list[tuple[Row, str]] = []
+    files = {(table.key, row.author, row.sha256) for table in tables for row in table.rows}
+    for table in tables:
+        for row in table.rows:
+            reason = _reason(row)
+            if reason is None or (row.author, row.sha256) in seen:
+                continue
+            replayed = table.key.model_copy(update={"timing": "replayed"})
+            if row.state == "too_wide" and table.key != replayed and (replayed, row.author, row.sha256) in files:
+                continue  # another grading would be replayed as well, and tell this table nothing
+            seen.add((row.author, row.sha256))
+            if row.author in authors:
+                later.append((row, reason))
+            else:
+                authors.add(row.author)
+                yield row, reason
+    yield from later
+
+
+def _reason(row: Row) -> str | None:
+    """Why a row is due; None where it is not, or was graded again in another table."""
+    if row.stale is not None:
+        return row.stale.reason if row.stale.again is None else None
+    return f"{TOO_WIDE}, {interval(row.score)}" if row.state == "too_wide" else None
+
+
+def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: Mapping[str, Any]) -> Environment | None:
+    """What a grading would find now on this device: the newest that is recorded, with what can be told before one.
+
+    What is inside a container is not looked at: its image's digest stands for it.
+    """
+    newest = newest_environment(ledger.read(), (device, facts["device_name"], provider.name))
+    if newest is None:
+        return None
+    told = {key: value for key, value in facts.items() if value is not None}
+    if provider.name == "docker":
+        return newest.model_copy(update={**told, "image_digest": provider.image_digest()})
+    versions = {name: metadata.version(name) for name in ("torch", "triton") if getattr(newest, name) is not None}
+    return newest.model_copy(update={**told, **versions, "python": platform.python_version()})

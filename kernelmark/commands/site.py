@@ -1,0 +1,221 @@
+"""The commands `kernelmark site build` and `kernelmark site serve`.
+
+Reads the project's problems, calibrations and figures, and hands them to `leaderboard.site`. Trusted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+
+from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
+from kernelmark.commands.printing import load_settings, say
+from kernelmark.text.terminal import visible
+
+if TYPE_CHECKING:
+    from harness.problem import Problem
+    from harness.problem.resolve import ResolvedTensor
+    from kernelmark.services.settings import Settings
+    from leaderboard.publishing.site.folder import Written
+    from leaderboard.publishing.site.inputs import Material
+    from leaderboard.publishing.site.statement import Argument, Shapes, Statement
+
+_POLL_S = 0.5
+_ACCURACY = Path(__file__).resolve().parents[2] / "benchmarks" / "results"  # in a checkout; elsewhere there is none
+
+_out = click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("site"), show_default=True,
+    help="The folder to write to.",
+)  # fmt: skip
+
+
+@click.group()
+def site() -> None:
+    """The board as a static site."""
+
+
+@site.command()
+@_out
+def build(out: Path) -> None:
+    """Write the site; what has not changed since the last build is left alone.
+
+    What earlier builds found out is kept beside the folder, in OUT.cache, which can be removed at any time.
+    """
+    _build(load_settings(), out)
+
+
+@site.command()
+@_out
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
+def serve(out: Path, port: int) -> None:
+    """Show the site on this machine only, and build it again whenever a ledger or a problem changes."""
+    from kernelmark.services.serving import begin
+
+    settings = load_settings()
+    seen = _state(settings)
+    _build(settings, out)
+    server = begin(out, port)
+    say(f"http://127.0.0.1:{server.server_port}/ (end with Ctrl-C)")
+    try:
+        while True:
+            time.sleep(_POLL_S)
+            now = _state(settings)
+            if now != seen:
+                seen = now
+                try:
+                    _build(settings, out)
+                except KernelmarkError as error:  # somebody is editing: what stands is shown until the next change
+                    say(f"kernelmark: error: {visible(str(error))}")
+    except KeyboardInterrupt:
+        say("ended")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def _build(settings: Settings, out: Path) -> Written:
+    """Build once, and say in one line what that did.
+
+    Raises:
+        UsageError: the project lies in `out`, or a part of it.
+    """
+    from kernelmark.services.project import private_folder
+    from kernelmark.services.settings import Place
+    from leaderboard.publishing.site.build import build as build_site
+
+    started, folder = time.perf_counter(), out.resolve()
+    private = private_folder(settings)
+    for own in (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else [])):
+        if own.resolve().is_relative_to(folder):
+            raise UsageError(str(out), f"holds files of the project's own ({own})", "name another --out")
+    memory = folder.with_name(folder.name + ".cache")
+    written = build_site(material(settings, memory), out, memory)
+    took = time.perf_counter() - started
+    counts = f"{written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed"
+    say(f"{out}: {counts} in {took:.2f} s")
+    return written
+
+
+def material(settings: Settings, memory: Path) -> Material:
+    """Everything of the project that the site is made of; problems that have not changed come from `memory`.
+
+    Raises:
+        UsageError: a problem or a calibration cannot be read.
+    """
+    from kernelmark.services.calibrations import stored
+    from kernelmark.services.project import current, private_folder, problem_directories
+    from leaderboard.publishing.site.inputs import Material
+
+    private = private_folder(settings)
+    return Material(
+        ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
+        archive=settings.locate("archive"),
+        archive_name=settings.archive.as_posix(),
+        now=datetime.now(UTC),
+        current=current(settings),
+        statements=tuple(_kept_statement(each, memory, private) for each in problem_directories(settings)),
+        calibrations=tuple(stored(settings)),
+        accuracy={
+            file.stem.removeprefix("accuracy_").upper(): file.read_text(encoding="utf-8")
+            for file in sorted(_ACCURACY.glob("accuracy_*.md"))
+        },
+    )
+
+
+def _kept_statement(directory: Path, memory: Path, private: Path | None) -> Statement:
+    """A problem's statement; it is read anew, and its cases worked out, only where a file of it or the code changed."""
+    from harness.identity import length_prefixed_sha256
+    from harness.problem import load
+    from harness.problem.load import private_file
+    from leaderboard.publishing.site.statement import Statement
+    from leaderboard.record.durable import write_whole
+
+    code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
+    parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
+    parts += [file for file in (private_file(directory.name, private),) if file]
+    try:
+        content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
+    except OSError as error:
+        raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
+    kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
+    with contextlib.suppress(OSError, ValueError):
+        return Statement.model_validate_json(kept.read_bytes())
+    statement = _statement(load(directory, private))
+    try:
+        for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
+            older.unlink()
+        write_whole(kept, statement.model_dump_json().encode(), replace=True)
+    except OSError as error:
+        raise HarnessError(f"{kept}: cannot be written ({error.strerror})") from error
+    return statement
+
+
+def _statement(problem: Problem) -> Statement:
+    from kernelmark.services.publishing import rule
+    from leaderboard.publishing.site.statement import Argument, Statement
+
+    readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
+    return Statement(
+        slug=problem.slug,
+        title=problem.title,
+        sha256=problem.sha256,
+        text=readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else "",
+        entry=problem.entry,
+        arguments=tuple(
+            Argument(name=t.name, role=t.role, shape=f"[{', '.join(map(str, t.shape))}]", dtype=t.dtype)
+            for t in problem.tensors
+        ),
+        shapes=tuple(_shapes(problem)),
+        tests=len(problem.tests),
+        reference=reference.read_text(encoding="utf-8", errors="replace") if reference.is_file() else "",
+        rule=rule(problem),
+    )
+
+
+def _shapes(problem: Problem) -> Iterator[Shapes]:
+    from leaderboard.publishing.site.statement import Shapes
+
+    for case in problem.benchmarks:
+        resolved = problem.resolve(case)
+        yield Shapes(
+            case=case.name,
+            devices=case.devices,
+            params=case.params,
+            tensors=tuple(_argument(tensor) for tensor in resolved.tensors[:12]),
+            minimum_bytes=resolved.minimum_bytes,
+            minimum_flops=resolved.minimum_flops,
+        )
+
+
+def _state(settings: Settings) -> list[tuple[str, int, int]]:
+    """What changes when a ledger, a problem, its private cases or a calibration does."""
+    from kernelmark.services.project import private_folder
+
+    private = private_folder(settings)
+    files = [
+        *(private.glob("*.toml") if private else ()),
+        *settings.locate("results").glob("*.jsonl"),
+        *settings.locate("problems").glob("*/*"),
+        *settings.locate("devices").glob("*.json"),
+    ]
+    found = []
+    for file in sorted(files):
+        try:
+            told = file.stat()
+        except FileNotFoundError:
+            continue
+        found.append((str(file), told.st_mtime_ns, told.st_size))
+    return found
+
+
+def _argument(tensor: ResolvedTensor) -> Argument:
+    from leaderboard.publishing.site.statement import Argument
+
+    shape = f"[{', '.join(map(str, tensor.shape))}]"
+    return Argument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype)

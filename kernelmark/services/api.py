@@ -1,0 +1,329 @@
+"""Grading from Python, and what the command line is made of: find the problem, read the submission, grade, record.
+
+`grade` and `check` are public; the command line prepares a `Job` itself, to tell usage errors before torch is imported.
+Trusted; the submission's bytes are passed on to the judge, never interpreted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.errors import DeviceError, HarnessError, UsageError
+from harness.submission import Language, Submission
+from harness.verdict import Check, DeviceKind, Effort, Verdict
+from kernelmark.services.calibrations import stored
+from kernelmark.services.project import find_baselines, find_problem, private_folder, record, warn
+from kernelmark.services.settings import DeviceChoice, SandboxChoice, Settings
+
+if TYPE_CHECKING:
+    from harness.judge import Progress
+    from harness.problem import Problem
+    from harness.sandbox import Provider
+    from leaderboard.record.moderation import Moderation
+    from leaderboard.standings.ranking import Table
+
+    OnProgress = Callable[[Progress], None]
+
+T = TypeVar("T")
+_NAMES_A_FILE = re.compile(r"[^\n]{1,4096}\.(py|cu|cpp)")
+
+
+def grade(
+    problem: str | Path | Problem,
+    submission: str | Path | Submission,
+    *,
+    author: str = "anonymous",
+    device: DeviceChoice = "auto",
+    sandbox: SandboxChoice = "auto",
+    language: Language = "py",
+    effort: Effort | None = None,
+    baselines: Sequence[str] | None = None,
+    on_progress: OnProgress | None = None,
+    record: bool = False,
+) -> Verdict:
+    """Grade one submission: build, tests, times, sealed rounds.
+
+    What the submission does wrong is in the verdict's `outcome`; only bad input and our own failures are raised.
+
+    Args:
+        problem: a problem's directory, its slug below the project's `problems`, or a loaded `Problem`.
+        submission: the source itself (`str`), a file (`Path`), or a `Submission`.
+        author: who wrote it; a `Submission` brings its own.
+        device: "cpu", "cuda", or "auto": what the project's settings say, else CUDA where there is any.
+        sandbox: "docker", "bwrap", "process", or "auto": what the settings say, else the strongest usable one.
+        language: of a submission that is given as source.
+        effort: "quick", "default" or "thorough": the budget of every benchmark case; None: what the settings say.
+        baselines: names of kernels in `reference/<slug>/` to alternate with; None: what the settings say, else `eager`
+            on a GPU where there is one, unless the effort is quick.
+        on_progress: is called with a `harness.judge.Progress` before every step.
+        record: archive the source, append the verdict to the project's ledger and rewrite its board.
+
+    Raises:
+        UsageError: the problem, the submission or a setting is wrong.
+        HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
+    """
+    settings = _settings(device, sandbox, effort=effort, baselines=baselines)
+    job = Job.prepare(settings, problem, submission, author=author, language=language)
+    if record:
+        job.admit()
+    verdict = job.grade(on_progress)
+    if record:
+        job.record(verdict)
+    return verdict
+
+
+def check(
+    problem: str | Path | Problem,
+    submission: str | Path | Submission,
+    *,
+    author: str = "anonymous",
+    device: DeviceChoice = "auto",
+    sandbox: SandboxChoice = "auto",
+    language: Language = "py",
+    on_progress: OnProgress | None = None,
+) -> Check:
+    """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
+    job = Job.prepare(_settings(device, sandbox), problem, submission, author=author, language=language)
+    return job.check(on_progress)
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """That a grading began after the deadline, and who lets it be recorded all the same."""
+
+    actor: str
+    reason: str
+
+    def event(self, run: str) -> Moderation:
+        """What is recorded with the verdict of this run, and keeps it from ranking.
+
+        Raises:
+            ValueError: the actor's name cannot be one.
+        """
+        from leaderboard.record.moderation import Moderation
+
+        now = datetime.now(UTC)
+        return Moderation(run=run, action="late", actor=self.actor, reason=self.reason, created_at=now)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One submission to one problem, read and found well-formed, with nothing started yet."""
+
+    settings: Settings
+    problem: Problem
+    submission: Submission
+
+    @classmethod
+    def prepare(
+        cls,
+        settings: Settings,
+        problem: str | Path | Problem,
+        submission: str | Path | Submission,
+        *,
+        author: str,
+        language: Language = "py",
+    ) -> Job:
+        """Read everything that can be wrong at the keyboard; imports no torch.
+
+        Raises:
+            UsageError: the problem or the submission is missing or malformed.
+        """
+        found = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
+        return cls(settings, found, read_submission(submission, author, language))
+
+    def check(self, on_progress: OnProgress | None = None) -> Check:
+        """Build and test.
+
+        Raises:
+            HarnessError: we failed twice, the second time in a fresh sandbox.
+        """
+        provider, device = self._place()
+        from harness.judge import check
+
+        return self._twice(partial(check, provider=provider, device=device), on_progress)
+
+    def grade(self, on_progress: OnProgress | None = None) -> Verdict:
+        """The whole grading.
+
+        Raises:
+            HarnessError: we failed twice, the second time in fresh sandboxes.
+        """
+        provider, device = self._place()
+        baselines = find_baselines(self.settings, self.problem, device)
+        from harness.judge import grade
+
+        effort = self.settings.effort
+        calibrations = stored(self.settings)
+        judge = partial(
+            grade,
+            provider=provider,
+            device=device,
+            effort=effort,
+            baselines=baselines,
+            calibrations=calibrations,
+        )
+        return self._twice(judge, on_progress)
+
+    def admit(self, late: str | None = None) -> Lateness | None:
+        """Refuse what should not be recorded after its grading, or could not be: past the deadline, in a ledger that is
+        broken, in an archive that cannot be written, or on another problem of the same name than the project's, with a
+        deadline and cases of its own.
+
+        `late` names the organizer who lets it in after the deadline. Returns what then keeps it from ranking; None
+        before the deadline.
+
+        Raises:
+            UsageError: the deadline has passed, or the project's problem lies elsewhere.
+            LedgerError: the ledger cannot be appended to.
+            HarnessError: the source cannot be archived.
+        """
+        from harness.problem.load import identify
+        from leaderboard.record.archive import refuse_if_unwritable
+        from leaderboard.record.ledger import JsonlLedger
+
+        own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
+        remedy = "name the problem by its slug, or grade without recording (--no-record)"
+        if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
+            raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
+        if identify(given, private_folder(self.settings)) != self.problem.sha256:
+            raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
+        JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
+        refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
+        if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
+            return None
+        what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+        if late is None:
+            raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
+        lateness = Lateness(late, what)
+        try:
+            lateness.event("0" * 16)  # before the grading: what cannot be recorded afterwards has cost its time
+        except ValueError as error:
+            raise UsageError("--late", f"{late!r} is no name", "give one of up to 100 characters") from error
+        return lateness
+
+    def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
+        """Record the verdict in the project; returns the table that an accepted one belongs to.
+
+        Raises:
+            HarnessError: as for `kernelmark.services.project.record`.
+        """
+        return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
+
+    def _place(self) -> tuple[Provider, DeviceKind]:
+        """Where to grade; refused where the problem has nothing to ask on the device."""
+        device = choose_device(self.settings.device, self.submission.language)
+        if not any(device in case.devices for case in self.problem.tests):
+            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
+        return choose_provider(self.settings), device
+
+    def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:
+        """Call the judge; a failure of ours may be a passing one, so it is tried once more before it is reported."""
+        call = partial(judge, self.problem, self.submission, on_progress=on_progress or _silent)
+        try:
+            return call()
+        except HarnessError as error:
+            warn(f"{error}; trying once more")
+            return call()
+
+
+def read_submission(given: str | Path | Submission, author: str, language: Language = "py") -> Submission:
+    """A submission from source (`str`), from a file (`Path`), or as it is.
+
+    A `str` is never looked for on the disk: what a model answers could name any file. A person who gives a path as a
+    `str` learns it from a warning.
+
+    Raises:
+        SubmissionError: as for `Submission.read` and `Submission.of`.
+    """
+    if isinstance(given, Submission):
+        return given
+    if isinstance(given, Path):
+        return Submission.read(given, author)
+    if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
+        warnings.warn(f"a str is source, not a path: give Path({given!r}) to grade that file", stacklevel=4)
+    return Submission.of(given, language, author=author)
+
+
+def choose_device(choice: DeviceChoice, language: Language) -> DeviceKind:
+    """The device for a submission: what was asked for, else CUDA where there is a device and the language can use it.
+
+    A `.cu` without a CUDA device goes to the CPU's judge, which compiles it and refuses it with the reason.
+
+    Raises:
+        UsageError: the language cannot run on the device that was asked for.
+        DeviceError: CUDA was asked for, and there is none.
+    """
+    if language == "cpp":
+        if choice == "cuda":
+            raise UsageError("--device cuda", "a .cpp file runs on a CPU", "leave --device out")
+        return "cpu"
+    if choice == "cpu":
+        return "cpu"
+    if not cuda_is_here():
+        if choice == "auto":
+            return "cpu"
+        remedy = "`kernelmark doctor` says why; a .py file can be graded with --device cpu"
+        raise DeviceError("there is no CUDA device that torch could use", remedy)
+    return "cuda"
+
+
+def cuda_is_here() -> bool:
+    """What `torch.cuda.is_available()` answers, without the two seconds of importing torch before a sandbox starts.
+
+    The driver is asked for its devices (`CUDA_VISIBLE_DEVICES` counts), torch's files whether it is a CUDA build.
+    """
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None or not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def choose_provider(settings: Settings) -> Provider:
+    """The sandbox for submissions.
+
+    Raises:
+        UsageError: private cases, of whichever problem, could be read inside it.
+        SandboxError: it cannot be used here.
+    """
+    from harness.sandbox import choose
+
+    provider, private = choose(settings.sandbox, providers(settings)), private_folder(settings)
+    if private is not None and provider.shows(private):
+        what = f"{private} can be read inside the sandbox {provider.name}"
+        raise UsageError("private_cases", what, "use docker or bwrap" if provider.name == "process" else "move it")
+    return provider
+
+
+def providers(settings: Settings) -> list[Provider]:
+    """Every sandbox provider as this project sets it up, strongest first, whether or not it can be used here."""
+    from harness.sandbox import provider
+    from harness.sandbox.docker import Docker
+
+    docker = Docker(settings.image, [str(path) for path in settings.docker_binds], settings.docker_python)
+    return [docker, provider("bwrap"), provider("process")]
+
+
+def _settings(device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:
+    """The project's settings; "auto" leaves the choice to them."""
+    flags["device"] = None if device == "auto" else device
+    flags["sandbox"] = None if sandbox == "auto" else sandbox
+    return Settings.load(**flags)
+
+
+def _silent(_step: Progress) -> None:
+    pass

@@ -1,0 +1,87 @@
+"""Compilers, room on the disk, and what the kernel and the CPU's clock have to say."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from harness.errors import KernelmarkError
+from harness.sandbox import gpu
+from kernelmark.services.doctor.finding import Finding
+from kernelmark.services.settings import Settings
+
+MIN_FREE_BYTES, WANTED_FREE_BYTES = 512 << 20, 4 << 30
+F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module of Python 3.11
+CPUS = Path("/sys/devices/system/cpu")
+
+
+def compiler(name: str, suffix: str, *, needed: bool) -> Finding:
+    """A compiler on this machine, as the bwrap and process sandboxes use it."""
+    toolkit = gpu.toolkit() if name == "nvcc" else None
+    found = str(toolkit / "bin" / name) if toolkit else shutil.which(name)
+    if found:
+        return Finding("ok", name, found)
+    if not needed:
+        return Finding("ok", name, f"not found, and not needed without a CUDA device ({suffix} files)")
+    return Finding("warn", name, "not found", f"install it to grade {suffix} files outside Docker")
+
+
+def calibration(settings: Settings, devices: list[str]) -> Finding:
+    """Whether it is known what the device can do at most."""
+    from harness.judge.environment import cpu_name
+    from harness.roofline import choose
+    from kernelmark.services.calibrations import stored
+
+    device = devices[0] if devices else cpu_name()
+    try:
+        found = choose(stored(settings), device, None)
+    except KernelmarkError as error:
+        return Finding("fail", "calibration", str(error))
+    if found is None:
+        return Finding("warn", "calibration", f"none of {device}", "`kernelmark calibrate`, for shares of its roofline")
+    return Finding("ok", "calibration", f"{device}, {found.created_at:%Y-%m-%d}")
+
+
+def free_space(directory: Path) -> Finding:
+    """Room for sockets, logs and scratch files."""
+    free = shutil.disk_usage(directory).free
+    text = f"{free / 2**30:.1f} GiB free in {directory}"
+    if free < MIN_FREE_BYTES:
+        return Finding("fail", "temp dir", text, "free some, or point TMPDIR elsewhere", blocks=True)
+    return Finding("warn" if free < WANTED_FREE_BYTES else "ok", "temp dir", text)
+
+
+def sealing() -> Finding:
+    """Whether inputs on the CPU can be made read-only for good: memfd with F_SEAL_FUTURE_WRITE."""
+    try:
+        descriptor = os.memfd_create("kernelmark-doctor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, F_SEAL_FUTURE_WRITE)
+        finally:
+            os.close(descriptor)
+    except (OSError, AttributeError) as error:
+        return Finding("fail", "memfd seals", f"refused ({error})", "run on Linux 5.1 or later", blocks=True)
+    return Finding("ok", "memfd seals", "F_SEAL_FUTURE_WRITE works")
+
+
+def clock_frequency(cpus: Path) -> Finding:
+    """Whether the CPU's clock stands still while kernels are timed on it."""
+    governor = _text(cpus / "cpu0/cpufreq/scaling_governor")
+    turbo = _text(cpus / "intel_pstate/no_turbo") == "0" or _text(cpus / "cpufreq/boost") == "1"
+    if governor is None and not turbo:
+        return Finding("ok", "CPU clock", "not readable here")
+    moving = [f"governor {governor}"] if governor not in (None, "performance") else []
+    moving += ["turbo is on"] if turbo else []
+    if not moving:
+        return Finding("ok", "CPU clock", "governor performance, turbo off")
+    remedy = "CPU times move with it: `cpupower frequency-set -g performance`, and switch turbo off"
+    return Finding("warn", "CPU clock", ", ".join(moving), remedy)
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None

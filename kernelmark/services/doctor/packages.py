@@ -1,0 +1,135 @@
+"""Whether the Python packages that a grading needs are there, and fit together.
+
+torch is asked in a process of its own, so that a broken installation is a finding and not a crash.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from harness.cupti import Cupti
+from harness.errors import DeviceError
+from kernelmark.services.doctor.finding import Finding
+
+MIN_PYTHON = (3, 11)
+PROBE_S = 120.0
+
+_PROBE = """
+import importlib, importlib.util, json, pathlib
+found = {}
+for name in ("torch", "triton", "cuda.bindings.driver"):
+    try:
+        module = importlib.import_module(name)
+        found[name] = {"version": getattr(module, "__version__", "")}
+    except Exception as error:
+        found[name] = {"error": f"{type(error).__name__}: {error}"}
+if "version" in found["torch"]:
+    import torch
+    found["cuda"] = torch.version.cuda
+    found["bytecode"] = pathlib.Path(importlib.util.cache_from_source(torch.__file__)).exists()
+    try:
+        found["devices"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    except Exception as error:
+        found["devices"], found["device_error"] = [], f"{type(error).__name__}: {error}"
+    if found["devices"] and "version" in found["cuda.bindings.driver"]:
+        from cuda.bindings import driver
+        attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
+        driver.cuInit(0)
+        found["reaches_host"] = any(driver.cuDeviceGetAttribute(attribute, i)[1] for i in range(len(found["devices"])))
+print(json.dumps(found))
+"""
+
+
+def python() -> Finding:
+    """The interpreter's version."""
+    version = platform.python_version()
+    if sys.version_info < MIN_PYTHON:
+        return Finding("fail", "python", version, "install Python 3.11 or later", blocks=True)
+    return Finding("ok", "python", version)
+
+
+def probe_torch() -> dict[str, Any]:
+    """What a fresh process says of torch, triton, cuda-bindings and the CUDA devices; `failure` if it said nothing."""
+    try:
+        answer = subprocess.run(
+            [sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=PROBE_S, check=False
+        )
+        found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    except subprocess.TimeoutExpired:
+        return {"failure": f"importing torch took longer than {PROBE_S:.0f} s"}
+    except (IndexError, json.JSONDecodeError):
+        last = answer.stderr.strip().splitlines()[-1:] or [f"exit status {answer.returncode}"]
+        return {"failure": f"importing torch ended the process: {last[0]}"}
+    return found
+
+
+def torch_and_triton(probe: dict[str, Any]) -> Iterator[Finding]:
+    """Both are there, are the pair that torch was built with, and start fast."""
+    torch = probe.get("torch", {"error": probe.get("failure", "not asked")})
+    if "error" in torch:
+        yield Finding("fail", "torch", torch["error"], "install torch 2.11 or later", blocks=True)
+        return
+    yield Finding("ok", "torch", f"{torch['version']} ({'CUDA ' + probe['cuda'] if probe['cuda'] else 'CPU build'})")
+    yield _triton(probe["triton"])
+    if not probe.get("bytecode", True):
+        what = "none of torch's: every sandbox that uses this installation compiles it again, which takes seconds"
+        yield Finding("warn", "bytecode", what, "`python -m compileall -q` on its site-packages")
+
+
+def _triton(probe: dict[str, str]) -> Finding:
+    if "error" in probe:
+        return Finding("warn", "triton", probe["error"], "install triton to grade Triton kernels")
+    pin, version = pinned_triton(_requirements("torch")), probe["version"].partition("+")[0]
+    if pin not in (None, version):
+        return Finding("warn", "triton", f"{version}, but this torch was built with {pin}", f"install triton=={pin}")
+    return Finding("ok", "triton", f"{version}, " + ("as torch pins it" if pin else "this torch build pins none"))
+
+
+def pinned_triton(requirements: list[str]) -> str | None:
+    """The triton version that torch's own metadata asks for: `triton==3.6.0; platform_system == "Linux"`."""
+    found = (re.match(r"triton\s*\(?==\s*([0-9][0-9a-zA-Z.]*)", requirement) for requirement in requirements)
+    return next((match[1] for match in found if match), None)
+
+
+def cuda(probe: dict[str, Any]) -> Iterator[Finding]:
+    """A device is visible, and the judge can share its memory with a runner."""
+    devices = probe.get("devices", [])
+    if not devices:
+        why = probe.get("device_error") or (
+            "torch sees no CUDA device" if probe.get("cuda") else "this torch build has no CUDA"
+        )
+        yield Finding("warn", "CUDA device", why, "on a CPU Triton runs in its interpreter, which measures no speed")
+        return
+    yield Finding("ok", "CUDA device", ", ".join(devices))
+    bindings = probe["cuda.bindings.driver"]
+    if "error" in bindings:
+        yield Finding("fail", "cuda-bindings", bindings["error"], "pip install 'kernelmark[cuda]' to grade on CUDA")
+    else:
+        yield Finding("ok", "cuda-bindings", "importable")
+    if probe.get("reaches_host"):
+        what = "kernels can reach all memory of their process (HMM or ATS), so those of a submission its launcher's"
+        yield Finding("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
+
+
+def cupti() -> Finding:
+    """What a launcher times by; the image, where there is one, has its own."""
+    try:
+        Cupti()
+    except DeviceError as error:
+        what = f"{error.what}: calls are not replayed, but timed in sealed rounds"
+        return Finding("warn", "CUPTI", what, error.remedy)
+    return Finding("ok", "CUPTI", "found: calls can be replayed")
+
+
+def _requirements(distribution: str) -> list[str]:
+    try:
+        return importlib.metadata.requires(distribution) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []

@@ -1,0 +1,116 @@
+"""What is written from the record for people to read: the board, a page a problem, and which sources may be shown.
+
+`project` calls it after every append, the command line to write everything anew. Trusted. Writers take turns.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import ProblemError
+from kernelmark.services.project import current, ledgers, problem_directories, tables
+from kernelmark.services.settings import Settings
+
+if TYPE_CHECKING:
+    from harness.problem import Problem
+    from leaderboard.record.current import Current
+    from leaderboard.record.ledger import JsonlLedger
+    from leaderboard.standings.ranking import Table
+    from leaderboard.standings.visibility import Rule
+
+
+def publish(settings: Settings, slug: str) -> list[Table]:
+    """Write the board and the problem's own page after a change of its ledger; returns that problem's tables.
+
+    The other problems' ledgers are not read, so that the cost stays that of one problem.
+
+    Raises:
+        HarnessError: a file could not be written.
+    """
+    from leaderboard.publishing.markdown import board, spliced, write_board
+
+    path = settings.locate("board")
+    with _locked(settings.locate("results")):  # else of two that read and write at once, the older view may win
+        (ledger,) = ledgers(settings, slug)
+        mine = _write_page(settings, ledger, current(settings), rules(settings, slug))
+        old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        write_board(path, spliced(old, slug, mine) or board(tables(settings)))
+    return mine
+
+
+def publish_all(settings: Settings) -> list[Table]:
+    """Write the board and every problem's page anew from the ledgers; returns all tables.
+
+    Raises:
+        HarnessError: a file could not be written.
+    """
+    from leaderboard.publishing.markdown import board, write_board
+    from leaderboard.record.durable import make_directory
+
+    make_directory(settings.locate("results"))
+    with _locked(settings.locate("results")):
+        now, allowed = current(settings), rules(settings)
+        found = [_write_page(settings, ledger, now, allowed) for ledger in ledgers(settings)]
+        every = [table for tables in found for table in tables]
+        write_board(settings.locate("board"), board(every))
+    return every
+
+
+def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: dict[str, Rule]) -> list[Table]:
+    """Write one problem's page; returns its tables."""
+    from leaderboard.publishing.markdown import FOLDER, write_board
+    from leaderboard.publishing.problem_page import page
+    from leaderboard.record.archive import location
+    from leaderboard.standings.ranking import rank
+    from leaderboard.standings.visibility import visible_source
+
+    slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
+    found, moment = rank(ledger.read(), now), datetime.now(UTC)
+    rows = {row.seq: row for table in found for row in table.rows}
+    entries = [entry for entry in ledger.read() if entry.seq in rows]
+    links = {}
+    for entry in entries:
+        row = rows[entry.seq]
+        if visible_source(entry, allowed.get(slug), moment):
+            path = location(settings.locate("archive"), slug, row.author, row.sha256, row.submission)
+            links[row.run] = Path(os.path.relpath(path, folder)).as_posix()
+    write_board(folder / f"{slug}.md", page(slug, found, entries, links))
+    return found
+
+
+def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
+    """When the sources of one problem, or of each, may be shown; what cannot be read has no rule, and nothing shown."""
+    from harness.problem import load
+
+    found = {}
+    for directory in problem_directories(settings):
+        with suppress(ProblemError):
+            if slug not in (None, directory.name):
+                continue  # reading all of them takes longer than all else that follows an append
+            problem = load(directory)
+            found[problem.slug] = rule(problem)
+    return found
+
+
+def rule(problem: Problem) -> Rule:
+    """When the sources of a problem may be shown."""
+    from leaderboard.standings.visibility import Rule
+
+    return Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory, against other processes that take it."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,268 @@
+"""Tries every known attack on this machine, and every honest kernel: nothing may be accepted undeservedly, nor refused.
+
+An attack is a folder of `tests/adversarial/` with a submission and an `expect.toml`; an honest kernel is one of
+`tests/honest/`. The test suite and `kernelmark audit --self-test` call this. Trusted; the submissions go to the judge
+like any other. An attack failed when its outcome is one that is expected, when it left proof that it ran, and when,
+where it was accepted, it is no faster than the honest kernel that it names.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from harness import sandbox
+from harness.errors import HarnessError, UsageError
+from harness.judge.environment import device_facts
+from harness.submission import Language, Submission
+from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
+from kernelmark.services.api import choose_device, grade, providers
+from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import columns, visible
+from leaderboard.text.units import duration
+
+TESTS = Path(__file__).resolve().parents[2] / "tests"
+Surface = Literal["clock", "work", "answers", "checker", "judge", "host"]
+Ending = Literal[
+    "accepted", "wrong_answer", "compile_error", "runtime_error", "timeout", "memory_limit", "rejected",
+    "unsupported", "usage", "harness_error",
+]  # fmt: skip
+# How much faster than its twin an accepted attack may be by chance, besides the twin's interval: others use a CPU too.
+_BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
+_TRIES = 4
+
+
+class Case(BaseModel):
+    """One submission of the suite, and what must become of it. Without a surface it is an honest one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    folder: Path
+    problem: str = "double"
+    surface: Surface | None = None
+    devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)]
+    sandboxes: Annotated[tuple[SandboxName, ...], Field(min_length=1)] = ("bwrap",)
+    outcomes: Annotated[tuple[Ending, ...], Field(min_length=1)] = ("accepted",)
+    message: str = ""
+    """A pattern that the verdict's message must hold, unless it is accepted."""
+    proof: str = ""
+    """A pattern in what it printed, or in the message: it ran."""
+    secret: str = ""
+    """A pattern that nothing of the verdict may hold: the attack would have carried it out."""
+    twin: str = ""
+    """The honest kernel that it is held against where it is accepted."""
+    host_only: bool = False
+    """Whether it is host code in its runner alone, which has no say where a launcher makes the calls."""
+    gradings: int = Field(default=1, ge=1, le=3, description="one after the other; the last counts")
+    author: str = "attacker"
+    name: str = ""
+    """The file's name as it is handed in, where that is the attack."""
+    open: str = ""
+    """Why it cannot be stopped yet, for the few that cannot: it is tried and shown, and counted apart."""
+    often: bool = False
+    """Whether `make test` runs it too."""
+
+    @model_validator(mode="after")
+    def _an_attack_proves_itself(self) -> Self:
+        if self.surface is not None and not self.proof:
+            raise ValueError("an attack says what proves that it ran")
+        if self.surface is not None and ("accepted" in self.outcomes or self.host_only) and not self.twin:
+            raise ValueError("an attack that may be accepted names its honest twin")
+        return self
+
+    @property
+    def label(self) -> str:
+        return self.folder.name
+
+    @property
+    def source(self) -> Path:
+        [found] = [path for path in self.folder.iterdir() if path.stem == "submission"]
+        return found
+
+
+class Trial(NamedTuple):
+    """What became of one case on one device in one sandbox; `failure` says why that must not be."""
+
+    case: Case
+    device: DeviceKind
+    sandbox: SandboxName
+    ending: Ending
+    message: str
+    score_ns: int | None
+    twin_ns: int | None
+    failure: str | None
+
+
+def attacks() -> list[Case]:
+    """Every attack, by surface and name.
+
+    Raises:
+        UsageError: there is no checkout around this installation, or an expect.toml is wrong.
+    """
+    order = ("clock", "work", "answers", "checker", "judge", "host")
+    return sorted(_cases("adversarial"), key=lambda case: (order.index(case.surface or "host"), case.label))
+
+
+def honest() -> list[Case]:
+    """Every honest kernel.
+
+    Raises:
+        UsageError: as for `attacks`.
+    """
+    return _cases("honest")
+
+
+def choose(settings: Settings, only: Sequence[str]) -> list[tuple[Case, DeviceKind, SandboxName]]:
+    """The cases that can be tried on the settings' device, each in the settings' sandbox.
+
+    Raises:
+        UsageError: nothing isolates them here, or `only` names no case.
+    """
+    device, provider = choose_device(settings.device, "py"), sandbox.choose(settings.sandbox, providers(settings))
+    if provider.name == "process":
+        raise UsageError("kernelmark audit --self-test", "attacks need isolation", "install Docker or bubblewrap")
+    found = [case for case in (*attacks(), *honest()) if device in case.devices]
+    if only:
+        found = [case for case in found if {case.label, case.surface or "honest"} & set(only)]
+    if not found:
+        raise UsageError("--only", f"no case for {device} is called {' or '.join(only)}", "see tests/adversarial")
+    return [(case, device, provider.name) for case in found]
+
+
+def attempt(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
+    """Grade one case as often as it asks for, and its twin where the time decides.
+
+    A time that seems too short is measured again, with its twin's: an attack that works does so every time, and a twin
+    that something else on the machine slowed does not.
+    """
+    for _ in range(_TRIES):
+        trial = _once(case, device, isolation)
+        if not trial.failure or trial.twin_ns is None:
+            break
+        _twin_score.cache_clear()
+    return trial
+
+
+def lines(trials: Sequence[Trial]) -> list[str]:
+    """A line a case, and at last how many held."""
+    rows: list[tuple[str, ...]] = [("surface", "case", "device", "sandbox", "outcome", "time", "twin", "")]
+    for t in trials:
+        times = [duration(ns) if ns is not None else "" for ns in (t.score_ns, t.twin_ns)]
+        good = "held" if t.case.surface else "accepted"
+        said = good if not t.failure else f"{'OPEN' if t.case.open else 'FAILED'}: {visible(t.failure)}"
+        rows.append((t.case.surface or "honest", t.case.label, t.device, t.sandbox, t.ending, *times, said))
+    tried = sum(t.case.surface is not None for t in trials)
+    still_open = sum(bool(t.failure and t.case.open) for t in trials)
+    total = (
+        f"attacks: {tried}, honest kernels: {len(trials) - tried}, failed: {len(failed(trials))}, open: {still_open}"
+    )
+    return [*columns(rows, right=frozenset({5, 6})), total]
+
+
+def failed(trials: Iterable[Trial]) -> list[Trial]:
+    """What must not be: failures, but for those that are known and open."""
+    return [trial for trial in trials if trial.failure and not trial.case.open]
+
+
+def document(trials: Sequence[Trial]) -> dict[str, Any]:
+    """The same for machines, with where and when."""
+    kept = ("device", "sandbox", "ending", "message", "score_ns", "twin_ns", "failure")
+    rows = [
+        {"surface": t.case.surface or "honest", "case": t.case.label, **{key: getattr(t, key) for key in kept}}
+        | ({"open": t.case.open} if t.case.open else {})
+        for t in trials
+    ]
+    return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(trials[0].device), "trials": rows}
+
+
+def _cases(kind: str) -> list[Case]:
+    files = sorted((TESTS / kind).glob("*/expect.toml"))
+    if not files:
+        raise UsageError("kernelmark audit --self-test", f"{TESTS / kind} holds no case", "run it in a git checkout")
+    found = []
+    for file in files:
+        try:
+            found.append(Case(folder=file.parent, **tomllib.loads(file.read_text())))
+        except (tomllib.TOMLDecodeError, ValidationError) as error:
+            raise UsageError(str(file), str(error).replace("\n", " ")) from error
+    return found
+
+
+def _once(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
+    for _ in range(case.gradings):
+        verdict, ending, message = _graded(case, device, isolation)
+    score = verdict.score if verdict else None
+    failure, twin_ns = _failure(case, verdict, ending, message), None
+    if failure is None and score is not None and case.twin:
+        twin = _twin_score(case.twin, device, isolation)
+        if twin is None:
+            failure = f"its honest twin {case.twin} was not accepted"
+        else:
+            twin_ns = twin.median_ns
+            if score.median_ns < (1 - _BY_CHANCE[device]) * twin.low_ns:
+                failure = f"accepted at {duration(score.median_ns)}, where honest work takes {duration(twin_ns)}"
+    score_ns = score.median_ns if score else None
+    return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)
+
+
+@cache
+def _twin_score(label: str, device: DeviceKind, isolation: SandboxName) -> Interval | None:
+    twin = next(each for each in honest() if each.label == label)
+    verdict = _graded(twin, device, isolation)[0]
+    return verdict.score if verdict else None
+
+
+def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
+    if case.host_only and ending == "accepted" and verdict and verdict.timing == "replayed":
+        return None  # its time is held against its twin's
+    if ending not in case.outcomes:
+        return f"{ending} where {' or '.join(case.outcomes)} was expected ({message[:300]})"
+    if ending != "accepted" and not re.search(case.message, message, re.DOTALL):
+        return f"the message does not say {case.message!r}: {message[:300]}"
+    if case.secret and re.search(case.secret, verdict.to_json() if verdict else message):
+        return f"it carried {case.secret!r} out"
+    said = "\n".join((verdict.log, verdict.traceback, message)) if verdict else message
+    if not re.search(case.proof, said):
+        return f"nothing shows that it ran: {case.proof!r} is not in what it printed ({said[-300:]!r})"
+    return None
+
+
+def _graded(case: Case, device: DeviceKind, isolation: SandboxName) -> tuple[Verdict | None, Ending, str]:
+    source = case.source
+    language: Language = "py" if source.suffix == ".py" else "cu" if source.suffix == ".cu" else "cpp"
+    try:
+        submission = Submission.of(
+            source.read_bytes(), language, author=case.author, name=case.name or f"{case.label}{source.suffix}"
+        )
+        verdict = grade(
+            TESTS / "problems" / case.problem,
+            submission,
+            device=device,
+            sandbox=isolation,
+            effort="quick",
+            baselines=["none"],
+        )
+    except UsageError as error:
+        return None, "usage", str(error)
+    except HarnessError as error:
+        return None, "harness_error", str(error)
+    return verdict, _ENDINGS[verdict.outcome], verdict.message
+
+
+_ENDINGS: dict[Outcome, Ending] = {
+    Outcome.ACCEPTED: "accepted",
+    Outcome.WRONG_ANSWER: "wrong_answer",
+    Outcome.COMPILE_ERROR: "compile_error",
+    Outcome.RUNTIME_ERROR: "runtime_error",
+    Outcome.TIMEOUT: "timeout",
+    Outcome.MEMORY_LIMIT: "memory_limit",
+    Outcome.REJECTED: "rejected",
+    Outcome.UNSUPPORTED: "unsupported",
+}

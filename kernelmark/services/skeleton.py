@@ -1,0 +1,166 @@
+"""Writes a new problem's directory, to be filled in: `kernelmark problems new SLUG` calls it. Trusted; no torch.
+
+What it writes can be graded but for the definition, which is the organizer's: the lint says so until it is there, and
+passes once it computes something of each element. docs/problems.md walks on from there.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+
+from harness.errors import ProblemError, UsageError
+from harness.problem import load
+from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import visible
+
+PROBLEM = """\
+#:schema ../problem.schema.json
+
+title = "SLUG"  # one line for people
+entry = "SLUG"
+parameters = ["rows", "cols"]
+
+[[tensors]]
+name = "x"
+role = "input"
+shape = ["rows", "cols"]
+dtype = "float32"
+
+[[tensors]]
+name = "y"
+role = "output"
+shape = ["rows", "cols"]
+dtype = "float32"
+
+[cost]  # the least that any kernel must do
+bytes = "2 * rows * cols * sizeof(float32)"
+flops = "rows * cols"
+
+[[tests]]
+name = "one element"
+params = { rows = 1, cols = 1 }
+
+[[tests]]
+name = "primes"
+params = { rows = 61, cols = 257 }
+
+[[tests]]
+name = "a large tail"
+params = { rows = 3, cols = 4097 }
+
+[[tests]]
+name = "large magnitudes"
+params = { rows = 32, cols = 100 }
+fill = { x = { kind = "normal", scale = 1e4 } }
+
+# Participants see whether it passed, and nothing else; the sizes are others in each grading.
+[[tests]]
+name = "hidden sizes"
+draw = { rows = { low = 2, high = 64 }, cols = { low = 2, high = 600 } }
+hidden = true
+
+[[benchmarks]]
+name = "256 × 256"
+params = { rows = 256, cols = 256 }
+devices = ["cpu"]
+
+[[benchmarks]]
+name = "4096 × 4096"
+params = { rows = 4096, cols = 4096 }
+devices = ["cuda"]
+"""
+
+REFERENCE = '''\
+"""The definition of SLUG."""
+
+import torch
+
+
+def reference(x: torch.Tensor) -> torch.Tensor:
+    """y [rows, cols] of x [rows, cols], in the dtype of x: float64 for the truth, and the case's own."""
+    raise NotImplementedError("compute y from x, and return it")
+'''
+
+STATEMENT = """\
+# SLUG
+
+`y[r, c] = …` for every element.
+
+| argument | role | shape | dtype |
+|---|---|---|---|
+| `x` | input | `[rows, cols]` | float32 |
+| `y` | output | `[rows, cols]` | float32 |
+
+```python
+def SLUG(x, y): ...  # writes into y
+```
+
+```c
+extern "C" void SLUG(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream);  // .cu
+extern "C" void SLUG(const float* x, float* y, int64_t rows, int64_t cols);                       // .cpp
+```
+
+**What is hard.** …
+
+**Precision.** …
+
+**What the tests try.** One element, primes, a row a little longer than a power of two, magnitudes of 10⁴.
+
+**Where it is used.** …
+"""
+
+EXPECTED = """\
+# Submissions whose outcome is known; `kernelmark problems lint SLUG` grades them.
+# Add a right one, one that is wrong at the edge of a tile, and one in too low a precision.
+
+[nothing]
+file = "nothing.py"
+outcome = "wrong_answer"
+message = "test one element: y: "
+"""
+
+NOTHING = '''\
+"""Wrong: writes nothing."""
+
+
+def SLUG(x, y):
+    pass
+'''
+
+FILES = {
+    "problem.toml": PROBLEM,
+    "reference.py": REFERENCE,
+    "README.md": STATEMENT,
+    "samples/expected.toml": EXPECTED,
+    "samples/nothing.py": NOTHING,
+}
+
+
+def write(settings: Settings, slug: str) -> list[Path]:
+    """Write the files of a problem that does not exist yet, all or none; returns their paths.
+
+    Raises:
+        UsageError: the slug is none, is taken, or its directory cannot be written.
+    """
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", slug):
+        remedy = "use up to 64 lower-case letters, digits and '_', a letter first"
+        raise UsageError(f"`{visible(slug)}`", "cannot be a slug", remedy)
+    directory = settings.locate("problems") / slug
+    try:
+        if directory.exists():
+            raise UsageError(str(directory), "exists already", "choose another slug, or remove it")
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".new-") as folder:
+            made = Path(folder) / slug
+            for name, text in FILES.items():
+                (made / name).parent.mkdir(parents=True, exist_ok=True)
+                (made / name).write_text(text.replace("SLUG", slug), "utf-8")
+            load(made)  # a slug may still be a keyword of C++, or have a meaning in expressions
+            made.rename(directory)
+    except ProblemError as error:
+        raise UsageError(slug, f"cannot be a slug ({error.what})") from None
+    except OSError as error:
+        raise UsageError(str(directory), f"cannot be written ({error.strerror})", "make it writable") from None
+    return [directory / name for name in FILES]

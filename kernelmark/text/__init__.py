@@ -1,0 +1,1 @@
+"""Results as plain text for terminals, and progress while they are made."""

@@ -1,0 +1,122 @@
+"""What became of several hand-ins, as a summary in Markdown for people and as JUnit XML for a CI server.
+
+`kernelmark grade --changed` calls it. Trusted over hostile text: file names, messages and logs come out as the
+characters that they are, in either format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
+
+from harness.errors import HarnessError, UsageError
+from harness.verdict import Outcome
+from kernelmark.text import show
+from kernelmark.text.terminal import visible
+from leaderboard.publishing.markdown import escape, grid
+from leaderboard.text.units import interval
+
+if TYPE_CHECKING:
+    from harness.verdict import Verdict
+    from leaderboard.standings.ranking import Table
+
+_UNSUPPORTED = Outcome.UNSUPPORTED.exit_code
+_NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One hand-in and its exit status; without a verdict `message` says why there is none."""
+
+    path: str
+    code: int
+    message: str
+    verdict: Verdict | None = None
+    table: Table | None = None
+
+    @property
+    def outcome(self) -> str:
+        """The outcome's name; where there is none, whose fault that is."""
+        if self.verdict is not None:
+            return self.verdict.outcome.value.replace("_", " ")
+        return "not graded" if self.code == UsageError.exit_code else "our fault"
+
+    @property
+    def unrecorded(self) -> bool:
+        """Whether it got no verdict, or one that could not be recorded: no outcome has these exit statuses."""
+        return self.code in (UsageError.exit_code, HarnessError.exit_code)
+
+    def document(self) -> dict[str, Any]:
+        """The same for programs; the verdict is as the ledger holds it."""
+        verdict = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
+        return {"path": self.path, "exit_code": self.code, "message": self.message, "verdict": verdict}
+
+    def lines(self) -> Iterator[str]:
+        """The same for a terminal."""
+        yield visible(self.path)
+        if self.verdict is not None:
+            yield from show.verdict(self.verdict, self.table)
+        if self.unrecorded:
+            yield f"{self.outcome}: {visible(self.message)}"
+
+
+def worst(results: Sequence[Graded]) -> int:
+    """The exit status of all together: the largest of theirs, 0 of none; a kernel that needs a GPU counts least."""
+    return max((each.code for each in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
+
+
+def summary(results: Sequence[Graded]) -> str:
+    """A table of all, and below it the details of those that were not accepted."""
+    parts = ["# Gradings\n"]
+    if not results:
+        return "\n".join([*parts, "Nothing was handed in.\n"])
+    parts.append(grid(("file", "outcome", "time per call", "standing", "run"), map(_cells, results)))
+    for each in results:
+        if each.code:
+            parts.append(f"## {escape(each.path)}\n")
+            parts.append("".join(f"    {line}\n" for line in each.lines()))
+    return "\n".join(parts)
+
+
+def junit(results: Sequence[Graded]) -> bytes:
+    """A suite with a case a hand-in: what it does wrong is a failure, what could not be graded an error.
+
+    What only a GPU can run is skipped.
+    """
+    kinds = [_kind(each) for each in results]
+    counts = {"tests": str(len(results)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error"))}
+    counts["skipped"] = str(kinds.count("skipped"))
+    suites = ElementTree.Element("testsuites", counts)
+    suite = ElementTree.SubElement(suites, "testsuite", {"name": "kernelmark", **counts})
+    for each in results:
+        path = PurePosixPath(each.path)
+        seconds = each.verdict.duration_ns / 1e9 if each.verdict else 0.0
+        told = {"classname": _xml(str(path.parent)), "name": _xml(path.name), "time": f"{seconds:.3f}"}
+        case = ElementTree.SubElement(suite, "testcase", told)
+        if each.code:
+            wrong = ElementTree.SubElement(case, _kind(each), {"message": _xml(each.message), "type": each.outcome})
+            wrong.text = _xml("\n".join(each.lines()))
+    document: bytes = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
+
+
+def _kind(each: Graded) -> str:
+    if each.code == _UNSUPPORTED:
+        return "skipped"
+    return "error" if each.unrecorded else "failure" if each.code else ""
+
+
+def _cells(each: Graded) -> tuple[str, ...]:
+    score = each.verdict.score if each.verdict else None
+    standing = show.standing(each.verdict, each.table) if each.verdict and each.table else ""
+    run = each.verdict.run if each.verdict else ""
+    return escape(each.path), each.outcome, interval(score) if score else "", escape(standing), run
+
+
+def _xml(text: str) -> str:
+    """Text less what no XML document may hold, not even escaped."""
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

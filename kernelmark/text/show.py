@@ -1,0 +1,399 @@
+"""Verdicts, checks, problems and boards as plain text for a terminal.
+
+The command line calls it and prints what comes back; nothing here reads or writes. Trusted code over untrusted text:
+whatever came from a participant goes through `visible`, so that no escape sequence, carriage return or bidirectional
+override reaches the terminal. The result is never read as markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from harness.headline import most_telling, telling
+from kernelmark.text import times
+from kernelmark.text.terminal import INDENT, block, columns, counted, visible
+from leaderboard.record.moderation import state
+from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
+from leaderboard.standings.ranking import how_timed
+from leaderboard.text.units import duration, interval, ratio
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.problem import Problem
+    from harness.roofline import Calibration
+    from harness.verdict import (
+        Budget,
+        CaseResult,
+        Check,
+        Environment,
+        Mismatch,
+        OutputCheck,
+        Verdict,
+    )
+    from leaderboard.record.moderation import Moderation
+    from leaderboard.standings.pooling import Source
+    from leaderboard.standings.ranking import Row, SetAside, Table
+
+NOT_ISOLATED = (
+    "not isolated: the submission ran with your own rights, and its time is ranked apart; "
+    "install Docker or bubblewrap; `kernelmark doctor` says how"
+)
+_NAMED = 4  # of the tests that failed alike
+INTERPRETED = (
+    "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
+)
+
+
+def check(result: Check) -> Iterator[str]:
+    """What a participant needs after build and tests: the outcome, what failed and why, and what limits the result."""
+    yield from _outcome(result)
+    yield from _notes(result.environment)
+
+
+def verdict(result: Verdict, table: Table | None = None, *, record: bool = True) -> Iterator[str]:
+    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is.
+
+    Only a run that was to be recorded is named: of any other `show` knows nothing.
+    """
+    yield from _outcome(result)
+    if result.score is not None:
+        yield ""
+        yield from times.table(result, result.score)
+        yield ""
+        for line in times.unfinished(result):
+            yield f"{INDENT}stopped     {line}"
+    for doubt in times.doubts(result):
+        yield f"{INDENT}doubt       {doubt}"
+    yield from _notes(result.environment)
+    if table is not None:
+        yield f"{INDENT}standing    {standing(result, table)}"
+    if record:
+        yield f"{INDENT}run         {result.run}"
+
+
+def standing(result: Verdict, table: Table) -> str:
+    """`rank 2 of 7 on NVIDIA H200`, why there is none, or which better source keeps the author's place."""
+    aside = next((run for run in table.set_aside if run.run == result.run), None)
+    if aside is not None:
+        return f"none: it is {aside.state}, and does not rank{_because(aside)}"
+    own = [row for row in table.rows if row.author == result.submission.author]  # the best first, then those too wide
+    row = next((row for row in own if row.sha256 == result.submission.sha256), None)
+    if row is None:
+        return f"{visible(own[0].author)}'s better run {own[0].run} ({interval(own[0].score)}) {_keeps(own[0], table)}"
+    if row.rank is None:
+        return _too_wide(row) + (f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else "")
+    return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
+
+
+def _because(aside: SetAside) -> str:
+    """What was said that decided it."""
+    last = next(event for event in reversed(aside.moderation) if event.decides)
+    return f" ({last.subject}{visible(last.reason)})"
+
+
+def _keeps(row: Row, table: Table) -> str:
+    return f"does not rank either: {TOO_WIDE}" if row.rank is None else f"keeps {_place(row, table)}"
+
+
+def _place(row: Row, table: Table) -> str:
+    shared = ", shared" if sum(other.rank == row.rank for other in table.rows) > 1 else ""
+    return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.title)}{shared}"
+
+
+def _too_wide(row: Row) -> str:
+    """That a source does not rank, and what its author can do."""
+    pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
+    return (
+        f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} times from end to end); grade it again "
+        "on a quiet machine or with --thorough: gradings of one source are pooled"
+    )
+
+
+def board(tables: Sequence[Table]) -> Iterator[str]:
+    """Every table with its rows, ranks first; what all rows share of how they were graded stands above them."""
+    if not tables:
+        yield "no submission has been accepted yet"
+    for number, table in enumerate(tables):
+        if number:
+            yield ""
+        key = table.key
+        timed = f", {key.how_timed}" if key.how_timed else ""
+        device = f"{visible(key.device_name)} ({key.device_kind}){timed}"
+        hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
+        alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
+        yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
+        if table.private and table.private.cases:
+            yield f"{INDENT}{counted(table.private.cases, 'private case')}"
+        if not key.isolated:
+            yield f"{INDENT}not isolated"
+        if key.interpreted:
+            yield f"{INDENT}Triton interpreter: semantics only, not a measure of speed"
+        baselines = table.baselines
+        over = [f"× {visible(name)}" for name in baselines]
+        how_names = () if alike else ("mode", "sandbox")
+        rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
+        for row in table.rows:
+            speedups = [ratio(found) if (found := row.over(name)) else "" for name in baselines]
+            who = (visible(row.author), visible(row.submission))
+            when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
+            how = () if alike else (", ".join(row.modes), row.sandbox)
+            rank = "-" if row.rank is None else str(row.rank)
+            rows.append((rank, *who, *times.cells(row.score), *speedups, *how, when, row.run))
+        yield from columns(rows, right=frozenset({0, 3}))
+        yield from _beside(table)
+
+
+def moderation(events: Iterable[Moderation]) -> Iterator[str]:
+    """What organizers said of a run, a line an event."""
+    for event in events:
+        when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
+        yield f"{INDENT}{event.action:<10}  {event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})"
+
+
+def _beside(table: Table) -> Iterator[str]:
+    """Which rows are pooled, too wide to rank or out of date, what organizers said of them, and what was set aside."""
+    for row in table.rows:
+        pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
+        if notes := [note for note in (pooled, TOO_WIDE if row.state == "too_wide" else "") if note]:
+            yield f"{INDENT}{row.run} by {visible(row.author)}: {', '.join(notes)}"
+        if row.stale is not None:
+            again = f"; graded again as {row.stale.again}" if row.stale.again else ""
+            yield f"{INDENT}{row.run} by {visible(row.author)} is stale: {visible(row.stale.reason)}{again}"
+    standings: list[Row | SetAside] = [*table.rows, *table.set_aside]
+    for standing in standings:
+        if standing.moderation:
+            yield f"{INDENT}{standing.run} by {visible(standing.author)}: {standing.state.replace('_', ' ')}"
+            yield from (INDENT + line for line in moderation(standing.moderation))
+
+
+def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | None = None) -> Iterator[str]:
+    """Everything that the stored document holds, in reading order, after what organizers said of it, and what the
+    gradings of its source come to together.
+    """
+    yield from _headline(result)
+    if source is not None and len(source.gradings) > 1:
+        newest = "" if source.newest.run == result.run else f"; the board shows {source.newest.run}, the newest"
+        yield f"{INDENT}pooled      {len(source.gradings)} gradings of this source: {interval(source.score)}{newest}"
+    if source is not None and too_wide(source.score):
+        yield f"{INDENT}standing    none: {TOO_WIDE}"
+    if events:
+        yield f"{INDENT}state       {state(events)}"
+        yield from moderation(events)
+    yield from columns(list(_identity(result)))
+    for case in result.tests:
+        yield ""
+        yield f"{INDENT}test {_case(case)}"
+        for output in case.outputs:
+            yield from _budgets(output, f" in {output.mismatch.dtype}" if output.mismatch else "")
+            if output.mismatch is not None:
+                yield from _mismatch(output.mismatch)
+    if result.score is not None:
+        yield ""
+        yield from times.table(result, result.score)
+    for doubt in result.doubts:
+        yield f"{INDENT}doubt       {visible(doubt.code)}: {visible(doubt.text)}"
+    for benchmark in result.benchmarks:
+        yield ""
+        yield from times.benchmark(benchmark, result.effort)
+    yield from _traceback_and_log(result)
+    yield from _notes(result.environment)
+
+
+def problems(found: Iterable[Problem]) -> Iterator[str]:
+    """One line a problem."""
+    rows = [
+        (p.slug, p.title, f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}") for p in found
+    ]
+    yield from columns(rows, indent="") if rows else ["no problems here"]
+
+
+def problem(found: Problem) -> Iterator[str]:
+    """What to write: the entry function, its tensors and scalars, and the cases on which it is graded."""
+    yield f"{found.slug}: {found.title}"
+    arguments = [t.name for t in found.tensors] + [s.name for s in found.scalars]
+    yield f"{INDENT}entry       {found.entry}({', '.join(arguments)})"
+    for tensor in found.tensors:
+        shape = ", ".join(str(extent) for extent in tensor.shape)
+        copies = "" if tensor.count is None else f", a list of {tensor.count}"
+        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{copies}"
+    for scalar in found.scalars:
+        yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
+    allowed = found.tolerance
+    grows = "" if allowed.sum_length == 1 else f", and more for long sums, which have {allowed.sum_length} terms"
+    yield (
+        f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, "
+        f"at least {allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+    )
+    if found.deadline is not None:
+        yield f"{INDENT}deadline    {found.deadline.isoformat()}"
+    yield f"{INDENT}sources     {found.visibility.replace('_', ' ')}"
+    for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
+        for case in cases:
+            if not case.hidden:
+                drawn = {name: f"{each.low}..{each.high}" for name, each in case.draw.items()}
+                sizes = times.parameters({**case.params, **drawn})
+                yield f"{INDENT}{kind:<10}  {case.name}: {sizes} ({', '.join(case.devices)})"
+        if hidden := sum(case.hidden for case in cases):
+            private = f", {found.private.cases} of them private" if found.private else ""
+            yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
+
+
+def problem_document(found: Problem) -> dict[str, Any]:
+    """The same for programs: `problem.toml` as it was understood, with the hidden cases counted and left out."""
+    shown = [case for case in found.tests if not case.hidden]
+    left_out = {"tests": tuple(shown), "private": None}
+    document = found.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
+    private = {"private_tests": found.private.cases} if found.private else {}
+    return {**document, "hidden_tests": len(found.tests) - len(shown), **private}
+
+
+def calibration(found: Calibration, path: Path) -> Iterator[str]:
+    """What a device can do at most, and where that was stored."""
+    spreads = f"{100 * found.memory_spread:.1f} % of memory, {100 * found.arithmetic_spread:.1f} % of products"
+    yield f"{visible(found.device_name)}, spread {spreads}"
+    rows = [
+        ("copy", f"{found.copy_bytes_per_s / 1e9:,.0f} GB/s"),
+        ("read", f"{found.read_bytes_per_s / 1e9:,.0f} GB/s"),
+    ]
+    rows += [(f"{name} product", f"{rate / 1e12:,.2f} TFLOP/s") for name, rate in found.flops_per_s.items()]
+    yield from columns(rows, right=frozenset({1}))
+    yield f"{INDENT}stored in {path}"
+
+
+def _outcome(result: Check) -> Iterator[str]:
+    yield from _headline(result)
+    failed = [case for case in result.tests if case.outcome.exit_code]
+    if result.tests:
+        missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
+        total = len(result.tests) + result.tests_not_run
+        yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
+    yield from _failed(failed)
+    if explained := [case for case in failed if _mismatches(case)]:  # one table is read, twelve are not
+        case = most_telling(explained)
+        output, mismatch = min(_mismatches(case), key=lambda each: telling(each[1]))
+        yield from _mismatch(mismatch, f" in {visible(case.name)}")
+        yield from _budgets(output, f" in {mismatch.dtype}")
+    yield from _traceback_and_log(result)
+
+
+def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
+    """A line for each way in which tests failed: what several say alike is said once."""
+    alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
+    for case in failed:
+        alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
+    for cases in alike.values():
+        first, *others = cases
+        if not others:
+            yield f"{INDENT}failed      {_case(first)}"
+            continue
+        kind = "hidden tests" if first.hidden else "tests"
+        names = ", ".join(visible(case.name) for case in cases[:_NAMED]) + (", ..." if len(cases) > _NAMED else "")
+        yield f"{INDENT}failed      {len(cases)} {kind} ({names}): {_why(first)}"
+
+
+def _headline(result: Check) -> Iterator[str]:
+    outcome = result.outcome.value.replace("_", " ")
+    yield f"{outcome}: {visible(result.message)}" if result.message else outcome
+    who = f"{visible(result.submission.name)} by {visible(result.submission.author)}"
+    yield f"{INDENT}{visible(result.problem.slug):<10}  {who}, sha256 {result.submission.sha256[:12]}"
+    yield f"{INDENT}device      {_device(result.environment)}"
+
+
+def _device(environment: Environment) -> str:
+    isolation = environment.sandbox if environment.isolated else "process (not isolated)"
+    return f"{visible(environment.device_name)} ({environment.device_kind}), sandbox {isolation}"
+
+
+def _notes(environment: Environment) -> Iterator[str]:
+    if not environment.isolated:
+        yield f"{INDENT}note        {NOT_ISOLATED}"
+    if environment.interpreted:
+        yield f"{INDENT}note        {INTERPRETED}"
+
+
+def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
+    e = result.environment
+    yield "run", f"{result.run}, {result.created_at.isoformat(timespec='seconds')}, took {duration(result.duration_ns)}"
+    private = result.problem.private
+    with_private = f", {counted(private.cases, 'private case')}" if private else ""
+    yield "problem", f"{visible(result.problem.slug)}, sha256 {result.problem.sha256}{with_private}"
+    yield (
+        "submission",
+        f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",
+    )
+    timed = how_timed(result.timing, e.device_kind, result.protocol)
+    schema = f"schema {result.schema_version}, effort {result.effort}, last stage {result.stage.value}"
+    yield "protocol", f"{result.protocol}, {f'{timed}, ' if timed else ''}{schema}"
+    versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
+    yield "versions", ", ".join(f"{name} {visible(value)}" for name, value in versions.items() if value is not None)
+    if e.power_limit_mw is not None:
+        yield "power limit", f"{e.power_limit_mw / 1000:g} W"
+    if e.device_uuid_sha256 is not None:
+        yield "device UUID", f"sha256 {e.device_uuid_sha256}"
+    if e.image_digest is not None:
+        yield "image", visible(e.image_digest)
+    if result.seeds:
+        yield "seeds", ", ".join(map(str, result.seeds))
+
+
+def _case(case: CaseResult) -> str:
+    name = visible(case.name) + (" (hidden)" if case.hidden else "")
+    params = f" ({times.parameters(case.params)})" if case.params else ""
+    return f"{name}{params}: {_why(case)}"
+
+
+def _why(case: CaseResult) -> str:
+    outcome = case.outcome.value.replace("_", " ")
+    return outcome + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
+
+
+def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
+    return [(output, output.mismatch) for output in case.outputs if output.mismatch is not None]
+
+
+def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
+    shape = ", ".join(map(str, mismatch.shape))
+    worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
+    yield (
+        f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: "
+        f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
+    )
+    for kind, got, expected in (
+        ("NaN", mismatch.nan_got, mismatch.nan_expected),
+        ("infinite", mismatch.inf_got, mismatch.inf_expected),
+    ):
+        if got or expected:
+            yield f"{INDENT * 2}{kind}: {got:,} in yours, {expected:,} expected"
+    if mismatch.first:
+        cells = [(str(list(b.index)), visible(b.got), visible(b.expected), visible(b.error)) for b in mismatch.first]
+        yield from columns(
+            [("index", "got", "expected", "error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
+        )
+    for hint in mismatch.hints:
+        yield f"{INDENT * 2}hint: {visible(hint)}"
+
+
+def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
+    m = output.mismatch
+    finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
+    for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
+        if budget is not None:
+            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}"
+
+
+def budget_text(budget: Budget, in_dtype: str = "") -> str:
+    """`your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)`."""
+    own = f"{budget.factor:g} × the reference's own{visible(in_dtype)}"
+    floored = budget.factor * budget.reference_error < budget.floor
+    why = f"the floor; {own} is less" if floored else own
+    return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
+
+
+def _traceback_and_log(result: Check) -> Iterator[str]:
+    for title, text in (("traceback", result.traceback), ("log", result.log)):
+        if text.strip():
+            yield f"{INDENT}{title}"
+            yield from block(text)

@@ -1,0 +1,34 @@
+"""Text for terminals: untrusted text made visible, rows aligned.
+
+Everything in the front door that prints comes through here. Trusted code over hostile text. Standard library only, so
+that an error can be told when nothing else can be imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from leaderboard.text.visible import visible as visible
+
+INDENT = "  "
+
+
+def block(text: str) -> Iterator[str]:
+    """Several lines of untrusted text (a log, a traceback), indented; only newlines and tabs keep their meaning."""
+    for line in text.rstrip("\n").split("\n"):
+        yield INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4))
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 test`, `1,200 tests`; `many` where it is no `s`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def columns(
+    rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: str = INDENT
+) -> Iterator[str]:
+    """Rows of cells as aligned lines; the columns in `right` are flushed right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
+        yield (indent + "  ".join(cells)).rstrip()

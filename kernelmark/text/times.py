@@ -1,0 +1,169 @@
+"""The times of a verdict as plain text: the table that every grading prints, and one case in full.
+
+`show` puts it among the rest. Trusted code over untrusted text: names and doubts go through `visible`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from harness import stats
+from kernelmark.text.terminal import INDENT, columns, visible
+from leaderboard.text import kernels as launch
+from leaderboard.text.units import duration, interval, ratio
+
+if TYPE_CHECKING:
+    from harness.verdict import BenchmarkResult, Effort, Interval, PairedBaseline, Ratio, Verdict
+
+_STOPPED = {
+    "converged": "the intervals were narrow enough",
+    "budget": "the budget was used up before the intervals were narrow",
+    "unstable": "the interval stayed wide: grade again on a quiet machine",
+}
+_HOW = {
+    "graphs": "captured calls, replayed as one graph",
+    "calls": "plain calls: the submission's own code ran",
+    "replayed": "replayed: a launcher made the recorded calls",
+}
+_LETTERS = 40  # of a kernel's name
+
+
+def table(result: Verdict, score: Interval) -> Iterator[str]:
+    """A line a case: the time, the speedups, the share of the roofline; of sealed ones, a single cold call too."""
+    names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
+    rooflines = any(b.roofline for b in result.benchmarks)
+    head = ["case", "time", f"{100 * score.confidence:.3g} % interval", *(f"× {visible(name)}" for name in names)]
+    cold = result.timing == "sealed"
+    rows = [(*head, *(["of roofline"] if rooflines else []), *(["cold, claimed"] if cold else []))]
+    for b in result.benchmarks:
+        paired = {each.name: each.speedup for each in b.baselines}
+        line = [visible(b.name), *cells(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
+        roof = [f"{100 * b.roofline.share:.0f} % {b.roofline.limit}" if b.roofline else ""] if rooflines else []
+        rows.append((*line, *roof, *([] if b.mode == "replayed" else [duration(b.claimed_latency.claimed_median_ns)])))
+    overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
+    mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
+    rows.append((*mean, *([""] if rooflines else []), *([""] if cold else [])))
+    yield from columns(rows, right=frozenset({1}))
+
+
+def cells(value: Interval) -> tuple[str, str]:
+    """Median and interval as two cells, in one unit."""
+    median, _, bounds = interval(value).partition(" [")
+    return median, f"[{bounds}"
+
+
+def parameters(params: Mapping[str, int | str]) -> str:
+    """A case's parameters: `rows=4 cols=4096`."""
+    return " ".join(f"{visible(name)}={visible(str(value))}" for name, value in params.items())
+
+
+def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
+    """Everything that is known of one case: its rounds too, or what a call launches."""
+    yield f"{INDENT}benchmark {visible(b.name)} ({parameters(b.params)})"
+    yield from columns(list(_facts(b, effort)), indent=INDENT * 2)
+    if b.mode == "replayed":
+        kernels = [launch.HEAD, *(launch.cells(each, _LETTERS) for each in b.kernels)]
+        yield from columns(kernels, right=frozenset(range(launch.LEFT, len(launch.HEAD))), indent=INDENT * 2)
+        return
+    rounds = [
+        (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))
+        for i, r in enumerate(b.rounds, start=1)
+    ]
+    header = ("round", "calls", "sets", "wall", "claimed")
+    yield from columns([header, *rounds], right=frozenset(range(5)), indent=INDENT * 2)
+
+
+def unfinished(result: Verdict) -> Iterator[str]:
+    """Which cases were not measured to the end, and why."""
+    said = [(b.name, _stopped(b, result.effort)) for b in result.benchmarks if b.stop_reason != "converged"]
+    yield from _by_case(said, len(result.benchmarks))
+
+
+def doubts(result: Verdict) -> Iterator[str]:
+    """Why a number is worth less: first what concerns all, then the cases."""
+    for doubt in result.doubts:
+        yield f"{visible(doubt.code)}: {visible(doubt.text)}"
+    said = [(b.name, f"{visible(doubt.code)}: {visible(doubt.text)}") for b in result.benchmarks for doubt in b.doubts]
+    yield from _by_case(said, len(result.benchmarks))
+
+
+def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
+    yield "score", f"{interval(b.score)}{_sure(b.score)}"
+    yield from _clocks(b)
+    yield "mode", _HOW[b.mode]
+    yield "stopped", _stopped(b, effort)
+    if b.mode != "replayed":
+        c = b.claimed_latency
+        cold = (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns)
+        yield "cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {c.hold}"
+    for each in b.baselines:
+        yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {_took(each)}"
+    if b.roofline is not None:
+        yield "roofline", f"{100 * b.roofline.share:.1f} % of what {b.roofline.limit} allows on this device"
+    if telemetry := _telemetry(b):
+        yield "device", telemetry
+    if b.minimum_bytes is not None and b.score.median_ns:
+        yield "traffic", f"{b.minimum_bytes:,} bytes at least, {b.minimum_bytes / b.score.median_ns:.4g} GB/s"
+    if b.minimum_flops is not None and b.score.median_ns:
+        yield "work", f"{b.minimum_flops:,} flops at least, {b.minimum_flops / b.score.median_ns:.4g} GFLOP/s"
+    for doubt in b.doubts:
+        yield "doubt", f"{visible(doubt.code)}: {visible(doubt.text)}"
+
+
+def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
+    """What each clock said of a call."""
+    if b.mode == "replayed":
+        by_cupti = [round(stats.quantile(b.calls.device_ns, share)) for share in (0.1, 0.5, 0.9)]
+        by_events, by_host = (round(stats.median(times)) for times in (b.calls.event_ns, b.calls.span_ns))
+        said = ", ".join(map(duration, by_cupti))
+        yield "CUPTI", f"{said} (p10, median, p90), from the first kernel to the last, {len(b.calls.device_ns)} calls"
+        more = f"of a kernel of our own {duration(b.event_extra_ns)} more than CUPTI"
+        yield "events", f"{duration(by_events)} in the median; {more}"
+        more = f"of a kernel of our own {duration(b.span_extra_ns)} more than the events"
+        yield "host clock", f"{duration(by_host)} in the median; {more}"
+        return
+    tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
+    yield "sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"
+    yield "claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"
+    nulls = f"null rounds spread by {duration(b.noise_ns)}, {len(b.null_walls_ns)} of them"
+    yield "overhead", f"{duration(b.overhead_ns)} of a round; {nulls}"
+
+
+def _took(baseline: PairedBaseline) -> str:
+    count = f"{len(baseline.calls.device_ns)} calls" if baseline.calls else f"{len(baseline.rounds)} rounds"
+    return f"which took {duration(baseline.claimed_ns)} in {count}, sha256 {baseline.sha256[:12]}"
+
+
+def _telemetry(b: BenchmarkResult) -> str:
+    """The range of what the sensors said after each round or block, and why clocks were lowered."""
+    seen = [each for each in b.telemetry if each is not None]
+    ranges = [
+        ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
+        ("memory", [t.memory_mhz for t in seen if t.memory_mhz is not None], "MHz"),
+        ("power", [t.power_mw // 1000 for t in seen if t.power_mw is not None], "W"),
+        ("temperature", [t.temperature_c for t in seen if t.temperature_c is not None], "°C"),
+    ]
+    said = [f"{name} {'–'.join(map(str, sorted({min(vs), max(vs)})))} {unit}" for name, vs, unit in ranges if vs]
+    if throttled := [t.throttle for t in seen if t.throttle]:
+        reasons = ", ".join(sorted({visible(reason) for each in throttled for reason in each}))
+        said.append(f"throttled in {len(throttled)} of {len(seen)}: {reasons}")
+    return ", ".join(said)
+
+
+def _sure(value: Interval | Ratio) -> str:
+    return f" at {100 * value.confidence:.3g} %"
+
+
+def _stopped(b: BenchmarkResult, effort: Effort) -> str:
+    more = " or with --thorough" if b.stop_reason == "unstable" and effort != "thorough" else ""
+    return _STOPPED[b.stop_reason] + more
+
+
+def _by_case(said: Iterable[tuple[str, str]], cases: int) -> Iterator[str]:
+    """Of cases' names and what is said of each: every text once, after all the cases that it is said of."""
+    names: dict[str, list[str]] = {}
+    for name, text in said:
+        names.setdefault(text, []).append(visible(name))
+    for text, found in names.items():
+        yield f"{'every case' if 1 < cases == len(found) else ', '.join(found)}: {text}"

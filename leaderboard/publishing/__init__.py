@@ -1,0 +1,1 @@
+"""What is written from the record for others: Markdown, tables for programs, and the site."""

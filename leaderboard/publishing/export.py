@@ -1,0 +1,238 @@
+"""The record as tables for other programs: Parquet and JSON lines, one row a verdict and one row a case of a verdict.
+
+`kernelmark export` calls it. Trusted; what participants wrote (names, messages) is data in it like any other. The
+models below are the schema: the columns of the Parquet files, the keys of the JSON lines, and `schema.json`, come from
+them. Times are nanoseconds a call. Every rank is `ranking.rank`'s, and no rank is a null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import Field
+
+from harness.verdict import Interval, Record, Verdict
+from leaderboard.record.durable import write_whole, writing
+from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.standings.ranking import Row, SetAside, Table
+
+_BATCH = 4096
+_TYPES: dict[Any, Any] = {
+    str: pa.string(),
+    int: pa.int64(),
+    float: pa.float64(),
+    bool: pa.bool_(),
+    datetime: pa.timestamp("us", tz="UTC"),
+}
+
+
+class VerdictRow(Record):
+    """One recorded grading, accepted or not."""
+
+    problem: str
+    problem_sha256: str
+    seq: int = Field(description="line of the problem's ledger")
+    run: str
+    created_at: datetime
+    outcome: str
+    message: str = Field(description="one line; empty when accepted")
+    author: str
+    submission: str = Field(description="the file's name as it was handed in")
+    language: str
+    submission_sha256: str
+    size_bytes: int
+    protocol: int
+    timing: str = Field(description="sealed or replayed: how its cases were timed")
+    device_kind: str
+    device_name: str
+    sandbox: str
+    isolated: bool
+    interpreted: bool
+    driver: str | None
+    cuda: str | None
+    python: str
+    torch: str
+    triton: str | None
+    effort: str
+    duration_ns: int = Field(description="of the whole grading")
+    median_ns: int | None = Field(
+        description="score: geometric mean over the benchmark cases of the median time a call"
+    )
+    low_ns: int | None
+    high_ns: int | None
+    confidence: float | None
+    rank: int | None = Field(description="in its table, where it stands for its author's best source; else null")
+    state: str | None = Field(
+        description="ranks, too_wide, disqualified or late, where it stands in a table; else null"
+    )
+    gradings: int | None = Field(description="of this source that are pooled, where it stands for them; else null")
+    pooled_median_ns: int | None = Field(description="what these gradings come to together, by which it ranks")
+    pooled_low_ns: int | None
+    pooled_high_ns: int | None
+    pooled_confidence: float | None
+    stale: str | None = Field(description="what changed since, where it stands in a table and is out of date")
+
+
+class CaseRow(Record):
+    """One case of one grading: a test (right or wrong, no time) or a benchmark (timed)."""
+
+    problem: str
+    run: str
+    stage: str = Field(description="test or benchmark")
+    position: int = Field(description="of the case within its stage, from 0")
+    name: str
+    hidden: bool
+    params: str = Field(description="the case's parameters as JSON; of a hidden case none")
+    outcome: str | None = Field(description="of a test; a benchmark is there only where the grading was accepted")
+    message: str | None
+    mode: str | None = Field(description="of a benchmark: graphs, calls or replayed")
+    median_ns: int | None = Field(description="what the case scores")
+    low_ns: int | None
+    high_ns: int | None
+    confidence: float | None
+    sealed_ns: int | None = Field(description="by the judge's clock; this and the next four are null where replayed")
+    claimed_ns: int | None = Field(description="by the runner's clock")
+    overhead_ns: int | None
+    noise_ns: int | None
+    tolerance_ns: int | None
+    rounds: int | None = Field(description="how many sealed rounds, or replayed calls")
+    stop_reason: str | None
+    roofline_share: float | None
+    roofline_limit: str | None
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schemas of the two kinds of rows, by the names of their files."""
+    return {"verdicts": VerdictRow.model_json_schema(), "cases": CaseRow.model_json_schema()}
+
+
+def export(entries: Iterable[Entry], tables: Iterable[Table], directory: Path) -> tuple[int, int]:
+    """Write `verdicts` and `cases`, each as `.parquet` and `.jsonl`, and `schema.json`; returns how many rows of each.
+
+    Raises:
+        LedgerError: an entry cannot be read by this version.
+        OSError: a file cannot be written; files of that name that were there before are as they were.
+    """
+    standing: dict[str, Row | SetAside] = {}
+    for table in tables:
+        standing.update({row.run: row for row in table.rows})
+        standing.update({run.run: run for run in table.set_aside})
+    with ExitStack() as stack:
+        verdicts = _Sink(stack, directory / "verdicts", VerdictRow)
+        cases = _Sink(stack, directory / "cases", CaseRow)
+        for entry in entries:
+            if entry.kind != VERDICT:
+                continue
+            verdict = entry.verdict
+            verdicts.add(_verdict(verdict, entry.seq, standing.get(verdict.run)))
+            for case in _cases(verdict):
+                cases.add(case)
+        verdicts.flush()
+        cases.flush()
+    text = json.dumps(schema(), indent=1, ensure_ascii=False) + "\n"
+    write_whole(directory / "schema.json", text.encode(), replace=True)
+    return verdicts.count, cases.count
+
+
+def _score(score: Interval | None) -> dict[str, Any]:
+    keys = ("median_ns", "low_ns", "high_ns", "confidence")
+    return {key: getattr(score, key) if score is not None else None for key in keys}
+
+
+def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None) -> Record:
+    ran, submission = verdict.environment, verdict.submission
+    row = standing if isinstance(standing, Row) else None
+    names = ("device_kind", "device_name", "sandbox", "isolated", "interpreted", "driver", "cuda")
+    more = ("python", "torch", "triton")
+    return VerdictRow(
+        problem=verdict.problem.slug,
+        problem_sha256=verdict.problem.sha256,
+        seq=seq,
+        run=verdict.run,
+        created_at=verdict.created_at,
+        outcome=verdict.outcome.value,
+        message=verdict.message,
+        author=submission.author,
+        submission=submission.name,
+        language=submission.language,
+        submission_sha256=submission.sha256,
+        size_bytes=submission.size_bytes,
+        protocol=verdict.protocol,
+        timing=verdict.timing,
+        effort=verdict.effort,
+        duration_ns=verdict.duration_ns,
+        rank=row.rank if row else None,
+        state=standing.state if standing else None,
+        gradings=row.gradings if row else None,
+        stale=row.stale.reason if row and row.stale else None,
+        **{name: getattr(ran, name) for name in (*names, *more)},
+        **_score(verdict.score),
+        **{f"pooled_{key}": value for key, value in _score(row.score if row else None).items()},
+    )
+
+
+def _cases(verdict: Verdict) -> Iterator[Record]:
+    slug, run = verdict.problem.slug, verdict.run
+    absent: dict[str, Any] = dict.fromkeys(CaseRow.model_fields)
+    for position, test in enumerate(verdict.tests):
+        told: dict[str, Any] = {
+            "stage": "test",
+            "name": test.name,
+            "hidden": test.hidden,
+            "params": json.dumps(test.params),
+            "outcome": test.outcome.value,
+            "message": test.message,
+        }
+        yield CaseRow(**{**absent, **told, "problem": slug, "run": run, "position": position})
+    by_clocks = ("sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns")
+    for position, timed in enumerate(verdict.benchmarks):
+        told = {
+            "stage": "benchmark",
+            "name": timed.name,
+            "hidden": False,
+            "params": json.dumps(timed.params),
+            "mode": timed.mode,
+            "stop_reason": timed.stop_reason,
+            "rounds": len(timed.calls.device_ns) if timed.mode == "replayed" else len(timed.rounds),
+            "roofline_share": timed.roofline.share if timed.roofline else None,
+            "roofline_limit": timed.roofline.limit if timed.roofline else None,
+            **{name: getattr(timed, name) for name in (() if timed.mode == "replayed" else by_clocks)},
+            **_score(timed.score),
+        }
+        yield CaseRow(**{**absent, **told, "problem": slug, "run": run, "position": position})
+
+
+class _Sink:
+    """Rows of one kind on their way into both formats; the files get their names when `stack` closes well."""
+
+    def __init__(self, stack: ExitStack, stem: Path, model: type[Record]) -> None:
+        self.count = 0
+        self._rows: list[Record] = []
+        self._schema = pa.schema([_column(name, field.annotation) for name, field in model.model_fields.items()])
+        self._lines = stack.enter_context(writing(stem.with_suffix(".jsonl")))
+        table = stack.enter_context(writing(stem.with_suffix(".parquet")))
+        self._parquet = stack.enter_context(pq.ParquetWriter(table, self._schema, compression="zstd"))
+
+    def add(self, row: Record) -> None:
+        self._rows.append(row)
+        self.count += 1
+        if len(self._rows) >= _BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        self._lines.writelines(row.model_dump_json().encode() + b"\n" for row in self._rows)
+        self._parquet.write_table(pa.Table.from_pylist([row.model_dump() for row in self._rows], self._schema))
+        self._rows.clear()
+
+
+def _column(name: str, annotation: Any) -> Any:
+    """The Parquet column of a field: its type, and whether it may be null."""
+    types = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
+    return pa.field(name, _TYPES[types[0]], nullable=len(types) < len(get_args(annotation)))

@@ -1,0 +1,205 @@
+"""The board as Markdown: tables in, one text out, and the file written whole.
+
+The front door publishes with it. Trusted code, but the names of submitted files are hostile: whatever stands in one
+must come out as those very characters, and never as a column, a link or HTML. Nothing here depends on the time of day,
+so an unchanged ledger gives an unchanged file.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+
+from harness.errors import HarnessError
+from leaderboard.record.durable import write_whole
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.pooling import TOO_WIDE, WIDEST
+from leaderboard.standings.ranking import Row, SetAside, Table
+from leaderboard.text.units import interval, ratio
+
+_COLUMNS = ("rank", "author", "submission", "language", "time per call")
+_MORE_COLUMNS = ("cases", "mode", "sandbox", "date (UTC)", "kernel", "run")
+_RIGHT = {"rank", "time per call", "cases"}
+LEGEND = (
+    "A time is the geometric mean over the benchmark cases of the median time per call, with its confidence interval. "
+    "Several gradings of one source are pooled into one time; run, date and cases are those of the newest grading. "
+    "Rows share a rank when their interval overlaps that of the first row of this rank. "
+    f"A row whose upper bound is more than {WIDEST:g} times its lower bound has no rank; more gradings usually narrow "
+    "it. "
+    "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
+    "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
+)
+_TITLE = "# Leaderboard\n"
+FOLDER = "boards"  # of the problems' own pages, beside the board
+_SECTION = re.compile(r"## \[[^\n]*\]\(boards/([a-z0-9_]{1,64})\.md\)\n")
+_OURS = re.compile(r"\||### |Set aside, without a rank:$|$")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
+_INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def board(tables: Iterable[Table]) -> str:
+    """The whole board, a section a problem, in the order of the tables."""
+    return _joined({slug: section(slug, group) for slug, group in groupby(tables, key=lambda table: table.key.problem)})
+
+
+def section(problem: str, tables: Iterable[Table]) -> str:
+    """What the board says of one problem, with a link to the problem's own page."""
+    parts = [f"## [{escape(problem)}]({FOLDER}/{problem}.md)\n"]
+    for table in tables:
+        parts.append(f"### {heading(table)}\n")
+        parts += standings(table)
+    return "\n".join(parts)
+
+
+def spliced(old: str, problem: str, tables: Sequence[Table]) -> str | None:
+    """A board with one problem's section written anew, so that the cost of an append is that of its problem alone.
+
+    None where `old` is not, line by line, what this version writes (another version's, edited, or with the marks of a
+    merge that met a conflict): then all of it has to be written anew.
+    """
+    head, *rest = re.split(r"^(?=## )", old, flags=re.MULTILINE)
+    if head != f"{_TITLE}\n{LEGEND}\n":
+        return None
+    sections = {}
+    for text in rest:
+        named = _SECTION.match(text)
+        if named is None or not all(_OURS.match(line) for line in text.splitlines()[1:]):
+            return None
+        sections[named[1]] = text.removesuffix("\n") if text is not rest[-1] else text
+    sections.pop(problem, None)
+    if tables:
+        sections[problem] = section(problem, tables)
+    return _joined(dict(sorted(sections.items())))
+
+
+def _joined(sections: Mapping[str, str]) -> str:
+    if not sections:
+        return f"{_TITLE}\nNo submission has been accepted yet.\n"
+    return "\n".join([_TITLE, LEGEND, *sections.values()])
+
+
+def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The rows of a table and what stands beside them; `more` adds a column with Markdown of the caller's by run."""
+    noted = any(map(_note, table.rows))
+    if table.rows:
+        columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baselines), *_MORE_COLUMNS]
+        columns += ["source"] if more is not None else []
+        columns += ["note"] if noted else []
+        lines = [_cells(row, table.baselines) for row in table.rows]
+        for row, line in zip(table.rows, lines, strict=True):
+            line += [more.get(row.run, "")] if more is not None else []
+            line += [_note(row)] if noted else []
+        yield grid(columns, lines)
+    if table.set_aside:
+        yield "Set aside, without a rank:\n"
+        head = ("state", "author", "submission", "time per call", "date (UTC)", "run", "said of it")
+        yield grid(head, ([*_aside(run), _said(run.moderation)] for run in table.set_aside))
+
+
+def grid(columns: Sequence[str], lines: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
+    """A table from cells that are Markdown already; numbers, and the columns in `right`, are flushed right."""
+    flushed = (name in _RIGHT or name.startswith("×") or place in right for place, name in enumerate(columns))
+    rules = ("---:" if each else ":---" for each in flushed)
+    rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return f"| {' | '.join(columns)} |\n|{'|'.join(rules)}|\n{rows}"
+
+
+def write_board(path: Path, text: str) -> None:
+    """Write a board's text, replacing the file in one step: a reader sees the old or the new one.
+
+    Raises:
+        HarnessError: it cannot be written; the old file is as it was.
+    """
+    try:
+        write_whole(path, text.encode(), replace=True)
+    except OSError as error:
+        raise HarnessError(f"{path}: the board cannot be written ({error.strerror})") from error
+
+
+def escape(text: str) -> str:
+    """Text that Markdown and HTML render as these characters, in a paragraph, a heading or a cell of a table.
+
+    Characters that cannot be seen (line breaks, controls, direction marks) come out as their code, `\\x0a`.
+    """
+    escaped = "".join(_escape_character(character) for character in text)
+    return re.sub(r"(?i)www\.", lambda found: found[0][:3] + "\\.", escaped)  # GitHub makes links of bare addresses
+
+
+def _escape_character(character: str) -> str:
+    if character in _ENTITIES:
+        return _ENTITIES[character]
+    if unicodedata.category(character) in _INVISIBLE:
+        code = ord(character)
+        return rf"\\x{code:02x}" if code < 0x100 else rf"\\u{code:04x}"
+    return "\\" + character if character in "\\`*_{}[]()#+!~$:/@^=" else character
+
+
+def heading(table: Table) -> str:
+    key = table.key
+    parts = [escape(key.device_name), *([key.how_timed] if key.how_timed else [])]
+    parts += [f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
+    if table.private and table.private.cases:
+        parts.append(f"{table.private.cases} private case{'s' if table.private.cases > 1 else ''}")
+    if not key.isolated:
+        parts.append("not isolated")
+    if key.interpreted:
+        parts.append("Triton interpreter: not a measure of speed")
+    return " · ".join(parts)
+
+
+def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
+    speedups = (row.over(name) for name in baselines)
+    return [
+        rank_cell(row),
+        escape(row.author),
+        escape(row.submission),
+        row.language,
+        interval(row.score),
+        *(ratio(speedup) if speedup else "" for speedup in speedups),
+        str(row.cases),
+        ", ".join(row.modes),
+        row.sandbox,
+        _date(row.created_at),
+        row.sha256[:12],
+        row.run,
+    ]
+
+
+def _aside(run: SetAside) -> list[str]:
+    who = (escape(run.author), escape(run.submission))
+    return [run.state, *who, interval(run.score), _date(run.created_at), run.run]
+
+
+def rank_cell(row: Row) -> str:
+    """A row's rank as a cell; empty where it has none."""
+    return "" if row.rank is None else str(row.rank)
+
+
+def _note(row: Row) -> str:
+    """What a reader should know of a row beside its rank."""
+    notes = []
+    if row.state == "too_wide":
+        notes.append(TOO_WIDE)
+    if row.gradings > 1:
+        notes.append(f"{row.gradings} gradings pooled")
+    if row.stale is not None:
+        again = f", graded again as {row.stale.again}" if row.stale.again else ""
+        notes.append(f"stale: {escape(row.stale.reason)}{again}")
+    return "; ".join([*notes, *([_said(row.moderation)] if row.moderation else [])])
+
+
+def _said(events: Iterable[Moderation]) -> str:
+    return "; ".join(
+        f"{event.action}: {event.subject}{escape(event.reason)} ({escape(event.actor)})" for event in events
+    )
+
+
+def _date(moment: datetime) -> str:
+    with suppress(OverflowError):  # in the first and the last hours of the calendar: then in its own time zone
+        moment = moment.astimezone(UTC)
+    return f"{moment:%Y-%m-%d}"

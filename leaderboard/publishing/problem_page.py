@@ -1,0 +1,86 @@
+"""One problem's board as Markdown, in more detail than the board of all of them: times case by case, and baselines.
+
+The front door publishes it beside `BOARD.md`, which links to it. Trusted code over hostile names, as in `markdown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from harness.verdict import BenchmarkResult, Verdict
+from leaderboard.publishing.markdown import LEGEND, escape, grid, heading, rank_cell, standings
+from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.standings.ranking import Row, Table
+from leaderboard.text.units import duration, interval, ratio
+
+_BASELINES = (
+    "Rows in italics are the organizers' kernels, as they ran in alternation with the first row that has them.\n"
+)
+_DETAILED = 100  # rows of a table: beyond that nobody reads case by case, and a code host shows no page so long
+_Cell = Callable[[BenchmarkResult], str]
+
+
+def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links: Mapping[str, str]) -> str:
+    """The whole page; `entries` are the problem's ledger, `links` the addresses of sources that may be shown, by run.
+
+    Raises:
+        LedgerError: a verdict that stands in a table cannot be read by this version.
+    """
+    tables = list(tables)
+    standing = {row.seq for table in tables for row in table.rows[:_DETAILED]}
+    verdicts = {e.seq: e.verdict for e in entries if e.seq in standing and e.kind == VERDICT}
+    parts = [f"# {escape(problem)}\n", LEGEND]
+    for table in tables:
+        parts.append(f"## {heading(table)}\n")
+        sources = {row.run: f"[source]({links[row.run]})" for row in table.rows if row.run in links}
+        parts += standings(table, sources if sources else None)
+        parts += _details(table, [(row, verdicts[row.seq]) for row in table.rows[:_DETAILED]])
+    if not tables:
+        parts.append("No submission has been accepted yet.\n")
+    return "\n".join(parts)
+
+
+def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
+    if not rows:
+        return
+    baselines = [name for name in table.baselines if any(row.over(name) for row, _ in rows)]
+    first = f" (the first {_DETAILED} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
+    newest = ", in the newest grading of each" if any(row.gradings > 1 for row, _ in rows) else ""
+    yield f"Time per call, case by case{newest}{first}:\n"
+    yield _by_case(rows, lambda case: interval(case.score), extra=_baseline_times(baselines, rows))
+    if baselines:
+        yield _BASELINES
+    for name in baselines:
+        measured = [(row, verdict) for row, verdict in rows if row.over(name)]
+        yield f"× {escape(name)}, case by case:\n"
+        yield _by_case(measured, lambda case, name=name: _speedup(case, name))  # type: ignore[misc]
+    lit = [(row, verdict) for row, verdict in rows if any(case.roofline for case in verdict.benchmarks)]
+    if lit:
+        yield "Share of what the device can do at most, case by case:\n"
+        yield _by_case(lit, _roofline)
+
+
+def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple[str, Mapping[str, str]]] = ()) -> str:
+    """A table with a column a case; a row without a case, as one of another version of us may be, has an empty cell."""
+    names = list(dict.fromkeys(case.name for _, verdict in rows for case in verdict.benchmarks))
+    lines = []
+    for row, verdict in rows:
+        cells = {case.name: cell(case) for case in verdict.benchmarks}
+        lines.append([rank_cell(row), escape(row.author), *(cells.get(name, "") for name in names)])
+    lines += [["", f"*{escape(who)}*", *(cells.get(name, "") for name in names)] for who, cells in extra]
+    return grid(["rank", "author", *(escape(name) for name in names)], lines, right=range(2, 2 + len(names)))
+
+
+def _baseline_times(names: Iterable[str], rows: list[tuple[Row, Verdict]]) -> Iterator[tuple[str, dict[str, str]]]:
+    for name in names:
+        first = next(verdict for row, verdict in rows if row.over(name))
+        paired = ((case.name, each) for case in first.benchmarks for each in case.baselines if each.name == name)
+        yield name, {case: duration(each.claimed_ns) for case, each in paired}
+
+
+def _speedup(case: BenchmarkResult, name: str) -> str:
+    return next((ratio(each.speedup) for each in case.baselines if each.name == name), "")
+
+
+def _roofline(case: BenchmarkResult) -> str:
+    return f"{100 * case.roofline.share:.1f} % of {case.roofline.limit}" if case.roofline else ""

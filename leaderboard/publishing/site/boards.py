@@ -1,0 +1,124 @@
+"""Boards as pages tell them: rows with their share of the roofline, baselines beside them, and who holds records.
+
+The pages of problems, authors and the front take their standings from here, as `rank` gave them. Trusted; pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from harness.identity import with_private_cases
+from harness.roofline import Calibration, choose
+from harness.verdict import Interval
+from leaderboard.publishing.site.digest import Board, Book, Run
+from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Standing
+from leaderboard.standings.ranking import Row, TableKey
+
+
+def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
+    """A problem's boards; current are those of the problem as it is now, with the newest protocol."""
+    newest = current(book, sha256)
+    return tuple(
+        BoardDocument(
+            key=board.table.key,
+            current=board.table.key in newest,
+            rows=tuple(standing(row, book.runs.get(row.run)) for row in board.table.rows),
+            baselines=tuple(baselines(board, book.runs)),
+            records=board.records,
+            private=board.table.private,
+            set_aside=board.table.set_aside,
+        )
+        for board in book.boards
+    )
+
+
+def current(book: Book, sha256: str | None) -> set[TableKey]:
+    """The keys of the boards that count now. Of a problem that is not there any more, those of its newest hash."""
+    sha256 = sha256 or next((board.table.key.problem_sha256 for board in book.boards), None)
+    keys = [board.table.key for board in book.boards if board.table.key.problem_sha256 == _now(board, sha256)]
+    return {key for key in keys if key.protocol == max(each.protocol for each in keys)}
+
+
+def _now(board: Board, sha256: str | None) -> str | None:
+    """The hash of a problem with the private cases of a board, which the machine that makes the site need not have."""
+    private = board.table.private
+    if sha256 is None or private is None or board.table.key.problem_sha256 == sha256:
+        return sha256
+    return with_private_cases(sha256, private.sha256)
+
+
+def standing(row: Row, run: Run | None) -> Standing:
+    """A row of the ranking, with what its run tells besides."""
+    return Standing(
+        rank=row.rank,
+        author=row.author,
+        submission=row.submission,
+        language=row.language,
+        run=row.run,
+        sha256=row.sha256,
+        score=row.score,
+        speedups=row.speedups,
+        share=run.share if run is not None else None,
+        modes=row.modes,
+        sandbox=row.sandbox,
+        created_at=row.created_at,
+        gradings=row.gradings,
+        state=row.state,
+        moderation=row.moderation,
+        stale=row.stale,
+    )
+
+
+def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
+    """The organizers' kernels as they ran beside the first row that was measured against them in every case."""
+    for name in board.table.baselines:
+        for row in board.table.rows:
+            run = runs.get(row.run)
+            found = [case.baselines.get(name) for case in run.cases] if run else []
+            measured = [each for each in found if each is not None]
+            if measured and len(measured) == len(found):
+                mean = round(math.exp(sum(math.log(max(1, each.claimed_ns)) for each in measured) / len(measured)))
+                score = Interval(median_ns=mean, low_ns=mean, high_ns=mean, confidence=row.score.confidence)
+                yield Standing(
+                    rank=None, author="baseline", submission=name, language="", run=row.run, sha256=measured[0].sha256,
+                    score=score,
+                )  # fmt: skip
+                break
+
+
+def holders(books: Iterable[Book], count: int) -> tuple[Holder, ...]:
+    """The newest records of all problems, newest first; the first result of a board is not one."""
+    found = [
+        Holder(
+            problem=book.problem,
+            device_name=board.table.key.device_name,
+            how_timed=board.table.key.how_timed,
+            step=step,
+            before_ns=before.score_ns,
+        )
+        for book in books
+        for board in book.boards
+        for before, step in zip(board.records, board.records[1:], strict=False)
+    ]
+    return tuple(sorted(found, key=lambda each: (each.step.at, each.step.run), reverse=True)[:count])
+
+
+def devices(books: Sequence[Book], calibrations: Sequence[Calibration]) -> tuple[Device, ...]:
+    """Every device that something was ranked on, GPUs first."""
+    boards: dict[tuple[str, str], list[Board]] = {}
+    for book in books:
+        for board in book.boards:
+            key = board.table.key
+            boards.setdefault((key.device_name, key.device_kind), []).append(board)
+    return tuple(
+        Device(
+            name=name,
+            kind="cpu" if kind == "cpu" else "cuda",
+            boards=len(found),
+            rows=sum(len(board.table.rows) for board in found),
+            problems=tuple(sorted({board.table.key.problem for board in found})),
+            calibration=choose(calibrations, name, None),
+        )
+        for (name, kind), found in sorted(boards.items(), key=lambda item: (item[0][1] == "cpu", item[0][0]))
+    )

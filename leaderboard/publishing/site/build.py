@@ -1,0 +1,164 @@
+"""The whole site: ledgers into books, books into pages, pages into the folder.
+
+The front door calls `build`. Trusted. Nothing on a page depends on the time of day, except which sources are embargoed:
+the same ledgers give the same bytes.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache, partial
+from importlib.metadata import version as distribution_version
+from pathlib import Path
+
+from harness.errors import HarnessError
+from harness.identity import length_prefixed_sha256
+from harness.verdict import Record, Verdict
+from leaderboard.publishing.site import boards
+from leaderboard.publishing.site.digest import Book
+from leaderboard.publishing.site.document import KINDS
+from leaderboard.publishing.site.folder import Files, Page, Written, key, write
+from leaderboard.publishing.site.inputs import Material, Site
+from leaderboard.publishing.site.markup import HERE
+from leaderboard.publishing.site.pages import author, comparison, overview, problem, run
+from leaderboard.publishing.site.reading import Reader
+from leaderboard.publishing.site.statement import Statement
+from leaderboard.record.entry import Entry
+from leaderboard.standings.ranking import no_cycles
+from leaderboard.standings.visibility import Rule
+
+_STATIC = ("site.css", "site.js")
+_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
+
+
+def build(material: Material, out: Path, memory: Path) -> Written:
+    """Write the site to `out`; `memory` is a folder beside it that later builds are quick by.
+
+    Raises:
+        LedgerError: a ledger is broken.
+        UsageError: `out` has pages of somebody else.
+        HarnessError: something cannot be written.
+    """
+    with no_cycles():
+        site, statements = _site(material, memory)
+        pages = list(_pages(site, statements))
+        gc.freeze()
+    try:
+        return write(out, memory, pages)
+    finally:
+        gc.unfreeze()
+
+
+def _site(material: Material, memory: Path) -> tuple[Site, tuple[Statement, ...]]:
+    """What all pages look at, and the problems that have one."""
+    version = _version()
+    reader = Reader(memory, version, material.current)
+    try:
+        books = reader.read_all(sorted(material.ledgers))
+    except OSError as error:
+        raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
+    statements = _statements(material, books)
+    site = Site(
+        material=material,
+        books=books,
+        version=version,
+        runs=frozenset(run for book in books for run in book.runs),
+        titles={each.slug: each.title for each in statements},
+        statements={each.slug: each for each in material.statements},
+        fetch=_Fetch(reader, {path.stem: path for path in material.ledgers}, books),
+    )
+    return site, statements
+
+
+def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
+    yield from overview.pages(site, statements)
+    yield from author.pages(site)
+    books = {book.problem: book for book in site.books}
+    for statement in statements:
+        yield problem.page(site, statement, books.get(statement.slug))
+    for book in site.books:
+        known = site.statements.get(book.problem)
+        current = boards.current(book, known.sha256 if known else None)
+        rows = {row.run: row for board in book.boards for row in board.table.rows}
+        yield from (run.page(site, book, each, rows.get(each.run)) for each in book.runs.values())
+        for board in book.boards:
+            if board.table.key in current:
+                for pair in comparison.pairs(board):
+                    yield comparison.page(site, book, board.table.key, pair)
+    for name in _STATIC:
+        yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
+    for kind in KINDS:
+        name = f"schema/{kind.model_fields['kind'].default}.json"
+        yield Page((name,), key(site.version, name), partial(_schema, name, kind))
+
+
+def _statements(material: Material, books: Sequence[Book]) -> tuple[Statement, ...]:
+    """The problems that are there, and those that only a ledger knows any more, by their slugs."""
+    there = {each.slug: each for each in material.statements}
+    for book in books:
+        keys = [board.table.key for board in book.boards]
+        sha256 = keys[0].problem_sha256 if keys else "0" * 64
+        gone = Statement(slug=book.problem, title=book.problem, sha256=sha256, rule=Rule(problem=book.problem))
+        there.setdefault(book.problem, gone)
+    return tuple(each for _, each in sorted(there.items()))
+
+
+class _Fetch:
+    """Whole verdicts by the hashes of their lines: a ledger is read once for all that its due pages ask."""
+
+    def __init__(self, reader: Reader, paths: dict[str, Path], books: Sequence[Book]) -> None:
+        self._reader = reader
+        self._paths = paths
+        self._shown = {book.problem: {each.hash for each in book.runs.values()} for book in books}
+        self._problem = ""
+        self._found: dict[str, Entry] = {}
+
+    def __call__(self, problem: str, digest: str) -> Verdict:
+        if problem != self._problem:  # pages come by problem, so that one ledger's entries are held at a time
+            self._problem, self._found = problem, self._reader.entries(self._paths[problem], {digest})
+        if digest not in self._found:
+            self._found = self._reader.entries(self._paths[problem], self._shown[problem])
+        return self._found[digest].verdict
+
+
+def _file(path: str, content: bytes) -> Page:
+    def make() -> Files:
+        return {path: content}
+
+    return Page((path,), key(hashlib.sha256(content).hexdigest()), make)
+
+
+def _schema(path: str, kind: type[Record]) -> Files:
+    """The JSON Schema of a page's document, with the reference to itself that every document has."""
+    schema = kind.model_json_schema(mode="serialization")
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["properties"]["$schema"] = {"type": "string"}
+    _absent_is_absent(schema)
+    return {path: (json.dumps(schema, indent=1, sort_keys=True) + "\n").encode()}
+
+
+def _absent_is_absent(schema: object) -> None:
+    """Values that may be null are left out instead, so a schema may not require them."""
+    if isinstance(schema, dict):
+        properties = schema.get("properties")
+        if isinstance(properties, dict) and "required" in schema:
+            schema["required"] = [
+                name for name in schema["required"] if {"type": "null"} not in properties.get(name, {}).get("anyOf", ())
+            ]
+        for value in schema.values():
+            _absent_is_absent(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            _absent_is_absent(value)
+
+
+@cache
+def _version() -> str:
+    """The hash of the code, the templates and the libraries that make pages: with another, every page is due."""
+    files = sorted(each for each in (*HERE.parent.glob("*.py"), *HERE.rglob("*")) if each.is_file())
+    code = [each.read_bytes() for each in files if each.suffix in {".py", ".html", ".xml", ".css", ".js"}]
+    libraries = [distribution_version(name).encode() for name in _LIBRARIES]
+    return length_prefixed_sha256(*code, *libraries)[:16]

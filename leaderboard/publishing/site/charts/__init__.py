@@ -1,0 +1,1 @@
+"""What is drawn on the site, as inline SVG."""

@@ -1,0 +1,174 @@
+"""What is drawn of a board: records over time, the roofline, its cases. Of a run, `trace` says it.
+
+Pages ask for these; `plot` draws. Trusted; pure. Each says in its title what it shows, for who cannot see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+
+from markupsafe import Markup
+
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, logarithmic, plot
+from leaderboard.publishing.site.digest import Board, Case, Run, moment
+from leaderboard.text.units import apart, duration
+from leaderboard.text.visible import visible
+
+_AUTHORS = 12  # whose own bests are drawn, the best of a board
+_ROWS = 10
+
+
+def records(board: Board, root: str) -> Markup | None:
+    """The record as a step line over the best times of each author; None before there are two days to show."""
+    if not board.records:
+        return None
+    shown = [row.author for row in board.table.rows[:_AUTHORS]]
+    bests = {author: board.bests[author] for author in shown if author in board.bests}
+    moments = [at for best in bests.values() for at, _ in best] + [step.at for step in board.records]
+    times = [ns for best in bests.values() for _, ns in best] + [step.score_ns for step in board.records]
+    x = _dates(moments)
+    end = x.high
+    y = logarithmic(map(float, times), _time, "time per call")
+    series = [Series("faint", _steps([(at.timestamp(), float(ns)) for at, ns in best], end)) for best in bests.values()]
+    held = [(step.at.timestamp(), float(step.score_ns)) for step in board.records]
+    labels = [f"{visible(s.author)}: {duration(s.score_ns)}" for s in board.records]
+    links = [root + place.run(step.run) for step in board.records]
+    series += [
+        Series("main", _steps(held, end)),
+        Series("main", held, line=False, dots=True, labels=labels, links=links),
+    ]
+    first, last = board.records[0], board.records[-1]
+    title = (
+        f"Record over time: from {duration(first.score_ns)} to {duration(last.score_ns)} in {len(board.records)} "
+        f"steps; faint lines are the own bests of the first {len(bests)} authors"
+    )
+    return plot(title, x, y, series)
+
+
+def roofline(runs: Sequence[Run], root: str) -> Markup | None:
+    """Work per byte against work per second, with what the device allows; None where no case states both."""
+    dots: list[tuple[Point, str, str]] = []
+    roofs: dict[str, float] = {}
+    for run in runs[:5]:
+        for case in run.cases:
+            found = _rates(case)
+            if found is None:
+                continue
+            (intensity, rate), limit, peak = found
+            roofs[limit] = max(peak, roofs.get(limit, 0.0))
+            dots.append(
+                ((intensity, rate), f"{visible(run.author)}, {case.name}: {_rate(rate)}", root + place.run(run.run))
+            )
+    if not dots:
+        return None
+    intensities = [point[0] for point, _, _ in dots]
+    low, high = min(intensities) / 4, max(intensities) * 4
+    roof = _roof(roofs, low, high)
+    x = logarithmic([low, high], lambda value: f"{value:g}", "FLOP per byte")
+    y = logarithmic([p[1] for p, _, _ in dots] + [p[1] for p in roof], _rate, "FLOP per second")
+    series = [
+        Series("roof", roof),
+        Series(
+            "main",
+            [p for p, _, _ in dots],
+            line=False,
+            dots=True,
+            labels=[d[1] for d in dots],
+            links=[d[2] for d in dots],
+        ),
+    ]
+    title = f"Roofline: {len(dots)} cases of the first {min(5, len(runs))} rows, under what the device allows"
+    return plot(title, x, y, series)
+
+
+def cases(runs: Sequence[Run], root: str) -> list[tuple[str, Markup]]:
+    """For each case a small plot of the first rows: the median as a dot, the interval as a line."""
+    runs = runs[:_ROWS]
+    names = [case.name for case in runs[0].cases] if runs else []
+    return [
+        (name, _case(name, [(run, c) for run in runs for c in run.cases if c.name == name], root)) for name in names
+    ]
+
+
+def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
+    height = len(found)
+    dots, bars, labels, links = [], list[Point | None](), [], []
+    for index, (run, case) in enumerate(found):
+        line, score = float(height - index), case.score
+        dots.append((float(score.median_ns), line))
+        bars += [(float(score.low_ns), line), (float(score.high_ns), line), None]
+        labels.append(f"{visible(run.author)}: {duration(score.median_ns)}")
+        links.append(root + place.run(run.run))
+    spread = [ns for _, case in found for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
+    wide = bool(spread) and max(spread) > 8 * min(spread)
+    values = list(map(float, spread))
+    x = logarithmic(values, _time) if wide else linear(values, apart)
+    ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(found)]
+    y = Axis(0.4, height + 0.6, ticks)
+    title = f"{visible(name)}: time per call of the first {height} rows, with intervals"
+    series = [Series("main", bars[:-1]), Series("main", dots, line=False, dots=True, labels=labels, links=links)]
+    return plot(title, x, y, series, width=340, height=44 + 16 * height)
+
+
+def _short(name: str) -> str:
+    shown = visible(name[:15])
+    return shown if len(shown) <= 14 else f"{shown[:13]}…"
+
+
+def _rates(case: Case) -> tuple[Point, str, float] | None:
+    """Intensity and rate of a case, which limit it has, and the rate (bytes or operations a second) of that limit."""
+    if case.roofline is None or not case.minimum_bytes or not case.minimum_flops or not case.score.median_ns:
+        return None
+    seconds = case.score.median_ns / 1e9
+    work = case.minimum_bytes if case.roofline.limit == "memory" else case.minimum_flops
+    point = (case.minimum_flops / case.minimum_bytes, case.minimum_flops / seconds)
+    return point, case.roofline.limit, work / seconds / case.roofline.share
+
+
+def _roof(roofs: Mapping[str, float], low: float, high: float) -> list[Point]:
+    """The roof's line from `low` to `high` operations a byte: what memory allows, up to what arithmetic does."""
+    memory, arithmetic = roofs.get("memory"), roofs.get("arithmetic")
+    if memory is None:
+        return [(low, arithmetic or 1.0), (high, arithmetic or 1.0)]
+    if arithmetic is None or not low < arithmetic / memory < high:
+        return [(at, min(memory * at, arithmetic or memory * at)) for at in (low, high)]
+    return [(low, memory * low), (arithmetic / memory, arithmetic), (high, arithmetic)]
+
+
+def _steps(points: Iterable[Point], end: float) -> list[Point | None]:
+    """A line that keeps its height until the next point, and after the last until `end`."""
+    found: list[Point | None] = []
+    height = None
+    for at, value in points:
+        if height is not None:
+            found.append((at, height))
+        found.append((at, value))
+        height = value
+    if height is not None:
+        found.append((end, height))
+    return found
+
+
+def _dates(moments: Sequence[datetime]) -> Axis:
+    """Time, with at most five dates at its foot."""
+    low, high = min(moments).timestamp(), max(moments).timestamp()
+    room = (high - low) * 0.04 or 3600.0
+    low, high = low - room, high + room
+    form = "%Y-%m-%d" if high - low > 6 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
+    places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
+    ticks = [(at, f"{moment(at):{form}}") for at in places]
+    told = {"%m-%d %H:%M": "UTC", "%H:%M:%S": f"{moment(low):%Y-%m-%d}, UTC"}
+    return Axis(low, high, ticks, told.get(form, ""))
+
+
+def _time(ns: float) -> str:
+    return duration(max(0, round(ns)))
+
+
+def _rate(value: float) -> str:
+    for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if value >= size:
+            return f"{value / size:.3g} {unit}/s"
+    return f"{value:.3g}/s"

@@ -1,0 +1,154 @@
+"""What is drawn of a run: how long single calls took, every round or call in its order, and what the sensors said.
+
+`run` asks for these; `plot` draws. Trusted; pure. Each says in its title what it shows, for who cannot see it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from harness import stats
+from harness.verdict import BenchmarkResult
+from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
+from leaderboard.text.units import apart, duration
+from leaderboard.text.visible import shortened
+
+_BINS = 24
+_WIDE = 720
+_LETTERS = 105  # of labels that have room below a wide plot
+_DOTS, _POINTS = 400, 1500  # of a line: a page stays below 300 KB
+
+
+def samples(benchmark: BenchmarkResult) -> Markup:
+    """How single calls are distributed: replayed ones by CUPTI, else cold ones as the runner claims them."""
+    if benchmark.mode == "replayed":
+        times = benchmark.calls.device_ns
+        return _distribution(times, round(stats.median(times)), "calls by CUPTI", "one call, by CUPTI")
+    claimed = benchmark.claimed_latency
+    return _distribution(claimed.claimed_samples_ns, claimed.claimed_median_ns, "cold calls", "one cold call, claimed")
+
+
+def over_time(benchmarks: Sequence[BenchmarkResult]) -> Markup:
+    """Every round of a grading in its order, or every call: its time by two clocks, in percent of its case's median."""
+    first, second = list[Point | None](), list[Point | None]()
+    number = sum(map(_length, benchmarks))
+    every, start = -(-number // _POINTS), 1
+    values: list[float] = []
+    for b in benchmarks:
+        for line, found in zip((first, second), _shares(b), strict=True):
+            line += [(float(start + at), share) for at, share in enumerate(found) if at % every == 0]
+            line.append(None)
+            values += found
+        start += _length(b)
+    what, clocks, median = "sealed rounds", "per call by both clocks", "the median that is claimed for its case"
+    if any(b.mode == "replayed" for b in benchmarks):
+        what, clocks, median = "calls", "by CUPTI and by events", "the median of its case by CUPTI"
+    drawn = f"; drawn is one of {every}" if every > 1 else ""
+    title = (
+        f"{number} {what} of {len(benchmarks)} cases in their order: time {clocks}, "
+        f"{min(values):.1f} to {max(values):.1f} % of {median}{drawn}"
+    )
+    dots = number <= _DOTS
+    series = [Series("second", second[:-1], dots=dots), Series("main", first[:-1], dots=dots)]
+    return plot(title, _by_case(benchmarks), linear(values, _percent), series, width=_WIDE, height=190)
+
+
+def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
+    """The clock, the temperature and the power after each of these rounds, or block of calls, where they are known."""
+    told, start = [], 0
+    for b in benchmarks:
+        apiece = _length(b) / max(1, len(b.telemetry))
+        told += [(start + at * apiece, each) for at, each in enumerate(b.telemetry, start=1) if each is not None]
+        start += _length(b)
+    found: list[tuple[str, str, list[Point]]] = [
+        ("SM clock", "MHz", [(at, float(t.sm_mhz)) for at, t in told if t.sm_mhz is not None]),
+        ("temperature", "°C", [(at, float(t.temperature_c)) for at, t in told if t.temperature_c is not None]),
+        ("power", "W", [(at, t.power_mw / 1000) for at, t in told if t.power_mw is not None]),
+    ]
+    x = _by_case(benchmarks)
+    after = "blocks" if any(b.mode == "replayed" for b in benchmarks) else "rounds"
+    return [
+        (f"{name}, {unit}", _sensor(name, unit, x, points, after))
+        for name, unit, points in found
+        if len({value for _, value in points}) > 1
+    ]
+
+
+def _distribution(times: Sequence[int], median: int, what: str, axis: str) -> Markup:
+    values = sorted(times)
+    low, most = values[0], values[int(0.9 * (len(values) - 1))]
+    high = min(values[-1], low + 2 * (most - low) or values[-1])  # one slow call would leave all others in one bar
+    bins = min(_BINS, max(5, math.isqrt(len(values))))
+    width = max(1.0, (high - low) / bins)
+    counts = [0] * (bins + (values[-1] > high))
+    for value in values:
+        counts[-1 if value > high else min(bins - 1, int((value - low) / width))] += 1
+    points: list[Point] = [(float(low), 0.0)]
+    for index, count in enumerate(counts):
+        points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
+    points.append((low + len(counts) * width, 0.0))
+    x = linear([p[0] for p in points], apart, axis)
+    y = linear([p[1] for p in points], _number, zero=True)
+    mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
+    slow = sum(value > high for value in values)
+    beyond = f"; the last bar stands for the {slow} slowest, up to {duration(values[-1])}" if slow else ""
+    title = f"Distribution of {len(values)} {what} around {duration(median)}{beyond}"
+    return plot(title, x, y, [Series("area", points), Series("mark", mark)], width=360, height=170)
+
+
+def _shares(b: BenchmarkResult) -> tuple[list[float], list[float]]:
+    """The times of a case's rounds or calls by the clock that scores and by the other, in percent of its median."""
+    if b.mode == "replayed":
+        median = stats.median(b.calls.device_ns) or 1
+        return [100 * ns / median for ns in b.calls.device_ns], [100 * ns / median for ns in b.calls.event_ns]
+    median = b.claimed_ns or b.sealed_ns or 1
+    sealed = [100 * max(0, r.wall_ns - b.overhead_ns) / r.calls / median for r in b.rounds]
+    return [100 * r.claimed_ns / r.calls / median for r in b.rounds], sealed
+
+
+def _length(b: BenchmarkResult) -> int:
+    """How many rounds or calls a case has."""
+    return len(b.calls.device_ns) if b.mode == "replayed" else len(b.rounds)
+
+
+def _sensor(name: str, unit: str, x: Axis, points: list[Point], after: str) -> Markup:
+    values = [value for _, value in points]
+    title = f"{name}: {min(values):g} to {max(values):g} {unit} over {len(points)} {after}"
+    return plot(
+        title,
+        x,
+        linear(values, lambda value, step: _measured(value, step, unit)),
+        [Series("main", points)],
+        width=_WIDE,
+        height=120,
+    )
+
+
+def _by_case(benchmarks: Sequence[BenchmarkResult]) -> Axis:
+    """Rounds or calls by their number in the grading, labelled with the cases that they belong to."""
+    ticks, number = [], 0
+    letters = _LETTERS / max(1, sum(map(_length, benchmarks)))
+    for b in benchmarks:
+        room = max(6, int(letters * _length(b)) - 1)
+        # Of a long name the middle is left out: cases of one dtype are told apart by how they end.
+        ticks.append((number + (_length(b) + 1) / 2, shortened(b.name, room, (room - 1) * 2 // 3)))
+        number += _length(b)
+    return Axis(0.5, number + 0.5, ticks[:: -(-len(ticks) // 7)])
+
+
+def _percent(value: float, step: float) -> str:
+    return f"{value:.{max(0, -math.floor(math.log10(step)))}f} %"
+
+
+def _number(value: float, step: float) -> str:
+    if value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:g}" if step < 1 else ""
+
+
+def _measured(value: float, step: float, unit: str) -> str:
+    number = _number(value, step)
+    return f"{number} {unit}" if number else ""

@@ -1,0 +1,307 @@
+"""What the pages tell of one ledger: its boards, the records over time, the runs shown, and each author's tally.
+
+`reading` makes books and keeps them; pages are made of books alone, and of the verdicts of the runs that have a page.
+Ranks come from `leaderboard.standings.ranking` and from nowhere else. Trusted; pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+
+from pydantic import Field
+
+from harness.submission import Language
+from harness.verdict import (
+    CaseResult,
+    Interval,
+    Mismatch,
+    Outcome,
+    Ratio,
+    Record,
+    Roofline,
+    Sha256,
+    SubmissionId,
+    Verdict,
+)
+from leaderboard.publishing.site.summary import Line
+from leaderboard.standings.pooling import too_wide
+from leaderboard.standings.ranking import Ranking, Table
+
+_FAILURES = 5  # of an author on a problem, the newest: as many as anybody reads
+_ELEMENTS = 8
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Against(Record):
+    """An organizers' kernel whose rounds alternated with a run's, in one case."""
+
+    sha256: Sha256
+    claimed_ns: int
+    speedup: Ratio
+
+
+class Case(Record):
+    """One timed case of a run."""
+
+    name: str
+    score: Interval
+    roofline: Roofline | None = None
+    minimum_bytes: int | None = None
+    minimum_flops: int | None = None
+    baselines: dict[str, Against] = Field(default={})
+
+
+class Run(Record):
+    """An accepted run that has a page: it stands on a board, or once held a record."""
+
+    hash: Sha256
+    run: str
+    author: str
+    name: str
+    language: Language
+    sha256: Sha256
+    size_bytes: int
+    created_at: datetime
+    score: Interval
+    cases: tuple[Case, ...]
+
+    @property
+    def submission(self) -> SubmissionId:
+        """What was handed in, as the archive knows it."""
+        return SubmissionId(
+            sha256=self.sha256, name=self.name, author=self.author, language=self.language, size_bytes=self.size_bytes
+        )
+
+    @property
+    def share(self) -> float | None:
+        """The geometric mean of the shares of the roofline, where every case has one."""
+        shares = [case.roofline.share for case in self.cases if case.roofline is not None]
+        if not shares or len(shares) < len(self.cases):
+            return None
+        return math.exp(sum(map(math.log, shares)) / len(shares))
+
+
+class Reason(Record):
+    """Where a failed run was wrong: a case, and an output where one was compared."""
+
+    case: str
+    message: str
+    mismatch: Mismatch | None = None
+
+
+class Failure(Record):
+    """A run that was not accepted, with the report that its author needs."""
+
+    hash: Sha256
+    run: str
+    name: str
+    language: str
+    outcome: Outcome
+    message: str
+    device_name: str
+    created_at: datetime
+    reasons: tuple[Reason, ...]
+
+
+class Tally(Record):
+    """What an author did on one problem."""
+
+    outcomes: dict[str, int]
+    latest: datetime
+    failures: tuple[Failure, ...] = ()
+
+
+class Step(Record):
+    """A source that was new, and faster than every one before it on its board: its interval lies below all of theirs.
+
+    `run` and `at` are its first grading's, `score_ns` what all its gradings come to.
+    """
+
+    run: str
+    author: str
+    at: datetime
+    score_ns: int
+
+
+class Board(Record):
+    """A table of the ranking with its history. `bests` has the improvements of each author's sources, oldest first."""
+
+    table: Table
+    records: tuple[Step, ...]
+    bests: dict[str, tuple[tuple[datetime, int], ...]]
+
+
+class Book(Record):
+    """One problem's ledger, digested. `source` is the hash of its last line, which no other content can have."""
+
+    problem: str
+    source: str
+    boards: tuple[Board, ...]
+    runs: dict[str, Run]
+    authors: dict[str, Tally]
+    activity: dict[str, tuple[int, int]]
+    """By date (UTC): verdicts, and how many of them were accepted."""
+
+
+def make(
+    problem: str,
+    source: str,
+    lines: Iterable[Line],
+    rankings: Iterable[Ranking],
+    old: Book | None,
+    fetch: Callable[[set[str]], Mapping[str, Verdict]],
+) -> Book:
+    """Digest a ledger; `fetch` reads whole verdicts by the hashes of their lines, and is asked once, for what `old` has
+    not."""
+    lines = list(lines)
+    boards = tuple(map(_board, rankings))
+    shown = {row.run for board in boards for row in board.table.rows}
+    shown |= {step.run for board in boards for step in board.records}
+    failed = _newest_failures(lines)
+    known_runs = {run.hash: run for run in old.runs.values()} if old else {}
+    known_failures = {f.hash: f for tally in old.authors.values() for f in tally.failures} if old else {}
+    hashes = {each.run: each.hash for each in lines if each.run in shown}
+    missing = set(hashes.values()) - set(known_runs)
+    missing |= {each.hash for newest in failed.values() for each in newest} - set(known_failures)
+    found = fetch(missing) if missing else {}
+    return Book(
+        problem=problem,
+        source=source,
+        boards=boards,
+        runs={run: known_runs.get(digest) or _run(digest, found[digest]) for run, digest in hashes.items()},
+        authors=_tallies(
+            lines,
+            {
+                author: tuple(known_failures.get(each.hash) or _failure(each.hash, found[each.hash]) for each in newest)
+                for author, newest in failed.items()
+            },
+        ),
+        activity=_activity(lines),
+    )
+
+
+def moment(seconds: float) -> datetime:
+    """A time in UTC; the first and last hours of the calendar, which have none, are cut to it."""
+    try:
+        return _EPOCH + timedelta(seconds=seconds)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC) if seconds > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def _board(ranking: Ranking) -> Board:
+    """A table with its records. Sources count from when they were first graded there, each for what is known of it now;
+    the same bytes count once, for whoever handed them in first, and what is too wide to rank not at all.
+    """
+    records: list[Step] = []
+    bests: dict[str, list[tuple[datetime, int]]] = {}
+    seen: set[str] = set()
+    record: Interval | None = None
+    for source in sorted(ranking.sources, key=lambda source: source.first):
+        submission, score, first = source.verdict.submission, source.score, source.first
+        new = submission.sha256 not in seen
+        seen.add(submission.sha256)
+        if too_wide(score):
+            continue
+        at = moment(first.created_at.timestamp())
+        if new and (record is None or score.high_ns < record.low_ns):
+            record = score
+            records.append(Step(run=first.run, author=submission.author, at=at, score_ns=score.median_ns))
+        own = bests.setdefault(submission.author, [])
+        if not own or score.median_ns < own[-1][1]:
+            own.append((at, score.median_ns))
+    bested = {author: tuple(own) for author, own in bests.items()}
+    return Board(table=ranking.table, records=tuple(records), bests=bested)
+
+
+def _newest_failures(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    failed: dict[str, list[Line]] = {}
+    for each in lines:
+        if not each.accepted:
+            failed.setdefault(each.author, []).append(each)
+    return {
+        author: sorted(each, key=lambda each: (each.created_s, each.run), reverse=True)[:_FAILURES]
+        for author, each in failed.items()
+    }
+
+
+def _tallies(lines: Iterable[Line], failures: Mapping[str, tuple[Failure, ...]]) -> dict[str, Tally]:
+    outcomes: dict[str, Counter[str]] = {}
+    latest: dict[str, float] = {}
+    for each in lines:
+        outcomes.setdefault(each.author, Counter())[each.outcome] += 1
+        latest[each.author] = max(each.created_s, latest.get(each.author, each.created_s))
+    return {
+        author: Tally(
+            outcomes=dict(sorted(counts.items())), latest=moment(latest[author]), failures=failures.get(author, ())
+        )
+        for author, counts in outcomes.items()
+    }
+
+
+def _activity(lines: Iterable[Line]) -> dict[str, tuple[int, int]]:
+    days: dict[int, list[int]] = {}
+    for each in lines:
+        counted = days.setdefault(int(each.created_s // 86_400), [0, 0])
+        counted[0] += 1
+        counted[1] += each.accepted
+    return {moment(86_400.0 * day).date().isoformat(): (all_, good) for day, (all_, good) in sorted(days.items())}
+
+
+def _run(digest: str, verdict: Verdict) -> Run:
+    submission = verdict.submission
+    assert verdict.score is not None  # only accepted runs are asked for
+    return Run(
+        hash=digest,
+        run=verdict.run,
+        author=submission.author,
+        name=submission.name,
+        language=submission.language,
+        sha256=submission.sha256,
+        size_bytes=submission.size_bytes,
+        created_at=verdict.created_at,
+        score=verdict.score,
+        cases=tuple(
+            Case(
+                name=b.name,
+                score=b.score,
+                roofline=b.roofline,
+                minimum_bytes=b.minimum_bytes,
+                minimum_flops=b.minimum_flops,
+                baselines={
+                    p.name: Against(sha256=p.sha256, claimed_ns=p.claimed_ns, speedup=p.speedup) for p in b.baselines
+                },
+            )
+            for b in verdict.benchmarks
+        ),
+    )
+
+
+def _failure(digest: str, verdict: Verdict) -> Failure:
+    """The report of a failed run, without its log and traceback: those quote the source, which may not be public."""
+    reasons = [reason for case in verdict.tests if case.outcome is not Outcome.ACCEPTED for reason in _reasons(case)]
+    return Failure(
+        hash=digest,
+        run=verdict.run,
+        name=verdict.submission.name,
+        language=verdict.submission.language,
+        outcome=verdict.outcome,
+        message=verdict.message,
+        device_name=verdict.environment.device_name,
+        created_at=verdict.created_at,
+        reasons=tuple(reasons[:_ELEMENTS]),
+    )
+
+
+def _reasons(case: CaseResult) -> Iterator[Reason]:
+    wrong = [output.mismatch for output in case.outputs if output.mismatch is not None]
+    for mismatch in (*wrong, None)[: max(1, len(wrong))]:
+        yield Reason(case=case.name, message=case.message, mismatch=_shortened(mismatch))
+
+
+def _shortened(mismatch: Mismatch | None) -> Mismatch | None:
+    if mismatch is None:
+        return None
+    return mismatch.model_copy(update={"first": mismatch.first[:_ELEMENTS], "hints": mismatch.hints[:_ELEMENTS]})

@@ -1,0 +1,145 @@
+"""The folder that a site is written to: only what changed is made and written, what is no page any more is removed.
+
+`build` calls it. Trusted. A page states a *key*, the hash of all that it is made of; a page with the key that it had is
+not even made again. The list of what was written lies beside the folder, so that it is never published. Files are
+whole or not there; nothing waits for the disk, since a site can be built anew: a file of another size than was written,
+as a power cut leaves it, is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.errors import HarnessError, UsageError
+from leaderboard.publishing.site.processes import share
+from leaderboard.record.durable import write_whole
+
+_LIST = "written.json"
+_SHARE, _BLOCKS = 64, 16  # pages that are worth a process of their own; parts that many pages are shared out in
+
+Files = Mapping[str, bytes]
+Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
+_UNFINISHED = ("", -1, "")  # of a file that is being written: a build that is killed leaves none that is unknown
+
+
+class Page(NamedTuple):
+    """Files that are made together: their paths, the hash of what they are made of, and how they are made."""
+
+    paths: tuple[str, ...]
+    key: str
+    make: Callable[[], Files]
+
+
+class Written(NamedTuple):
+    """What a build did to the folder, in files."""
+
+    written: int
+    unchanged: int
+    removed: int
+
+
+def key(*parts: str) -> str:
+    """The hash of all that a page is made of."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:" % len(data) + data)
+    return digest.hexdigest()[:32]
+
+
+def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:
+    """Make the folder hold these pages, and remove what an earlier build wrote besides.
+
+    Raises:
+        UsageError: the folder has pages of somebody else.
+        HarnessError: something cannot be written.
+    """
+    old = _kept(memory)
+    if not old and (folder / "index.html").exists():  # nor began to: what is due is listed before it is made
+        raise UsageError(str(folder), "has an index.html that no build wrote", "remove it, or name another --out")
+    new: Kept = {}
+    due = []
+    for page in pages:
+        if all(_is_current(folder, path, page.key, old) for path in page.paths):
+            new.update((path, old[path]) for path in page.paths)
+        else:
+            due.append(page)
+    try:
+        for name in {path.rpartition("/")[0] for page in due for path in page.paths}:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+        if begun := {path: _UNFINISHED for page in due for path in page.paths}:
+            _keep(memory, {**old, **begun})
+        new.update(_made(folder, due, old))
+        gone = old.keys() - new.keys()
+        for path in gone:
+            (folder / path).unlink(missing_ok=True)
+        if new != old:
+            _keep(memory, new)
+    except OSError as error:
+        raise HarnessError(f"{error.filename or folder}: the site cannot be written ({error.strerror})") from error
+    written = sum(new[path][1:] != old.get(path, ("",))[1:] for page in due for path in page.paths)
+    return Written(written, len(new) - written, len(gone))
+
+
+def _keep(memory: Path, files: Kept) -> None:
+    write_whole(memory / _LIST, json.dumps(files, separators=(",", ":")).encode(), replace=True)
+
+
+def _kept(memory: Path) -> Kept:
+    with suppress(OSError, ValueError, TypeError):
+        found = json.loads((memory / _LIST).read_bytes())
+        return {str(path): (str(k), int(size), str(digest)) for path, (k, size, digest) in found.items()}
+    return {}
+
+
+def _is_current(folder: Path, path: str, page_key: str, old: Kept) -> bool:
+    known = old.get(path)
+    return known is not None and known[0] == page_key and _size(f"{folder}/{path}") == known[1]
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116 - asked of every file of the site
+    except OSError:
+        return -1
+
+
+def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
+    """Make and write what is due, many pages in several processes: a page knows nothing of another.
+
+    Neighbours stay together, since they are made of the same ledger.
+    """
+    size = max(_SHARE, -(-len(due) // _BLOCKS))
+    blocks = [due[start : start + size] for start in range(0, len(due), size)]
+    new: Kept = {}
+    for answer in share(blocks, lambda own: _share(folder, [page for block in own for page in block], old), worth=1):
+        new.update({path: (page_key, size, digest) for path, (page_key, size, digest) in answer.items()})
+    return new
+
+
+def _share(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
+    new: Kept = {}
+    for page in due:
+        for path, content in page.make().items():
+            digest = hashlib.sha256(content).hexdigest()[:32]
+            known = old.get(path)
+            if known is None or known[1:] != (len(content), digest) or _size(f"{folder}/{path}") != known[1]:
+                _put(folder / path, content)
+            new[path] = (page.key, len(content), digest)
+    return new
+
+
+def _put(path: Path, content: bytes) -> None:
+    temporary = path.parent / f".{secrets.token_hex(8)}.partial"
+    try:
+        temporary.write_bytes(content)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

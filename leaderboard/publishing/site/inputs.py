@@ -1,0 +1,96 @@
+"""Everything that a site is made of, and what all its pages share.
+
+The front door fills `Material`; `build` makes a `Site` of it, and the pages' modules read that. Trusted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from harness.errors import HarnessError
+from harness.roofline import Calibration
+from harness.verdict import Record, Verdict
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.digest import Book, Run
+from leaderboard.publishing.site.document import Standing
+from leaderboard.publishing.site.folder import Files, Page, key
+from leaderboard.publishing.site.markup import page as render
+from leaderboard.publishing.site.statement import Statement
+from leaderboard.record.archive import stored
+from leaderboard.record.current import Current
+from leaderboard.standings.ranking import Row
+from leaderboard.standings.visibility import Rule
+
+
+@dataclass(frozen=True)
+class Material:
+    """What the front door hands in. `now` decides which sources are still embargoed, and stands on no page."""
+
+    ledgers: tuple[Path, ...]
+    archive: Path
+    archive_name: str
+    """The archive's path as a command would name it, from the project's root."""
+    now: datetime
+    current: Current
+    """What a grading would rest on now: by it rows are marked as stale."""
+    statements: tuple[Statement, ...] = ()
+    calibrations: tuple[Calibration, ...] = ()
+    accuracy: Mapping[str, str] | None = None
+    """Markdown tables of measured accuracy, by the name of what they were measured on."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """What every page may look at: the material, the books of its ledgers, and the version of the code."""
+
+    material: Material
+    books: tuple[Book, ...]
+    version: str
+    runs: frozenset[str]
+    """Those that have a page."""
+    titles: Mapping[str, str]
+    statements: Mapping[str, Statement]
+    fetch: Callable[[str, str], Verdict]
+    """A whole verdict, by its problem and the hash of its line."""
+
+    def hidden(self, problem: str) -> str:
+        """Why the sources of a problem may not be shown now; empty where they may."""
+        known = self.statements.get(problem)
+        return (known.rule if known else Rule(problem=problem)).hidden(self.material.now)
+
+    def source(self, problem: str, run: Run) -> str | None:
+        """A run's source, where it may be shown and the archive has it."""
+        if self.hidden(problem):
+            return None
+        with suppress(HarnessError, UnicodeDecodeError):
+            return stored(self.material.archive, problem, run.submission).source.decode()
+        return None
+
+    def marks(self, row: Row | Standing) -> str:
+        """What is told of a row besides its run, for the keys of the pages that tell it."""
+        linked = row.stale is not None and row.stale.again in self.runs
+        return f"{row.run} {row.score} {row.gradings} {row.state} {row.stale} {linked} {row.moderation}"
+
+    def page(
+        self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]
+    ) -> Page:
+        """A page and the JSON beside it; `make` gives the document, and what the template is given besides."""
+
+        def files() -> Files:
+            document, values = make()
+            html = render(template, path, page=document, titles=self.titles, runs=self.runs, **values)
+            return {path: html, place.document(path): published(document, path)}
+
+        return Page((path, place.document(path)), key(self.version, path, *key_parts), files)
+
+
+def published(document: Record, path: str) -> bytes:
+    """A document as the JSON that is published, with the address of its schema in front."""
+    schema = json.dumps(f"{place.root(path)}schema/{type(document).model_fields['kind'].default}.json")
+    return f'{{"$schema":{schema},{document.model_dump_json(exclude_none=True)[1:]}\n'.encode()

@@ -1,0 +1,192 @@
+"""Text into HTML: the templates' environment, Markdown, and highlighted source.
+
+Every page is rendered here. Trusted code over hostile text, with three rules for all templates: what is put into one
+is escaped, whatever it is; what cannot be seen (controls, direction marks) becomes its code; and a name that a template
+uses and nobody gave is an error. Only what this module itself made of Markdown and source is taken as HTML.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from markupsafe import Markup, escape
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from leaderboard.publishing.site import paths as place
+from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.text.units import duration, interval, ratio
+from leaderboard.text.visible import escaped, visible
+
+HERE = Path(__file__).parent
+_LONGEST = 400  # characters of one value: nothing honest is longer
+_LEXERS = {
+    "py": "python",
+    "cu": "cuda",
+    "cpp": "cpp",
+    "c": "c",
+    "python": "python",
+    "toml": "toml",
+    "console": "console",
+}
+_SOURCE_BYTES = 160_000  # of highlighted HTML: the rest is in the file beside the page
+
+
+def page(template: str, path: str, **values: Any) -> bytes:
+    """Render a template as the page at `path`."""
+    rendered = _environment().get_template(template).render(root=place.root(path), path=path, **values)
+    return rendered.encode("utf-8", "backslashreplace")
+
+
+def lines(text: str, limit: int = 4000) -> Markup:
+    """Several lines of untrusted text, as they stand; only newlines and tabs keep their meaning."""
+    cut = text if len(text) <= limit else f"{text[: limit // 2]}\n…\n{text[-limit // 2 :]}"
+    return escape(_plain(cut))
+
+
+def source(text: str, language: str) -> tuple[Markup, bool]:
+    """A highlighted source with numbered lines, and whether it is whole: a long one ends early."""
+    rows = str(_highlighted(text, language)).splitlines()
+    shown, size = 0, 0
+    for row in rows:
+        size += len(row) + 32
+        if size > _SOURCE_BYTES:
+            break
+        shown += 1
+    numbered = (f'<span class="ln" data-n="{number}"></span>{row}' for number, row in enumerate(rows[:shown], start=1))
+    return Markup("\n".join(numbered)), shown == len(rows)
+
+
+def markdown(text: str, level: int = 1) -> Markup:
+    """A document of the organizers: no HTML, no images, links to other sites only; headings begin below `level`."""
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable("table").disable("image")
+    tokens = parser.parse(_plain(text))
+    return Markup(parser.renderer.render(list(_adapted(tokens, level)), parser.options, {}))
+
+
+def difference(one: str, other: str, names: tuple[str, str]) -> tuple[str, ...]:
+    """The unified difference of two sources, a line each."""
+    if one.endswith("\n") and other.endswith("\n"):
+        one, other = one[:-1], other[:-1]  # else the nothing behind the last line is a line that may differ
+    before, after = map(visible, names)
+    return tuple(difflib.unified_diff(_split(one), _split(other), before, after, lineterm=""))
+
+
+def _split(text: str) -> list[str]:
+    return [visible(line.expandtabs(4)) for line in text.split("\n")]
+
+
+def _plain(text: str) -> str:
+    """Text of several lines whose invisible characters are written as their codes."""
+    text = text.replace("\r\n", "\n")
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs", "Zl", "Zp"} else escaped(c) for c in text
+    )
+
+
+@lru_cache(maxsize=64)  # an author's source is behind several runs, and finding its tokens takes longer than all else
+def _highlighted(text: str, language: str) -> Markup:
+    try:
+        lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return lines(text, len(text))
+    html = highlight(_plain(text).rstrip("\n"), lexer, HtmlFormatter(nowrap=True))
+    return Markup(html)
+
+
+def _fence(text: str, language: str, _attributes: str) -> str:
+    return str(_highlighted(text, language))
+
+
+def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
+    """Less the title, which the page has; headings under the page's own; tables in a region that scrolls."""
+    if len(tokens) > 2 and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
+        tokens = tokens[3:]
+    adapted: list[Token] = []
+    for token in tokens:
+        if token.type in {"heading_open", "heading_close"}:
+            token.tag = f"h{min(6, int(token.tag[1]) + level)}"
+        if token.type == "table_open":
+            region = '<div class="scroll" tabindex="0" role="region" aria-label="table">'
+            adapted.append(Token("html_block", "", 0, content=region))
+        adapted.append(token)
+        if token.type == "table_close":
+            adapted.append(Token("html_block", "", 0, content="</div>"))
+        if str(token.attrs.pop("style", "")).endswith("right"):
+            token.attrSet("class", "r")
+        if token.type in {"fence", "code_block"}:  # they scroll, and a keyboard must be able to
+            token.attrSet("tabindex", "0")
+        for child in token.children or []:
+            href = child.attrGet("href") if child.type == "link_open" else None
+            if href is not None and not str(href).startswith(("https://", "http://", "#")):
+                child.attrs.pop("href")  # to a file of the repository, which the site has not
+    return adapted
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        ns=duration,
+        median=lambda score: interval(score).partition(" [")[0],
+        bounds=lambda score: "[" + interval(score).partition(" [")[2],
+        ratio=ratio,
+        ratio_median=lambda value: ratio(value).partition(" [")[0],
+        ratio_bounds=lambda value: "[" + ratio(value).partition(" [")[2],
+        date=_date,
+        moment=_moment,
+        words=lambda value: str(value).replace("_", " "),
+        lines=lines,
+        percent=lambda share: f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}",
+        params=parameters,
+    )
+    environment.globals.update(place=place, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))
+    return environment
+
+
+def parameters(params: Mapping[str, int | str]) -> str:
+    """A case's parameters: `rows=4 cols=4096`."""
+    return " ".join(f"{name}={value}" for name, value in params.items())
+
+
+def _shown(value: Any) -> Any:
+    """What a template prints: HTML of this module as it is, and any other text visible and of bounded length."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
+    return value
+
+
+def _utc(moment: datetime) -> datetime:
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # in the first and the last hours of the calendar: then in its own time zone
+        return moment
+
+
+def _date(moment: datetime) -> str:
+    return f"{_utc(moment):%Y-%m-%d}"
+
+
+def _moment(moment: datetime) -> str:
+    return f"{_utc(moment):%Y-%m-%d %H:%M} UTC"

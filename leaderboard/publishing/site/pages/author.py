@@ -1,0 +1,113 @@
+"""The pages of authors: the list of them, and each with standings, outcomes and failed runs. Trusted; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.verdict import Outcome
+from leaderboard.publishing.site import boards
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.digest import Board, Book, Failure, Tally
+from leaderboard.publishing.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
+from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.inputs import Site
+from leaderboard.standings.ranking import Row
+
+_QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.UNSUPPORTED}
+_LISTED = 1000  # authors that the list shows
+_FAILED = 40  # whose reports a page shows: it stays below 300 KB
+
+
+def pages(site: Site) -> Iterator[Page]:
+    """A page for everybody who ever submitted, and the list of them."""
+    rows: dict[str, list[tuple[Book, Board, Row]]] = {}
+    tallies: dict[str, list[tuple[str, Tally]]] = {}
+    for book in site.books:
+        for board in book.boards:
+            for row in board.table.rows:
+                rows.setdefault(row.author, []).append((book, board, row))
+        for author, tally in book.authors.items():
+            tallies.setdefault(author, []).append((book.problem, tally))
+    yield _everybody(site, rows, tallies)
+    for author in sorted(tallies):
+        yield _page(site, author, rows.get(author, []), tallies[author])
+
+
+def _everybody(
+    site: Site, rows: dict[str, list[tuple[Book, Board, Row]]], tallies: dict[str, list[tuple[str, Tally]]]
+) -> Page:
+    document = AuthorsDocument(
+        authors=tuple(
+            Activity(
+                author=author,
+                problems=len(tried),
+                boards=len(rows.get(author, ())),
+                verdicts=sum(sum(tally.outcomes.values()) for _, tally in tried),
+                accepted=sum(tally.outcomes.get(Outcome.ACCEPTED.value, 0) for _, tally in tried),
+                latest=max(tally.latest for _, tally in tried),
+            )
+            for author, tried in sorted(tallies.items(), key=lambda item: (item[0].lower(), item[0]))
+        )
+    )
+    return site.page(
+        place.AUTHORS, "authors.html", (document.model_dump_json(),), lambda: (document, {"shown": _LISTED})
+    )
+
+
+def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies: list[tuple[str, Tally]]) -> Page:
+    def make() -> tuple[AuthorDocument, dict[str, Any]]:
+        attempts = tuple(
+            Attempts(
+                problem=problem,
+                outcomes=tally.outcomes,
+                latest=tally.latest,
+                failures=tuple(_told(each, site.hidden(problem)) for each in tally.failures),
+            )
+            for problem, tally in tallies
+        )
+        places = tuple(
+            Place(
+                problem=book.problem,
+                key=board.table.key,
+                of=len(board.table.ranked),
+                row=boards.standing(row, book.runs.get(row.run)),
+            )
+            for book, board, row in rows
+        )
+        failures = sorted(
+            ((each.problem, failure) for each in attempts for failure in each.failures),
+            key=lambda pair: (pair[1].created_at, pair[1].run),
+            reverse=True,
+        )
+        return AuthorDocument(author=author, places=places, attempts=attempts), {
+            "shares": any(each.row.share is not None for each in places),
+            "outcomes": sorted({name for each in attempts for name in each.outcomes}),
+            "failures": failures[:_FAILED],
+            "left_out": max(0, len(failures) - _FAILED),
+        }
+
+    # A run never changes, so that its name stands for all that is told of it but its marks.
+    stands = [
+        (book.problem, board.table.key, len(board.table.ranked), row.rank, site.marks(row)) for book, board, row in rows
+    ]
+    tried = [
+        (
+            problem,
+            site.titles.get(problem),
+            site.hidden(problem),
+            tally.outcomes,
+            tally.latest,
+            [each.hash for each in tally.failures],
+        )
+        for problem, tally in tallies
+    ]
+    return site.page(place.author(author), "author.html", (author, repr(stands), repr(tried)), make)
+
+
+def _told(failure: Failure, hidden: str) -> Failure:
+    """A failure less the words of compilers and exceptions where the source may not be shown: they quote it."""
+    if not hidden or failure.outcome not in _QUOTING:
+        return failure
+    reasons = tuple(reason.model_copy(update={"message": hidden}) for reason in failure.reasons)
+    return failure.model_copy(update={"message": hidden, "reasons": reasons})

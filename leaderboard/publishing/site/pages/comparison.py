@@ -1,0 +1,113 @@
+"""Two runs of one board beside each other: intervals case by case, and the difference of their sources.
+
+`build` asks for neighbours on a board, and for each row against the first. Trusted; pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+from harness.verdict import Interval, Ratio
+from leaderboard.publishing.site import markup
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.digest import Board, Book, Case, Run
+from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
+from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.inputs import Site
+from leaderboard.standings.ranking import Row, TableKey
+
+_LINES = 1200  # of a difference that a page shows
+_LONGEST = 400_000  # bytes of a source: difflib's time grows with the square
+
+
+def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
+    """Which rows of a board are compared: each with the next, and each with the first; the better one stands first."""
+    rows = board.table.rows
+    yield from pairwise(rows)
+    yield from ((rows[0], other) for other in rows[2:])
+
+
+def page(site: Site, book: Book, key: TableKey, rows: tuple[Row, Row]) -> Page:
+    """The page of two rows of the board with this key."""
+    one, other = (book.runs[row.run] for row in rows)
+    path = place.comparison(one.run, other.run)
+    hidden = site.hidden(book.problem)
+
+    def make() -> tuple[ComparisonDocument, dict[str, Any]]:
+        document = ComparisonDocument(
+            problem=book.problem,
+            key=key,
+            one=_side(rows[0]),
+            other=_side(rows[1]),
+            cases=tuple(compared(one, other)),
+            diff=_difference(site, book.problem, one, other),
+            hidden=hidden,
+        )
+        return document, {"paired": any(case.paired is not None for case in document.cases), "shown": _LINES}
+
+    scores = str([(row.score, row.gradings) for row in rows])
+    key_parts = (one.hash, other.hash, scores, hidden, site.titles.get(book.problem, ""))
+    return site.page(path, "comparison.html", key_parts, make)
+
+
+def compared(one: Run, other: Run) -> Iterator[Compared]:
+    """Every case that both runs have."""
+    cases = {case.name: case for case in other.cases}
+    for case in one.cases:
+        against = cases.get(case.name)
+        if against is not None:
+            name, paired = _paired(case, against)
+            yield Compared(
+                case=case.name,
+                one=case.score,
+                other=against.score,
+                faster=_ratio(case.score, against.score),
+                paired=paired,
+                baseline=name,
+            )
+
+
+def _ratio(one: Interval, other: Interval) -> Ratio | None:
+    if not one.low_ns or not other.low_ns:
+        return None
+    return Ratio(
+        median=other.median_ns / one.median_ns,
+        low=other.low_ns / one.high_ns,
+        high=other.high_ns / one.low_ns,
+        confidence=min(one.confidence, other.confidence),
+    )
+
+
+def _paired(one: Case, other: Case) -> tuple[str | None, Ratio | None]:
+    """The ratio by way of the first baseline, byte for byte the same, that both alternated with."""
+    for name, mine in sorted(one.baselines.items()):
+        theirs = other.baselines.get(name)
+        if theirs is not None and theirs.sha256 == mine.sha256:
+            a, b = mine.speedup, theirs.speedup
+            return name, Ratio(
+                median=a.median / b.median,
+                low=a.low / b.high,
+                high=a.high / b.low,
+                confidence=min(a.confidence, b.confidence),
+            )
+    return None, None
+
+
+def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ...] | None:
+    sources = site.source(problem, one), site.source(problem, other)
+    if sources[0] is None or sources[1] is None or max(len(sources[0]), len(sources[1])) > _LONGEST:
+        return None
+    return markup.difference(sources[0], sources[1], (f"{one.author}/{one.name}", f"{other.author}/{other.name}"))
+
+
+def _side(row: Row) -> Side:
+    return Side(
+        run=row.run,
+        author=row.author,
+        submission=row.submission,
+        language=row.language,
+        score=row.score,
+        gradings=row.gradings,
+    )

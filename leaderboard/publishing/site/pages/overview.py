@@ -1,0 +1,154 @@
+"""The pages about everything: the front, the devices, the method, and the feed of records. Trusted; pure."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from markupsafe import Markup
+
+from leaderboard.publishing.site import boards, markup
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
+from leaderboard.publishing.site.digest import Book
+from leaderboard.publishing.site.document import Device, DevicesDocument, FrontDocument, MethodDocument, Summary
+from leaderboard.publishing.site.folder import Page, key
+from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.statement import Statement
+
+_RECORDS, _FEED = 20, 40
+_WEEKS = 52
+
+
+def pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
+    devices = boards.devices(site.books, site.material.calibrations)
+    yield _front(site, statements, devices)
+    yield _devices(site, devices)
+    yield _method(site)
+    yield _feed(site)
+
+
+def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device, ...]) -> Page:
+    books = {book.problem: book for book in site.books}
+    activity: dict[str, tuple[int, int]] = {}
+    for book in site.books:
+        for day, (all_, good) in book.activity.items():
+            known = activity.get(day, (0, 0))
+            activity[day] = known[0] + all_, known[1] + good
+    document = FrontDocument(
+        problems=tuple(_summary(site, each, books.get(each.slug)) for each in statements),
+        devices=devices,
+        records=boards.holders(site.books, _RECORDS),
+        activity=dict(sorted(activity.items())),
+    )
+
+    def make() -> tuple[FrontDocument, dict[str, Any]]:
+        rows = [row for each in document.problems for _, row in each.leaders]
+        return document, {
+            "activity": _activity(document.activity),
+            "shares": any(row.share is not None for row in rows),
+        }
+
+    marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
+    parts = (document.model_dump_json(), repr(marks), str(sorted(site.titles.items())))
+    return site.page(place.FRONT, "front.html", parts, make)
+
+
+def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:
+    if book is None:
+        return Summary(slug=statement.slug, title=statement.title, verdicts=0, accepted=0, authors=0)
+    sha256 = statement.sha256 if statement.slug in site.statements else None
+    keys = boards.current(book, sha256)
+    leaders = tuple(
+        (board.table.key, boards.standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)))
+        for board in book.boards
+        if board.table.key in keys and board.table.ranked
+    )
+    return Summary(
+        slug=statement.slug,
+        title=statement.title,
+        verdicts=sum(all_ for all_, _ in book.activity.values()),
+        accepted=sum(good for _, good in book.activity.values()),
+        authors=len(book.authors),
+        leaders=leaders,
+    )
+
+
+def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
+    document = DevicesDocument(devices=devices)
+    parts = (document.model_dump_json(), str(sorted(site.titles.items())))
+    return site.page(place.DEVICES, "devices.html", parts, lambda: (document, {}))
+
+
+def _method(site: Site) -> Page:
+    keys = [board.table.key for book in site.books for board in book.boards]
+    document = MethodDocument(
+        protocols=tuple(sorted({key.protocol for key in keys})),
+        timings=tuple(sorted({key.timing for key in keys})),
+        accuracy=dict(sorted((site.material.accuracy or {}).items())),
+    )
+
+    def make() -> tuple[MethodDocument, dict[str, Any]]:
+        return document, {"accuracy": [(name, markup.markdown(text, 2)) for name, text in document.accuracy.items()]}
+
+    return site.page(place.METHOD, "method.html", (document.model_dump_json(),), make)
+
+
+def _feed(site: Site) -> Page:
+    entries = boards.holders(site.books, _FEED)
+    oldest = min((step.run for book in site.books for board in book.boards for step in board.records[:1]), default="")
+    ids = {each.step.run: uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark {each.step.run}").urn for each in entries}
+    stamps = {each.step.run: _stamp(each.step.at) for each in entries}
+    values = {
+        "entries": entries,
+        "ids": ids,
+        "stamps": stamps,
+        "titles": site.titles,
+        "id": uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark feed {oldest}").urn,
+        "updated": max(stamps.values(), default=_stamp(datetime(1970, 1, 1, tzinfo=UTC))),
+    }
+    parts = (site.version, str([each.model_dump_json() for each in entries]), str(sorted(site.titles.items())), oldest)
+
+    def make() -> dict[str, bytes]:
+        return {place.FEED: markup.page("feed.xml", place.FEED, **values)}
+
+    return Page((place.FEED,), key(*parts), make)
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.replace(microsecond=0).isoformat()
+
+
+def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
+    """The runs of each of the last weeks in which there were any."""
+    weeks: dict[date, list[int]] = {}
+    for day, (all_, good) in days.items():
+        found = date.fromisoformat(day)
+        counted = weeks.setdefault(found - timedelta(days=found.weekday() if found > date(1, 1, 7) else 0), [0, 0])
+        counted[0] += all_
+        counted[1] += good
+    if not weeks:
+        return None
+    last = max(weeks)
+    shown = {week: counts for week, counts in sorted(weeks.items()) if (last - week).days < 7 * _WEEKS}
+    first = min(shown)
+    span = (last - first).days // 7 + 1
+    bars = [(index, shown.get(first + timedelta(days=7 * index), [0, 0])) for index in range(span)]
+    step = max(1, -(-span // 6))
+    ticks = [(index + 0.5, f"{first + timedelta(days=7 * index):%Y-%m-%d}") for index in range(0, span, step)]
+    y = linear([float(counts[0]) for _, counts in bars], lambda value, _: f"{value:,.0f}", "runs", zero=True)
+    series = [
+        Series("area-faint", _bars([(index, counts[0]) for index, counts in bars])),
+        Series("area", _bars([(index, counts[1]) for index, counts in bars])),
+    ]
+    title = f"Activity: {sum(c[0] for _, c in bars):,} runs in {span} weeks, {sum(c[1] for _, c in bars):,} accepted"
+    return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks), y, series, width=720, height=170)
+
+
+def _bars(counts: list[tuple[int, int]]) -> list[Point | None]:
+    points: list[Point | None] = []
+    for index, count in counts:
+        points += [(index + 0.1, 0.0), (index + 0.1, float(count)), (index + 0.9, float(count)), (index + 0.9, 0.0)]
+    return points

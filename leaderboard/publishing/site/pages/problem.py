@@ -1,0 +1,89 @@
+"""The page of a problem: its boards, first the current ones, then statement, shapes and reference. Trusted; pure."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from leaderboard.publishing.site import boards, markup
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.charts import figure
+from leaderboard.publishing.site.digest import Board, Book
+from leaderboard.publishing.site.document import BoardDocument, ProblemDocument, Standing
+from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.statement import Statement
+
+_ROWS, _OLD_ROWS = 150, 10  # shown of a current and of an old board: a page stays below 300 KB
+_OLD_BOARDS = 6
+_DRAWN = 4  # boards with plots
+_TEXT = 40_000
+
+
+class Shown(NamedTuple):
+    """A board as the template has it."""
+
+    id: str
+    document: BoardDocument
+    baselines: tuple[str, ...]
+    rows: tuple[Standing, ...]
+    more: int
+    shares: bool
+    figures: list[tuple[Markup, str]]
+    cases: list[tuple[str, Markup]]
+
+
+def page(site: Site, statement: Statement, book: Book | None) -> Page:
+    path = place.problem(statement.slug)
+    hidden = site.hidden(statement.slug)
+
+    def make() -> tuple[ProblemDocument, dict[str, Any]]:
+        documents = boards.documents(book, _sha256(site, statement)) if book else ()
+        ordered = sorted(zip(documents, book.boards if book else (), strict=True), key=lambda pair: not pair[0].current)
+        document = ProblemDocument(statement=statement, boards=tuple(each for each, _ in ordered))
+        current = sum(each.current for each in documents)
+        room = _ROWS if current < 4 else 4 * _ROWS // current
+        shown = [
+            _shown(number, each, board, book, path, room)
+            for number, (each, board) in enumerate(ordered[: current + _OLD_BOARDS], start=1)
+            if book
+        ]
+        return document, {
+            "boards": shown,
+            "hidden": hidden,
+            "statement": markup.markdown(statement.text[:_TEXT]) if statement.text else "",
+            "reference": markup.source(statement.reference, "py")[0] if statement.reference else "",
+        }
+
+    marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
+    parts = (statement.model_dump_json(), book.source if book else "", hidden, repr(marks))
+    return site.page(path, "problem.html", parts, make)
+
+
+def _sha256(site: Site, statement: Statement) -> str | None:
+    """The hash of the problem as it is now; None of one that is known from its ledger alone."""
+    return statement.sha256 if statement.slug in site.statements else None
+
+
+def _shown(number: int, document: BoardDocument, board: Board, book: Book, path: str, room: int) -> Shown:
+    rows = document.rows[: room if document.current else _OLD_ROWS]
+    root = place.root(path)
+    runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]
+    figures, cases = list[tuple[Markup, str]](), list[tuple[str, Markup]]()
+    if document.current and number <= _DRAWN:
+        if (drawn := figure.records(board, root)) is not None:
+            figures.append((drawn, "Record over time; faint: the own bests of the first authors."))
+        if (drawn := figure.roofline(runs, root)) is not None:
+            figures.append((drawn, "Roofline: the cases of the first rows under what the device allows."))
+        cases = figure.cases(runs, root)
+    return Shown(
+        id=f"board-{number}",
+        document=document,
+        baselines=board.table.baselines[:6],
+        rows=rows,
+        more=len(document.rows) - len(rows),
+        shares=any(row.share is not None for row in document.rows),
+        figures=figures,
+        cases=cases,
+    )

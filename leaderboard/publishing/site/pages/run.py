@@ -1,0 +1,207 @@
+"""The page of a run: what it scored in each case, what that rests on, why to doubt it, its source. Trusted; pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+from harness import stats
+from harness.errors import HarnessError
+from harness.verdict import Verdict
+from leaderboard.publishing.site import markup
+from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.charts import trace
+from leaderboard.publishing.site.digest import Book, Run
+from leaderboard.publishing.site.document import RunDocument
+from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.inputs import Site
+from leaderboard.record.archive import location, present
+from leaderboard.standings.ranking import Row, how_timed
+from leaderboard.text import kernels as launch
+
+_STOPPED = {
+    "converged": "narrow interval",
+    "budget": "budget used up",
+    "unstable": "still wide",
+}
+_MEANING = {
+    "plain_calls": "The submission's own code ran inside the timed rounds, and what it takes on the host counts.",
+    "synchronizes": "The kernel cannot be timed apart from its launch; for short kernels that is most of the time.",
+    "warm_cache": "Some of the inputs may have been in the cache already, so memory looks faster than it is.",
+    "slow_claim": "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
+    "low_claim": "The runner claims less than the judge's own clock allows; the judge's clock counts.",
+    "late_clock": "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
+    "unsteady": "The machine was disturbed while this ran; the score is an upper bound of the time.",
+    "busy_machine": "Other programs took CPU time away while this was timed: on a quiet machine it may be faster.",
+    "wide_tolerance": "The batch was too short for the judge's clock to check the claim closely.",
+    "escaped_work": "Work went on outside the stream that was timed; the longer time counts.",
+    "drift": "The device warmed up, or somebody else used it: the median lies between the beginning and the end.",
+    "two_modes": "The times have two centres: the median is one of them, and another grading may find the other.",
+    "throttled": "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
+    "not_replayed": "The calls were timed beside the submission's own code, and rank apart from replayed ones.",
+    "clocks_disagree": "A coarser clock shows that the calls took longer than the finest one says; that much counts.",
+    "no_baseline": "No speedup over that baseline is known for this run.",
+}
+_ROUNDS = Markup(
+    "Time per call of every round, in percent of the median claimed for its case: "
+    '<b class="key-main">claimed</b>, <b class="key-second">sealed</b>.'
+)
+_CALLS = Markup(
+    "Time of every call, in percent of the median by CUPTI of its case: "
+    '<b class="key-main">by CUPTI</b>, <b class="key-second">by events</b>.'
+)
+_CASES = 12  # with plots: a page stays below 300 KB
+_KERNELS = 100  # and with so many rows of what is launched
+_LETTERS = 80  # of a kernel's name
+
+
+class Said(NamedTuple):
+    """A doubt, the cases it is about (empty: all), and what it means."""
+
+    code: str
+    text: str
+    cases: str
+    meaning: str
+
+
+class Replayed(NamedTuple):
+    """A replayed case: its medians by CUPTI, by events and by the launcher's host clock, of so many calls."""
+
+    name: str
+    medians_ns: tuple[int, ...]
+    calls: int
+    ended: str
+    params: dict[str, int | str]
+
+
+class Kernel(NamedTuple):
+    """One kernel of what a case's call launches: its cells, and its time as a number to sort by."""
+
+    case: str
+    cells: tuple[str, ...]
+    time_ns: int
+
+
+def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
+    """The page of a run, and of its row where it stands on a board."""
+    path = place.run(run.run)
+    hidden = site.hidden(book.problem)
+    on_board = _on_board(row)
+
+    def make() -> tuple[RunDocument, dict[str, Any]]:
+        verdict = site.fetch(book.problem, run.hash)
+        source = site.source(book.problem, run)
+        if source is None:  # the log and the traceback quote it
+            verdict = verdict.model_copy(update={"log": "", "traceback": ""})
+        document = RunDocument(
+            verdict=verdict,
+            source=source,
+            hidden=hidden,
+            command=command(site, verdict),
+            **on_board,
+        )
+        kernels = list(_kernels(verdict))
+        highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
+        return document, {
+            "doubts": list(_doubts(verdict)),
+            "stopped": _STOPPED,
+            "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
+            "shares": any(b.roofline is not None for b in verdict.benchmarks),
+            "replayed": list(_replayed(verdict)),
+            "kernels": kernels[:_KERNELS],
+            "kernels_left_out": len(kernels[_KERNELS:]),
+            "kernels_head": launch.HEAD,
+            "kernels_left": launch.LEFT,
+            "over_time": _over_time(verdict),
+            "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
+            "environment": list(_environment(verdict)),
+            "source": highlighted,
+            "whole": whole,
+        }
+
+    there = str(not hidden and present(site.material.archive, book.problem, run.submission))
+    linked = row is not None and row.stale is not None and row.stale.again in site.runs
+    marks = f"{on_board} {linked}"
+    return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
+
+
+def _on_board(row: Row | None) -> dict[str, Any]:
+    """What a run's page tells of its row."""
+    if row is None:
+        return {"too_wide": False, "stale": None}
+    pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
+    return {**pooled, "too_wide": row.state == "too_wide", "stale": row.stale}
+
+
+def command(site: Site, verdict: Verdict) -> str:
+    """What to type to grade the same source again, from the project's root."""
+    told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
+    try:
+        file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
+    except HarnessError:  # no archive has it
+        file = "FILE"
+    words = ["submit", verdict.problem.slug, file, "--device", ran.device_kind, "--sandbox", ran.sandbox]
+    words += [f"--{verdict.effort}"] if verdict.effort != "default" else []
+    for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):
+        words += ["--baseline", name]
+    return " ".join(map(shlex.quote, [*words, "--no-record"]))
+
+
+def _replayed(verdict: Verdict) -> Iterator[Replayed]:
+    for b in verdict.benchmarks:
+        if b.mode == "replayed":
+            medians = tuple(round(stats.median(ns)) for ns in (b.calls.device_ns, b.calls.event_ns, b.calls.span_ns))
+            yield Replayed(b.name, medians, len(b.calls.device_ns), _STOPPED[b.stop_reason], b.params)
+
+
+def _kernels(verdict: Verdict) -> Iterator[Kernel]:
+    for b in verdict.benchmarks:
+        for kernel in b.kernels if b.mode == "replayed" else ():
+            yield Kernel(b.name, launch.cells(kernel, _LETTERS), kernel.time_ns or 0)
+
+
+def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
+    replayed = verdict.timing == "replayed"
+    after = "block of calls" if replayed else "round"
+    return [
+        (trace.over_time(verdict.benchmarks), _CALLS if replayed else _ROUNDS),
+        *((svg, f"{name}, after each {after}") for name, svg in trace.sensors(verdict.benchmarks)),
+    ]
+
+
+def _doubts(verdict: Verdict) -> Iterator[Said]:
+    for doubt in verdict.doubts:
+        yield Said(doubt.code, doubt.text, "", _MEANING.get(doubt.code, ""))
+    cases: dict[tuple[str, str], list[str]] = {}
+    for benchmark in verdict.benchmarks:
+        for doubt in benchmark.doubts:
+            cases.setdefault((doubt.code, doubt.text), []).append(benchmark.name)
+    for (code, text), names in cases.items():
+        every = 1 < len(names) == len(verdict.benchmarks)
+        yield Said(code, text, "every case" if every else ", ".join(names), _MEANING.get(code, ""))
+
+
+def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    ran, submission = verdict.environment, verdict.submission
+    yield "device", f"{ran.device_name} ({ran.device_kind})"
+    yield "sandbox", ran.sandbox + ("" if ran.isolated else ", not isolated")
+    if ran.interpreted:
+        yield "Triton", "in its interpreter: semantics only, not a measure of speed"
+    versions = (("python", ran.python), ("torch", ran.torch), ("triton", ran.triton), ("driver", ran.driver))
+    for name, version in (*versions, ("CUDA", ran.cuda), ("image", ran.image_digest)):
+        if version is not None:
+            yield name, version
+    if ran.power_limit_mw is not None:
+        yield "power limit", f"{ran.power_limit_mw / 1000:g} W"
+    if ran.device_uuid_sha256 is not None:
+        yield "device UUID", f"sha256 {ran.device_uuid_sha256}"
+    timed = how_timed(verdict.timing, ran.device_kind, verdict.protocol)
+    yield "protocol", ", ".join([str(verdict.protocol), *([timed] if timed else []), f"effort {verdict.effort}"])
+    yield "problem", verdict.problem.sha256
+    yield "submission", f"{submission.sha256}, {submission.size_bytes:,} bytes"
+    yield "took", f"{verdict.duration_ns / 1e9:.1f} s"
+    yield "seeds", ", ".join(map(str, verdict.seeds[:12])) + (", …" if len(verdict.seeds) > 12 else "")

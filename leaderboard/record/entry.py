@@ -1,0 +1,112 @@
+"""One line of the ledger: its bytes, and the hash that chains it to the line before it.
+
+    {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
+
+An event of moderation has "moderation" in both places. A reader skips kinds that it does not know: they count for the
+chain and for nothing else. `seq` is the line's number, counted from 1, and `prev` of the first line is 64 zeros. The
+*body* is the line's object without `seq`, `prev` and `hash`, byte for byte as the line holds it, so that a reader in
+any language can check the chain without agreeing with this one on how JSON is printed. `hash` is
+`length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger writes
+lines, the ranking reads them. Trusted.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from harness.errors import LedgerError
+from harness.identity import length_prefixed_sha256
+from harness.verdict import Verdict
+from leaderboard.record.moderation import Moderation
+
+NO_HASH = "0" * 64
+VERDICT = "verdict"
+MODERATION = "moderation"
+KINDS = frozenset({VERDICT, MODERATION})
+_HEAD = re.compile(rb'\{"seq":([1-9]\d{0,14}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
+_KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A recorded event: `document` is the JSON of what happened, `warnings` what had to be put right to record it."""
+
+    seq: int
+    prev: str
+    hash: str
+    kind: str
+    document: bytes
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Verdict:
+        """The whole verdict, parsed and validated anew on each access.
+
+        Raises:
+            LedgerError: the entry is of another kind, or of a version of the verdict that this one cannot read.
+        """
+        if self.kind != VERDICT:
+            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "only a verdict can be read as one")
+        try:
+            return Verdict.from_json(self.document)
+        except ValidationError as error:
+            raise unreadable(self, error) from error
+
+    @property
+    def moderation(self) -> Moderation:
+        """The event of moderation, parsed anew on each access.
+
+        Raises:
+            LedgerError: the entry is of another kind, or of a version of the event that this one cannot read.
+        """
+        if self.kind != MODERATION:
+            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is no event of moderation")
+        try:
+            return Moderation.model_validate_json(self.document)
+        except ValidationError as error:
+            raise unreadable(self, error) from error
+
+
+def unreadable(entry: Entry, error: ValidationError) -> LedgerError:
+    """What to say of an entry that is intact but does not fit this version's idea of its kind."""
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"]) or entry.kind
+    return LedgerError(f"ledger entry {entry.seq}: {key}: {first['msg']}", "read it with the version that wrote it")
+
+
+def chain_hash(seq: int, prev: str, body: bytes) -> str:
+    """The hash of a line, 64 hexadecimal digits."""
+    return length_prefixed_sha256(b"kernelmark ledger", b"%d" % seq, prev.encode(), body)
+
+
+def encode(
+    last: Entry | None, document: bytes, warnings: tuple[str, ...] = (), kind: str = VERDICT
+) -> tuple[Entry, bytes]:
+    """Chain the JSON of what happened to the last entry; returns the new entry and its line, newline included."""
+    seq, prev = (last.seq + 1, last.hash) if last else (1, NO_HASH)
+    body = b'{"kind":"%s","%s":%s}' % (kind.encode(), kind.encode(), document)
+    digest = chain_hash(seq, prev, body)
+    head = b'{"seq":%d,"prev":"%s","hash":"%s",' % (seq, prev.encode(), digest.encode())
+    return Entry(seq, prev, digest, kind, document, warnings), head + body[1:] + b"\n"
+
+
+def decode(line: bytes) -> Entry:
+    """Read one line, newline included, and check its own hash; its place in the chain is for the caller to check.
+
+    Raises:
+        ValueError: it is not a ledger line, or its bytes are not those that were hashed.
+    """
+    head = _HEAD.match(line)
+    if head is None or not line.endswith(b"}\n"):
+        raise ValueError("is not a ledger line")
+    seq, prev, digest = int(head[1]), head[2].decode(), head[3].decode()
+    body = b"{" + line[head.end() : -1]
+    if chain_hash(seq, prev, body) != digest:
+        raise ValueError("was changed after it was written (its hash does not match)")
+    kind = _KIND.match(body)
+    if kind is None:
+        raise ValueError("names no kind")
+    return Entry(seq, prev, digest, kind[1].decode(), body[kind.end() : -1])

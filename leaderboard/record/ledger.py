@@ -1,0 +1,303 @@
+"""The ledger: every verdict and every event of moderation, append-only, one JSON line each, chained by hashes.
+
+The front door appends after a grading; the ranking and the board read. Trusted. Writers take turns by a lock on the
+file itself. Readers take none: a newline is the last byte of a line to be written, so whatever stands before the last
+newline is whole, and what stands behind it belongs to a writer at work or to one that was killed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.errors import LedgerError, UsageError
+from harness.verdict import Verdict
+from leaderboard.record.durable import make_directory, sync_directory, unwritable
+from leaderboard.record.entry import KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode
+from leaderboard.record.moderation import Moderation
+
+_TAIL_BYTES = 1 << 16
+_EVENT = b'"kind":"moderation"'
+_HEAD_BYTES = 256
+_RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
+_CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # what git leaves where it could not merge
+_MERGE = "`kernelmark merge-ledger` makes one ledger of both sides; docs/organizers.md says how"
+_RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
+
+
+class Ledger(Protocol):
+    """What a board needs of its record; a service may keep it in a database."""
+
+    def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry: ...
+
+    def moderate(self, event: Moderation) -> Entry: ...
+
+    def read(self) -> Iterable[Entry]: ...
+
+    def get(self, run_prefix: str) -> Entry: ...
+
+
+class JsonlLedger:
+    """A ledger in one file, `<directory>/<problem slug>.jsonl`, which needs not exist before the first append."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.torn_path = path.with_name(path.name + ".torn")
+
+    def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry:
+        """Add a verdict and return once it is durable; the cost does not grow with the file.
+
+        `late`, the event that keeps it from ranking, goes before it in the same write: there is no moment in which the
+        verdict stands there without it. A torn last line, left by a writer that was killed, is first moved to
+        `<slug>.jsonl.torn`; the entry's `warnings` say so.
+
+        Raises:
+            LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
+                whole and durable (nothing of it is left then).
+        """
+        if f"{verdict.problem.slug}.jsonl" != self.path.name:
+            raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs into another ledger")
+        events = [(MODERATION, late.to_json().encode())] if late else []
+        return self._append([*events, (VERDICT, verdict.to_json().encode())])
+
+    def refuse_if_broken(self) -> None:
+        """Refuse, before a grading has cost its time, what `append` would refuse after it; nothing is changed.
+
+        Raises:
+            LedgerError: the last line is broken, or the file or its folder cannot be written.
+        """
+        try:
+            if self.path.exists():
+                with self.path.open("r+b") as file:
+                    last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
+                if last_line:
+                    self._decode_last(last_line)
+            elif folder := unwritable(self.path):
+                raise LedgerError(f"{self.path}: cannot be made in {folder}", "make it a folder that can be written")
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
+
+    def moderate(self, event: Moderation) -> Entry:
+        """Add an event of moderation to the ledger that holds its run, one about an author to any; the same promises as
+        for `append`.
+
+        Raises:
+            UsageError: the ledger holds no such run.
+            LedgerError: as for `append`.
+        """
+        if event.scope != "author":  # who may have no run on this problem yet
+            self.get(event.run)
+        return self._append([(MODERATION, event.to_json().encode())])
+
+    def read(self) -> Iterable[Entry]:
+        """All verdicts and events, oldest first, the chain checked on the way; an unfinished last line is none yet.
+
+        What is returned can be walked several times. Entries of kinds that this version does not know are part of the
+        chain, and are skipped.
+
+        Raises:
+            LedgerError: while it is walked: the chain is broken; the message names the line.
+        """
+        return _Reading(self)
+
+    def get(self, run_prefix: str) -> Entry:
+        """The one verdict whose run begins with these hexadecimal digits.
+
+        Raises:
+            UsageError: none does, or several do, or it is no run at all.
+            LedgerError: the chain is broken.
+        """
+        if not _RUN_PREFIX.fullmatch(run_prefix):
+            raise UsageError("run", f"{run_prefix!r} is no run", "give its first hexadecimal digits, up to 16")
+        needle = f'"run":"{run_prefix}'.encode()  # saves parsing every verdict; a parameter may be called "run" too
+        verdicts = (entry for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
+        found = [entry for entry in verdicts if entry.verdict.run.startswith(run_prefix)]
+        if not found:
+            raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
+        if len(found) > 1:
+            runs = ", ".join(e.verdict.run for e in found[:4]) + (", ..." if len(found) > 4 else "")
+            raise UsageError("run", f"{len(found)} runs begin with {run_prefix!r} ({runs})", "give more digits")
+        return found[0]
+
+    def verify(self) -> int:
+        """Walk the whole chain and return how many entries of any kind it has.
+
+        Raises:
+            LedgerError: the chain is broken; the message names the line.
+        """
+        return sum(1 for _ in self.walk())
+
+    def _append(self, documents: Sequence[tuple[str, bytes]]) -> Entry:
+        """Chain documents, each with its kind, and write them in one piece; returns the last entry."""
+        try:
+            with self._locked() as descriptor:
+                size = os.fstat(descriptor).st_size
+                last_line, whole = _tail(descriptor, size)
+                last = self._decode_last(last_line) if last_line else None
+                warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
+                lines = b""
+                for kind, document in documents:
+                    last, line = encode(last, document, warnings, kind)
+                    lines += line
+                self._write(descriptor, lines, whole)
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
+        assert last is not None
+        return last
+
+    def walk(self) -> Iterator[Entry]:
+        """Entries of every kind, in their order.
+
+        Raises:
+            LedgerError: the chain is broken; the message names the line.
+        """
+        try:
+            with self.path.open("rb", buffering=1 << 20) as file:
+                _, unread = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
+                number, prev = 0, NO_HASH
+                while unread > 0:
+                    line = file.readline()
+                    number, unread = number + 1, unread - len(line)
+                    entry = self._decode(line, number)
+                    if entry.seq != number or entry.prev != prev:
+                        raise self._broken(number, "does not follow from the line before it")
+                    prev = entry.hash
+                    yield entry
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def events(self) -> Iterator[Entry]:
+        """As `_Reading.events`; a line's kind stands right behind its hashes, within a few hundred bytes."""
+        try:
+            with self.path.open("rb", buffering=1 << 20) as file:
+                for number, line in enumerate(file, start=1):
+                    if _EVENT in line[:_HEAD_BYTES] and line.endswith(b"\n"):
+                        yield self._decode(line, number)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def at(self, wanted: Collection[int]) -> Iterator[Entry]:
+        """As `_Reading.at`."""
+        try:
+            with self.path.open("rb", buffering=1 << 20) as file:
+                for number, line in enumerate(file, start=1):
+                    if number in wanted:
+                        yield self._decode(line, number)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def _decode(self, line: bytes, number: int) -> Entry:
+        try:
+            return decode(line)
+        except ValueError as error:
+            raise self._broken(number, str(error), line) from error
+
+    def _decode_last(self, line: bytes) -> Entry:
+        """Check the last line alone; only when it is broken are the lines before it counted, to say which it is."""
+        try:
+            return decode(line)
+        except ValueError as error:
+            with self.path.open("rb") as file:
+                number = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
+            raise self._broken(number, str(error), line) from error
+
+    def _broken(self, number: int, what: str, line: bytes = b"") -> LedgerError:
+        return LedgerError(f"{self.path} line {number}: {what}", _MERGE if line.startswith(_CONFLICT) else _RESTORE)
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """Open the file for appending, made if need be, and hold its lock."""
+        make_directory(self.path.parent)
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if self._is_current(descriptor):
+                    yield descriptor
+                    return
+            finally:
+                os.close(descriptor)
+
+    def _is_current(self, descriptor: int) -> bool:
+        """Whether the name still means the locked file: a checkout or a copy may have replaced it while we waited."""
+        try:
+            return os.path.samestat(os.fstat(descriptor), self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    def _set_aside(self, descriptor: int, whole: int, size: int) -> tuple[str]:
+        """Move what is behind the last whole line out of the ledger; killed in between, it is at worst kept twice."""
+        with self.torn_path.open("ab") as file:
+            file.write(os.pread(descriptor, size - whole, whole) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(self.path.parent)
+        os.ftruncate(descriptor, whole)
+        os.fsync(descriptor)
+        return (f"{self.path}: {size - whole} bytes of an unfinished last line were moved to {self.torn_path.name}",)
+
+    def _write(self, descriptor: int, line: bytes, size: int) -> None:
+        """Write a line at the end, whole and durable, or leave the file as it was."""
+        try:
+            written = os.write(descriptor, line)
+            if written != len(line):
+                raise OSError(0, f"only {written:,} of {len(line):,} bytes could be written")
+            os.fsync(descriptor)
+            if size == 0:
+                sync_directory(self.path.parent)
+        except OSError as error:
+            os.ftruncate(descriptor, size)
+            os.fsync(descriptor)
+            what = f"{self.path}: the verdict was not recorded ({error.strerror})"
+            raise LedgerError(what, "free some space, then submit again") from error
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The entries of a ledger, walked anew by every loop: the ranking looks twice where runs were disqualified."""
+
+    ledger: JsonlLedger
+
+    def __iter__(self) -> Iterator[Entry]:
+        return (entry for entry in self.ledger.walk() if entry.kind in KINDS)
+
+    def events(self) -> Iterator[Entry]:
+        """The events of moderation alone, with only their own hashes checked: a walk checks the chain.
+
+        Raises:
+            LedgerError: the file cannot be read, or an event was changed after it was written.
+        """
+        return self.ledger.events()
+
+    def at(self, wanted: Collection[int]) -> Iterator[Entry]:
+        """The entries on some lines, counted from 1, with only their own hashes checked.
+
+        Raises:
+            LedgerError: the file cannot be read, or one of these lines was changed after it was written.
+        """
+        return self.ledger.at(wanted)
+
+
+def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
+    """The last whole line, newline included (empty when there is none), and how many bytes end with it."""
+    length = _TAIL_BYTES
+    while True:
+        start = max(0, size - length)
+        data = os.pread(descriptor, size - start, start)
+        if start == 0 or data.count(b"\n") >= 2:
+            break
+        length *= 4
+    end = data.rfind(b"\n") + 1
+    return data[data.rfind(b"\n", 0, max(0, end - 1)) + 1 : end], start + end
