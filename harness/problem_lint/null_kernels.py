@@ -1,7 +1,8 @@
 """Null kernels: what answers without doing the work, or does it in too low a precision. A problem must refuse all.
 
-`examine.py` runs them. They are functions of tensors in the judge's own process: trusted, no sandbox. Each sees a `Scene`,
-one case with its inputs and right answers, and returns what its outputs would hold, or None where it does not apply.
+`examine.py` runs them. They are functions of tensors in the judge's own process: trusted, no sandbox. Each sees a
+`Scene`, one case with its inputs and right answers, and returns what its outputs would hold, or None where it does not
+apply.
 """
 
 from __future__ import annotations
