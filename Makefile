@@ -3,7 +3,7 @@
 
 PYTHON ?= python3
 PROBLEM ?= softmax
-KERNEL ?= reference/softmax/triton.py
+KERNEL ?= submissions/softmax/example/softmax.py
 ARGS ?=
 
 comma := ,

@@ -138,7 +138,7 @@ def write(project: Path, lines: int) -> None:
     results.mkdir(parents=True)
     last: dict[str, Entry] = {}
     files = {slug: (results / f"{slug}.jsonl").open("wb") for slug in hashes}
-    for verdict in verdicts(lines, authors, hashes, project / "submissions"):
+    for verdict in verdicts(lines, authors, hashes, project / "leaderboard/archive"):
         slug = verdict.problem.slug
         last[slug], line = encode(last.get(slug), verdict.to_json().encode())
         files[slug].write(line)

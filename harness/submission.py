@@ -57,7 +57,7 @@ class Submission(BaseModel):
         except OSError as error:
             raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
         if len(source) > MAX_SOURCE_BYTES:
-            raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
+            raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
         name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
         return cls.of(source, cast(Language, language), author=author, name=name)
 
@@ -80,16 +80,16 @@ class Submission(BaseModel):
         # A lone surrogate, as in a model's broken output, becomes the bytes that are refused below.
         raw = source.encode(errors="surrogatepass") if isinstance(source, str) else source
         if len(raw) > MAX_SOURCE_BYTES:
-            raise SubmissionError(name, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
+            raise SubmissionError(name, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
         try:
             text = raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise SubmissionError(
-                name, f"is not UTF-8 text (byte {error.start})", "hand in source, not a binary"
+                name, f"is not UTF-8 text (byte {error.start})", "submit source, not a binary"
             ) from error
         if "\0" in text:
             raise SubmissionError(
-                name, f"holds a NUL character (at {text.index(chr(0))})", "hand in source, not a binary"
+                name, f"holds a NUL character (at {text.index(chr(0))})", "submit source, not a binary"
             )
         if not _AUTHOR.fullmatch(author):
             raise SubmissionError(

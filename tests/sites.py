@@ -59,7 +59,7 @@ class SiteProject:
         return Material(
             ledgers=tuple(sorted((self.root / "results").glob("*.jsonl"))),
             archive=self.root / "archive",
-            archive_name="submissions",
+            archive_name="leaderboard/archive",
             now=self.now,
             current=Current(
                 problems={**{each.slug: each.sha256 for each in self.statements}, **self.problems},

@@ -57,7 +57,7 @@ class Grading:
         self._hidden = [case for case in tests if case.hidden]
         self._benchmarks = self._cases("benchmarks")
         if submission.language == "cpp" and device == "cuda":
-            raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or hand in a .cu")
+            raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or submit a .cu")
         self._reference = Reference.load(problem)
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context, while the runner makes its own
         self._to_time = Benchmarks(problem, self._reference, device, self._benchmarks, self._build_command, self._enter)

@@ -106,8 +106,12 @@ def export(problem: str | None, out: Path, form: str) -> None:
 
 
 @click.command()
-@click.option("--changed", "base", required=True, metavar="BASE", help="Grade what was handed in since this commit.")
-@click.option("--head", default="HEAD", show_default=True, help="The branch that hands in; it need not be checked out.")
+@click.option(
+    "--changed", "base", required=True, metavar="BASE", help="Grade the submissions that changed since this commit."
+)
+@click.option(
+    "--head", default="HEAD", show_default=True, help="The branch with the submissions; it need not be checked out."
+)
 @click.option("--only", metavar="AUTHOR", help="Refuse what lies in the folder of anybody else.")
 @click.option("--late", metavar="ORGANIZER", help="As for `submit`.")
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
@@ -127,20 +131,20 @@ def grade(
     form: str,
     **flags: str | None,
 ) -> int:
-    """Grade exactly the hand-ins that a branch adds or changes, as in handins/softmax/ada/kernel.py, and record them.
+    """Grade and record exactly the submissions that a branch adds or changes, as submissions/softmax/ada/kernel.py.
 
-    Exit status: the worst of theirs, as for `submit`; 0 where nothing was handed in.
+    Exit status: the worst of theirs, as for `submit`; 0 where there are none.
     """
-    from kernelmark.commands import handins
+    from kernelmark.commands import changed
     from kernelmark.text import report
 
     settings = load_settings(**flags)
     results: list[report.Graded] = []
-    found: list[handins.HandIn] = []
+    found: list[changed.SubmittedFile] = []
     try:
-        found = handins.changed(settings, base, head)
+        found = changed.changed(settings, base, head)
         for each in found:
-            results.append(handins.grade(settings, each, only=only, late=late, record=not no_record))
+            results.append(changed.grade(settings, each, only=only, late=late, record=not no_record))
             if form == "table":
                 print_lines([*results[-1].lines(), ""])
     finally:  # what was graded before an interruption is recorded, and is told
@@ -152,7 +156,7 @@ def grade(
             stack.callback(_write, junit, report.junit(every))
             stack.callback(_write, summary, report.summary(every).encode())
     if form == "table" and not results:
-        print_lines(["nothing was handed in"])
+        print_lines(["no submission was added or changed"])
     return report.worst(results)
 
 

@@ -31,7 +31,7 @@ DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the 
 DeviceChoice = Literal["auto", "cpu", "cuda"]
 SandboxChoice = Literal["auto", "docker", "bwrap", "process"]
 Effort = Literal["quick", "default", "thorough"]
-Place = Literal["results", "archive", "board", "problems", "reference", "devices", "handins"]
+Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
 
 
 class Settings(BaseSettings):
@@ -50,12 +50,12 @@ class Settings(BaseSettings):
     docker_binds: Annotated[tuple[Path, ...], NoDecode] = ()
     docker_python: str = "python3"
     results: Path = Path("leaderboard/results")
-    archive: Path = Path("submissions")
+    archive: Path = Path("leaderboard/archive")
     board: Path = Path("leaderboard/BOARD.md")
     problems: Path = Path("problems")
     reference: Path = Path("reference")
     devices: Path = Path("leaderboard/devices")
-    handins: Path = Path("handins")
+    submissions: Path = Path("submissions")
     private_cases: Path | None = None
     """A folder outside the project: `<slug>.toml` in it holds private test cases. For organizers' machines alone."""
 

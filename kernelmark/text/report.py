@@ -1,4 +1,4 @@
-"""What became of several hand-ins, as a summary in Markdown for people and as JUnit XML for a CI server.
+"""What became of several submissions, as a summary in Markdown for people and as JUnit XML for a CI server.
 
 `kernelmark grade --changed` calls it. Trusted over hostile text: file names, messages and logs come out as the
 characters that they are, in either format.
@@ -30,7 +30,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class Graded:
-    """One hand-in and its exit status; without a verdict `message` says why there is none."""
+    """One submission and its exit status; without a verdict `message` says why there is none."""
 
     path: str
     code: int
@@ -73,7 +73,7 @@ def summary(results: Sequence[Graded]) -> str:
     """A table of all, and below it the details of those that were not accepted."""
     parts = ["# Gradings\n"]
     if not results:
-        return "\n".join([*parts, "Nothing was handed in.\n"])
+        return "\n".join([*parts, "No submission was added or changed.\n"])
     parts.append(grid(("file", "outcome", "time per call", "standing", "run"), map(_cells, results)))
     for each in results:
         if each.code:
@@ -83,7 +83,7 @@ def summary(results: Sequence[Graded]) -> str:
 
 
 def junit(results: Sequence[Graded]) -> bytes:
-    """A suite with a case a hand-in: what it does wrong is a failure, what could not be graded an error.
+    """A suite with a case a submission: what it does wrong is a failure, what could not be graded an error.
 
     What only a GPU can run is skipped.
     """

@@ -75,7 +75,7 @@ def site(tmp_path_factory: pytest.TempPathFactory, verdicts: list[Verdict], sour
     begin(project)
     for each in verdicts:
         if each.run in sources:
-            archive(project / "submissions", each.problem.slug, sources[each.run])
+            archive(project / "leaderboard/archive", each.problem.slug, sources[each.run])
         JsonlLedger(project / "leaderboard" / "results" / f"{each.problem.slug}.jsonl").append(each)
     devices = project / "leaderboard" / "devices"
     devices.mkdir()

@@ -44,7 +44,7 @@ def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -
     ledger = JsonlLedger(repository / "leaderboard/results/double.jsonl")
 
     git(repository, "checkout", "-qb", "right")
-    commit(repository, {"handins/double/ada/kernel.py": RIGHT})
+    commit(repository, {"submissions/double/ada/kernel.py": RIGHT})
     done = grade(repository, "main")
     assert done.returncode == 0, done.stdout + done.stderr
     assert [entry.verdict.outcome.value for entry in ledger.read()] == ["accepted"]
@@ -54,7 +54,7 @@ def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -
     git(repository, "merge", "-q", "right")
 
     git(repository, "checkout", "-qb", "wrong")
-    commit(repository, {"handins/double/bob/kernel.py": WRONG})
+    commit(repository, {"submissions/double/bob/kernel.py": WRONG})
     done = grade(repository, "main")
     assert done.returncode == 1, done.stdout + done.stderr
     assert [entry.verdict.submission.author for entry in ledger.read()] == ["ada", "bob"]
@@ -63,7 +63,7 @@ def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -
 
     git(repository, "checkout", "-q", "main")
     git(repository, "checkout", "-qb", "two")
-    commit(repository, {"handins/double/eve/kernel.py": WRONG, "handins/double/joe/mine.py": ALSO_RIGHT})
+    commit(repository, {"submissions/double/eve/kernel.py": WRONG, "submissions/double/joe/mine.py": ALSO_RIGHT})
     done = grade(repository, "main")
     assert done.returncode == 1, done.stdout + done.stderr
     assert {

@@ -14,7 +14,8 @@ from kernelmark.commands.cli import main, submit
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Folders that hold what was made here, and not what the project says. The board has the names of submitted files in it.
-MADE = {"build", "submissions", "boards", "node_modules"}
+MADE = {"build", "archive", "boards", "node_modules"}
+MADE_BY_GRADING = tuple(f"leaderboard/{name}" for name in ("results", "archive", "BOARD.md", "boards"))
 DOCUMENTS = sorted(
     path
     for path in ROOT.rglob("*.md")
@@ -76,8 +77,7 @@ def test_every_command_exists(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_file_that_is_named_exists(document: Path) -> None:
     for path in MODULE.findall(document.read_text(encoding="utf-8")):
-        # Made by the first recorded grading.
-        if path.startswith(("leaderboard/results", "leaderboard/BOARD.md", "leaderboard/boards")):
+        if path.startswith(MADE_BY_GRADING):
             continue
         assert (ROOT / path).exists(), f"{named(document)}: {path}"
 

@@ -36,7 +36,7 @@ def ledger(competition: Path) -> JsonlLedger:
     now = load(competition / "problems/double").sha256
     for author, sha256, right in (("ada", now, True), ("bob", "e" * 64, True), ("eve", now, False), ("joe", now, True)):
         submission, verdict = graded(author, sha256=sha256, right=right)
-        archive(competition / "submissions", "double", submission)
+        archive(competition / "leaderboard/archive", "double", submission)
         found.append(verdict)
     return found
 
@@ -50,7 +50,7 @@ def test_an_honest_ledger_has_no_fault(ledger: JsonlLedger, command: Command) ->
 def test_every_entry_of_a_ledger_is_accounted_for(competition: Path, command: Command) -> None:
     found = JsonlLedger(competition / "leaderboard/results/double.jsonl")
     submission, verdict = graded("ada", sha256=load(competition / "problems/double").sha256)
-    archive(competition / "submissions", "double", submission)
+    archive(competition / "leaderboard/archive", "double", submission)
     found.append(verdict)
     told = "1 verdict on the problem as it is, 0 on earlier versions of it"
     assert command("verify").out == f"double.jsonl: 1 entry, {told}\n"
@@ -133,8 +133,8 @@ def test_damage_is_told_with_its_line(
 
 
 def test_sources_are_compared_with_what_was_graded(ledger: JsonlLedger, command: Command, competition: Path) -> None:
-    (ada,) = (competition / "submissions/double/ada").iterdir()
-    (eve,) = (competition / "submissions/double/eve").iterdir()
+    (ada,) = (competition / "leaderboard/archive/double/ada").iterdir()
+    (eve,) = (competition / "leaderboard/archive/double/eve").iterdir()
     ada.write_text("# another\n")
     eve.unlink()
     flip(ledger.path, 2)
@@ -159,5 +159,5 @@ def test_every_ledger_is_examined_after_a_broken_one(ledger: JsonlLedger, comman
 
 
 def test_a_problem_that_is_gone_is_no_fault(ledger: JsonlLedger, competition: Path) -> None:
-    found = inspect(ledger.path, competition / "submissions", Current(problems={}, protocol=1))
+    found = inspect(ledger.path, competition / "leaderboard/archive", Current(problems={}, protocol=1))
     assert (found.faults, found.unknown) == ([], 4)

@@ -68,7 +68,7 @@ def recorded(competition: Path, of: Problem, author: str = "ada") -> Verdict:
             "protocol": current(Settings.load()).protocol,
         }
     )
-    archive(competition / "submissions", "double", submission)
+    archive(competition / "leaderboard/archive", "double", submission)
     JsonlLedger(competition / "leaderboard/results/double.jsonl").append(verdict)
     return verdict
 

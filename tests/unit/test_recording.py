@@ -29,7 +29,7 @@ def test_submit_archives_records_ranks_and_rewrites_the_board(
     assert ended.err == "test 1/2 small\n"
     assert [asked[1].author for asked in fake.asked] == ["bob", "ada"]
     assert [(asked[0], asked[2], asked[3]) for asked in fake.asked] == [("double", "process", "cpu")] * 2
-    [archived] = (project / "submissions/double/ada").iterdir()
+    [archived] = (project / "leaderboard/archive/double/ada").iterdir()
     assert archived.read_bytes() == (project / "kernel.py").read_bytes()
     board = (project / "leaderboard/BOARD.md").read_text()
     assert board.index("| bob |") < board.index("| ada |")
@@ -39,7 +39,7 @@ def test_no_record_leaves_nothing_behind(run: Command, judge: Callable[..., Judg
     judge(accepted())
     assert run("submit", "--no-record", "double", "kernel.py").code == 0
     assert not (project / "leaderboard").exists()
-    assert not (project / "submissions").exists()
+    assert not (project / "leaderboard/archive").exists()
 
 
 def test_a_result_that_cannot_be_recorded_is_shown_all_the_same(
@@ -84,7 +84,7 @@ def a_folder_for_a_file(results: Path) -> None:
 
 def a_file_for_the_archive(results: Path) -> None:
     results.mkdir(parents=True)
-    (results.parent.parent / "submissions").write_text("")
+    (results.parent.parent / "leaderboard/archive").write_text("")
 
 
 @pytest.mark.parametrize(

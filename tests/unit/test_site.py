@@ -217,7 +217,7 @@ def test_a_run_says_what_it_rests_on(tmp_path: Path) -> None:
         "tolerance",
         "torch 2.11.0",
         "700 W",
-        "submit softmax submissions/softmax/ada/",
+        "submit softmax leaderboard/archive/softmax/ada/",
         "--baseline eager --no-record",
         "import triton",
     ):

@@ -222,7 +222,7 @@ def test_a_source_that_is_gone_is_told_and_the_others_are_graded(
 ) -> None:
     entered("ada", 900, "0" * 64)
     entered("bob", 700, "0" * 64)
-    (source,) = (competition / "submissions/double/bob").iterdir()
+    (source,) = (competition / "leaderboard/archive/double/bob").iterdir()
     source.unlink()
     said = command("regrade")
     assert (said.code, judged) == (7, ["ada"])

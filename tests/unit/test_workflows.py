@@ -77,7 +77,7 @@ def test_a_job_fails_where_a_hand_in_got_no_verdict_whatever_the_others_got(
     _, _, after = job("grade").partition("- name: fail where something was not graded\n        run: |\n")
     (tmp_path / "build").mkdir()
     (tmp_path / "build/status").write_text(f"{status}\n")
-    (tmp_path / "build/junit.xml").write_bytes(junit([Graded("handins/a/b/c.py", code, "why") for code in codes]))
+    (tmp_path / "build/junit.xml").write_bytes(junit([Graded("submissions/a/b/c.py", code, "why") for code in codes]))
     assert (subprocess.run(["bash", "-ec", after], cwd=tmp_path, check=False).returncode != 0) == fails
 
 
@@ -108,7 +108,7 @@ def result(project: Path, author: str) -> None:
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
     verdict = accepted(author=author, problem="double", run=f"{sum(author.encode()):016x}")
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    archive(project / "submissions", "double", submission)
+    archive(project / "leaderboard/archive", "double", submission)
     JsonlLedger(project / "leaderboard/results/double.jsonl").append(verdict.model_copy(update={"submission": told}))
 
 
@@ -126,14 +126,14 @@ def authors(bare: Path, tmp_path: Path) -> list[str]:
     found = [entry.verdict.submission.author for entry in ledger.read()]
     board = (checkout / "leaderboard/BOARD.md").read_text()
     assert all(f"| {author} |" in board for author in found)
-    assert {path.name for path in (checkout / "submissions/double").iterdir()} == set(found)
+    assert {path.name for path in (checkout / "leaderboard/archive/double").iterdir()} == set(found)
     return found
 
 
 def recorded(competition: Path, author: str) -> None:
     """What a grading job leaves behind that began with what is checked out now."""
     folder = competition / "build/recorded"
-    for name in ("leaderboard", "submissions"):
+    for name in ("leaderboard",):
         shutil.copytree(competition / name, folder / name)
     result(folder, author)
 
@@ -162,7 +162,7 @@ def test_a_record_is_committed_also_when_the_branch_has_moved_on(
 
 def test_what_cannot_be_verified_is_not_pushed(competition: Path, remote: Path) -> None:
     recorded(competition, "bob")
-    shutil.rmtree(competition / "build/recorded/submissions/double/bob")
+    shutil.rmtree(competition / "build/recorded/leaderboard/archive/double/bob")
     before = git(remote, "rev-parse", "main")
     done = take(competition)
     assert done.returncode == 7

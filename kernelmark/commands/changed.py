@@ -1,8 +1,8 @@
-"""What a branch hands in: files that git says it adds or changes, read from git and never from the working tree.
+"""The submissions of a branch: files that git says it adds or changes, read from git and never from the working tree.
 
-`kernelmark grade --changed` calls it. Trusted, over a branch that a stranger wrote. A hand-in is
-`handins/<problem>/<author>/<file>`; the folder's name is the author, whatever the file says of itself. The bytes come
-from the commit's objects: a symbolic link is an object of its own and is refused, and nothing of the branch (its
+`kernelmark grade --changed` calls it. Trusted, over a branch that a stranger wrote. A submission is
+`submissions/<problem>/<author>/<file>`; the folder's name is the author, whatever the file says of itself. The bytes
+come from the commit's objects: a symbolic link is an object of its own and is refused, and nothing of the branch (its
 settings, its problems, its code) has to be checked out to grade it.
 """
 
@@ -23,7 +23,7 @@ _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 
 
 @dataclass(frozen=True)
-class HandIn:
+class SubmittedFile:
     """One file that was added or changed: its path in the project, and what git stores of it."""
 
     path: str
@@ -36,12 +36,12 @@ class HandIn:
         Raises:
             UsageError: the path is not `<folder>/<problem>/<author>/<file>`, or there is no such problem.
         """
-        parts = PurePosixPath(self.path).relative_to(settings.handins.as_posix()).parts
+        parts = PurePosixPath(self.path).relative_to(settings.submissions.as_posix()).parts
         if len(parts) != 3:
-            layout = f"{settings.handins.as_posix()}/PROBLEM/AUTHOR/FILE"
-            raise UsageError(self.path, "is not where hand-ins lie", f"move it to {layout}")
+            layout = f"{settings.submissions.as_posix()}/PROBLEM/AUTHOR/FILE"
+            raise UsageError(self.path, "is not where submissions lie", f"move it to {layout}")
         if self.mode not in _PLAIN:
-            raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'no file')}", "hand in the file itself")
+            raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'no file')}", "submit the file itself")
         from kernelmark.services.project import problem_directories
 
         known = {directory.name: directory for directory in problem_directories(settings)}
@@ -57,7 +57,7 @@ class HandIn:
         """
         size = int(_git(settings.root, "cat-file", "-s", self.blob))
         if size > MAX_SOURCE_BYTES:
-            raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "hand in source, not data")
+            raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
         suffix = PurePosixPath(name).suffix
         if suffix not in (".py", ".cu", ".cpp"):
             raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
@@ -66,17 +66,17 @@ class HandIn:
         return Submission.of(source, language, author=author, name=name)  # type: ignore[arg-type]  # one of the three
 
 
-def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
-    """The hand-ins that `head` adds or changes since it left `base`, by their paths; a file moved is a file changed.
+def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
+    """The submissions that `head` adds or changes since it left `base`, by their paths; a file moved is a file changed.
 
     The folder's own README.md is none.
 
     Raises:
         UsageError: this is no git repository, or it does not know one of the two, or not how they are related.
     """
-    folder = settings.handins
+    folder = settings.submissions
     if folder.is_absolute():
-        raise UsageError("handins", f"{str(folder)!r} is absolute", "give a folder of the project")
+        raise UsageError("submissions", f"{str(folder)!r} is absolute", "give a folder of the project")
     for flag, commit in (("--changed", base), ("--head", head)):
         if not commit:  # an unset variable; git would read it as HEAD, and nothing ever changes since then
             raise UsageError(flag, "is empty", "name a commit or a branch")
@@ -92,31 +92,31 @@ def changed(settings: Settings, base: str, head: str) -> list[HandIn]:
         _, mode, _, blob, status = told.decode().split(" ")
         path = name.decode("utf-8", "backslashreplace")
         if status != "D" and PurePosixPath(path) != PurePosixPath(folder.as_posix()) / "README.md":
-            found.append(HandIn(path, mode, blob))
+            found.append(SubmittedFile(path, mode, blob))
     return sorted(found, key=lambda each: each.path)
 
 
-def grade(settings: Settings, handed_in: HandIn, *, only: str | None, late: str | None, record: bool) -> Graded:
-    """Grade one hand-in; whatever is wrong with it, or with us, is in the result, so that the next one has its turn."""
+def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Graded:
+    """Grade one submission; whatever is wrong with it, or with us, is in the result, so that the next has its turn."""
     from kernelmark.services.api import Job
     from kernelmark.text.progress import Reporter
 
     verdict = table = None
     try:
-        directory, author, name = handed_in.place(settings)
+        directory, author, name = submitted.place(settings)
         if only is not None and author != only:
-            raise UsageError(handed_in.path, f"lies in the folder of {author}, and {only} hands in", "use your own")
-        job = Job.prepare(settings, directory, handed_in.read(settings, author, name), author=author)
+            raise UsageError(submitted.path, f"lies in the folder of {author}, and {only} submits", "use your own")
+        job = Job.prepare(settings, directory, submitted.read(settings, author, name), author=author)
         lateness = job.admit(late) if record else None
         with Reporter() as reporter:
             verdict = job.grade(reporter.report)
         if record:
             table = job.record(verdict, lateness)
     except KernelmarkError as error:
-        return Graded(handed_in.path, error.exit_code, str(error), verdict)
-    except Exception as error:  # noqa: BLE001 - each hand-in is graded as by a process of its own: it ends no other's turn
-        return Graded(handed_in.path, HarnessError.exit_code, unexpected(error), verdict)
-    return Graded(handed_in.path, verdict.outcome.exit_code, verdict.message, verdict, table)
+        return Graded(submitted.path, error.exit_code, str(error), verdict)
+    except Exception as error:  # noqa: BLE001 - each is graded as by a process of its own: it ends no other's turn
+        return Graded(submitted.path, HarnessError.exit_code, unexpected(error), verdict)
+    return Graded(submitted.path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 
 _FETCH = "fetch both, with their history (git fetch --unshallow)"

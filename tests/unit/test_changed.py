@@ -27,10 +27,10 @@ RIGHT = "def twice(x, y): y.copy_(2 * x)\n"
 
 @pytest.fixture
 def base(competition: Path) -> str:
-    (competition / "handins").mkdir()
-    (competition / "handins/README.md").write_text("put it here\n")
-    (competition / "handins/double/old").mkdir(parents=True)
-    (competition / "handins/double/old/kernel.py").write_text(RIGHT + "# old\n" * 30)
+    (competition / "submissions").mkdir()
+    (competition / "submissions/README.md").write_text("put it here\n")
+    (competition / "submissions/double/old").mkdir(parents=True)
+    (competition / "submissions/double/old/kernel.py").write_text(RIGHT + "# old\n" * 30)
     return init(competition)
 
 
@@ -62,16 +62,16 @@ def test_exactly_what_was_added_or_changed_is_graded(
     commit(
         competition,
         {
-            "handins/double/ada/kernel.py": RIGHT + "AUTHOR = 'mallory'\n",
-            "handins/double/bob/mine.cu": "// wrong\n",
-            "handins/README.md": "changed\n",
-            "handins/double/old/kernel.py": None,
-            "handins/double/old/moved.py": RIGHT + "# old\n" * 30,
+            "submissions/double/ada/kernel.py": RIGHT + "AUTHOR = 'mallory'\n",
+            "submissions/double/bob/mine.cu": "// wrong\n",
+            "submissions/README.md": "changed\n",
+            "submissions/double/old/kernel.py": None,
+            "submissions/double/old/moved.py": RIGHT + "# old\n" * 30,
             "elsewhere/double/eve/kernel.py": RIGHT,
             "kernelmark.toml": 'author = "mallory"\ndevice = "cpu"\nsandbox = "process"\n',
         },
     )
-    (competition / "handins/double/ada/kernel.py").write_text("not what was committed\n")
+    (competition / "submissions/double/ada/kernel.py").write_text("not what was committed\n")
     said = command("grade", "--changed", base, "--summary", "out/s.md", "--junit", "out/j.xml")
     assert said.code == 1, "the worst of accepted, wrong answer, accepted"
     assert [(each.author, each.name) for each in graded] == [
@@ -82,8 +82,8 @@ def test_exactly_what_was_added_or_changed_is_graded(
     assert recorded == ["ada", "bob", "old"]
     assert "| ada | kernel.py |" in (competition / "leaderboard/boards/double.md").read_text()
     text = (competition / "out/s.md").read_text()
-    assert "| handins/double/ada/kernel.py | accepted |" in text.replace("\\", "")
-    assert "| handins/double/bob/mine.cu | wrong answer |" in text.replace("\\", "")
+    assert "| submissions/double/ada/kernel.py | accepted |" in text.replace("\\", "")
+    assert "| submissions/double/bob/mine.cu | wrong answer |" in text.replace("\\", "")
     suites = ElementTree.parse(competition / "out/j.xml").getroot()
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("3", "1", "0")
 
@@ -96,9 +96,9 @@ def test_the_branch_that_hands_in_need_not_be_checked_out(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
     git(competition, "checkout", "-qb", "theirs")
-    commit(competition, {"handins/double/ada/kernel.py": RIGHT, "kernelmark.toml": "sandbox = 'none such'\n"})
+    commit(competition, {"submissions/double/ada/kernel.py": RIGHT, "kernelmark.toml": "sandbox = 'none such'\n"})
     git(competition, "checkout", "-q", "main")
-    commit(competition, {"handins/double/zoe/kernel.py": RIGHT}, "main goes on")
+    commit(competition, {"submissions/double/zoe/kernel.py": RIGHT}, "main goes on")
     said = command("grade", "--changed", "main", "--head", "theirs", "--no-record")
     assert (said.code, [each.author for each in graded]) == (0, ["ada"])
     assert not (competition / "leaderboard").exists()
@@ -106,27 +106,27 @@ def test_the_branch_that_hands_in_need_not_be_checked_out(
 
 def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Command) -> None:
     said = command("grade", "--changed", base, "--summary", "s.md")
-    assert (said.code, said.out) == (0, "nothing was handed in\n")
-    assert "Nothing was handed in." in (competition / "s.md").read_text()
+    assert (said.code, said.out) == (0, "no submission was added or changed\n")
+    assert "No submission was added or changed." in (competition / "s.md").read_text()
 
 
 @pytest.mark.parametrize(
     ("path", "content", "why"),
     [
-        ("handins/kernel.py", RIGHT, "is not where hand-ins lie"),
-        ("handins/double/kernel.py", RIGHT, "is not where hand-ins lie"),
-        ("handins/double/ada/deep/kernel.py", RIGHT, "is not where hand-ins lie"),
-        ("handins/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
-        ("handins/double/ada/kernel.txt", RIGHT, "unknown language '.txt'"),
-        ("handins/double/.ada/kernel.py", RIGHT, "cannot be one"),
-        ("handins/double/ada/kernel.py", "x" * ((1 << 20) + 1), "is larger than"),
-        ("handins/double/ada/kernel.py", "a\0b", "NUL"),
+        ("submissions/kernel.py", RIGHT, "is not where submissions lie"),
+        ("submissions/double/kernel.py", RIGHT, "is not where submissions lie"),
+        ("submissions/double/ada/deep/kernel.py", RIGHT, "is not where submissions lie"),
+        ("submissions/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
+        ("submissions/double/ada/kernel.txt", RIGHT, "unknown language '.txt'"),
+        ("submissions/double/.ada/kernel.py", RIGHT, "cannot be one"),
+        ("submissions/double/ada/kernel.py", "x" * ((1 << 20) + 1), "is larger than"),
+        ("submissions/double/ada/kernel.py", "a\0b", "NUL"),
     ],
 )
 def test_what_cannot_be_graded_is_told_and_the_others_are_graded(
     competition: Path, base: str, graded: list[Submission], command: Command, path: str, content: str, why: str
 ) -> None:
-    commit(competition, {path: content, "handins/double/zoe/kernel.py": RIGHT})
+    commit(competition, {path: content, "submissions/double/zoe/kernel.py": RIGHT})
     said = command("grade", "--changed", base, "--format", "json")
     assert said.code == 2
     assert [each.author for each in graded] == ["zoe"]
@@ -137,14 +137,14 @@ def test_what_cannot_be_graded_is_told_and_the_others_are_graded(
     assert [each["exit_code"] for each in results.values()] == [0]
 
 
-@pytest.mark.parametrize("path", ["handins/double/ada/kernel.py", "handins/double/ada", "handins/double"])
+@pytest.mark.parametrize("path", ["submissions/double/ada/kernel.py", "submissions/double/ada", "submissions/double"])
 def test_a_symbolic_link_is_refused(
     competition: Path, base: str, graded: list[Submission], command: Command, path: str
 ) -> None:
     secret = competition / "secret.py"
     secret.write_text(RIGHT)
     link = competition / path
-    if path == "handins/double":
+    if path == "submissions/double":
         git(competition, "rm", "-rq", path)
     link.parent.mkdir(parents=True, exist_ok=True)
     link.symlink_to(secret)
@@ -156,7 +156,7 @@ def test_a_symbolic_link_is_refused(
 def test_a_file_that_became_a_link_is_refused(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
-    file = competition / "handins/double/old/kernel.py"
+    file = competition / "submissions/double/old/kernel.py"
     file.unlink()
     file.symlink_to("/etc/passwd")
     commit(competition)
@@ -168,7 +168,7 @@ def test_a_file_that_became_a_link_is_refused(
 def test_only_lets_nobody_hand_in_for_somebody_else(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
-    commit(competition, {"handins/double/ada/kernel.py": RIGHT, "handins/double/mallory/kernel.py": RIGHT})
+    commit(competition, {"submissions/double/ada/kernel.py": RIGHT, "submissions/double/mallory/kernel.py": RIGHT})
     said = command("grade", "--changed", base, "--only", "mallory")
     assert (said.code, [each.author for each in graded]) == (2, ["mallory"])
     assert "lies in the folder of ada" in said.out
@@ -177,7 +177,9 @@ def test_only_lets_nobody_hand_in_for_somebody_else(
 def test_our_own_failure_is_the_worst_and_stops_nothing(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
-    commit(competition, {"handins/double/ada/kernel.py": "# broken\n", "handins/double/bob/kernel.py": "# wrong\n"})
+    commit(
+        competition, {"submissions/double/ada/kernel.py": "# broken\n", "submissions/double/bob/kernel.py": "# wrong\n"}
+    )
     said = command("grade", "--changed", base, "--junit", "j.xml")
     assert said.code == 7
     assert [each.author for each in graded] == ["ada", "ada", "bob"], "ours is tried once more"
@@ -189,7 +191,9 @@ def test_our_own_failure_is_the_worst_and_stops_nothing(
 def test_an_error_that_nobody_foresaw_ends_one_turn_and_no_other(
     competition: Path, base: str, graded: list[Submission], command: Command, tmp_path: Path
 ) -> None:
-    commit(competition, {"handins/double/ada/kernel.py": "# unforeseen\n", "handins/double/bob/kernel.py": RIGHT})
+    commit(
+        competition, {"submissions/double/ada/kernel.py": "# unforeseen\n", "submissions/double/bob/kernel.py": RIGHT}
+    )
     said = command("grade", "--changed", base, "--summary", "s.md", "--junit", "j.xml")
     assert (said.code, [each.author for each in graded]) == (7, ["ada", "bob"])
     found = re.search(r"our fault: unexpected BlockingIOError: .* unavailable; traceback in (\S+)$", said.out, re.M)
@@ -199,7 +203,7 @@ def test_an_error_that_nobody_foresaw_ends_one_turn_and_no_other(
     kept.unlink()
     suites = ElementTree.parse(competition / "j.xml").getroot()
     assert [suites.get(count) for count in ("tests", "failures", "errors")] == ["2", "0", "1"]
-    rows = [line for line in (competition / "s.md").read_text().splitlines() if line.startswith("| handins")]
+    rows = [line for line in (competition / "s.md").read_text().splitlines() if line.startswith("| submissions")]
     assert [("our fault" in row, "accepted" in row) for row in rows] == [(True, False), (False, True)]
     assert [entry.verdict.submission.author for entry in JsonlLedger(_ledger(competition)).read()] == ["bob"]
 
@@ -208,7 +212,7 @@ def test_an_interruption_ends_the_run_and_the_reports_name_every_hand_in(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
     files = {"ada": RIGHT, "bob": "# interrupted\n", "eve": RIGHT}
-    commit(competition, {f"handins/double/{author}/kernel.py": source for author, source in files.items()})
+    commit(competition, {f"submissions/double/{author}/kernel.py": source for author, source in files.items()})
     said = command("grade", "--changed", base, "--format", "json", "--junit", "j.xml")
     assert [each.author for each in graded] == ["ada", "bob"]
     assert [each["exit_code"] for each in json.loads(said.out)] == [0, 7, 7]
@@ -230,7 +234,7 @@ def test_a_deadline_closes_this_way_in_too(
 ) -> None:
     toml = competition / "problems/double/problem.toml"
     toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
-    commit(competition, {"handins/double/ada/kernel.py": RIGHT})
+    commit(competition, {"submissions/double/ada/kernel.py": RIGHT})
     said = command("grade", "--changed", base)
     assert (said.code, graded) == (2, [])
     assert "its deadline passed" in said.out
@@ -252,7 +256,7 @@ def test_a_kernel_that_only_a_gpu_can_run_fails_no_build() -> None:
 def test_hostile_text_stays_text_in_both_reports() -> None:
     message = "a\x1b[2J]]></failure><script>|`\ufffe\n## heading"
     results = [
-        Graded("handins/double/ada/</x>|`a`.py", 4, message, failed(Outcome.RUNTIME_ERROR, message=message)),
+        Graded("submissions/double/ada/</x>|`a`.py", 4, message, failed(Outcome.RUNTIME_ERROR, message=message)),
         Graded("b.py", 2, message),
     ]
     root = ElementTree.fromstring(junit(results))
@@ -270,10 +274,10 @@ def test_hostile_text_stays_text_in_both_reports() -> None:
 def test_where_the_summary_cannot_be_written_the_results_are_told_all_the_same(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
-    commit(competition, {"handins/double/zoe/kernel.py": RIGHT})
+    commit(competition, {"submissions/double/zoe/kernel.py": RIGHT})
     said = command("grade", "--changed", base, "--format", "json", "--summary", "kernelmark.toml/summary.md")
     assert (said.code, "kernelmark.toml/summary.md: cannot be written (" in said.err) == (2, True)
-    assert [each["path"] for each in json.loads(said.out)] == ["handins/double/zoe/kernel.py"]
+    assert [each["path"] for each in json.loads(said.out)] == ["submissions/double/zoe/kernel.py"]
 
 
 @pytest.mark.parametrize(
