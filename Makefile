@@ -51,7 +51,7 @@ unit: $(ready)
 	$(pytest) tests/unit -m 'not full and not gpu' -n auto --maxprocesses 4 $(ARGS)
 
 integration: $(ready)
-	$(pytest) tests/integration tests/adversarial tests/honest -m 'not full and not gpu' $(ARGS)
+	$(pytest) tests/integration tests/selftest -m 'not full and not gpu' $(ARGS)
 
 test: unit integration ## every test but the long ones and those that need a GPU
 

@@ -3,7 +3,7 @@
 On the CPU the timed part of two gradings takes turns; what meets is one's start, its wait and its recording with the
 other's grading.
 
-Every third is an attack of `tests/adversarial/`, drawn at random among those on the CPU in bubblewrap; the others are
+Every third is an attack of the self-test, drawn at random among those on the CPU in bubblewrap; the others are
 honest kernels. Writes `benchmarks/results/load.json`; exits with 1 unless every acknowledged verdict is in the ledger
 exactly once, its chain holds, no honest kernel was refused, no attack accepted undeservedly, and nothing was left.
 """

@@ -39,7 +39,7 @@ from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
 from kernelmark.services.api import providers
 from kernelmark.services.lint import read_samples
-from kernelmark.services.selftest import TESTS, honest
+from kernelmark.services.selftest import PROBLEMS, honest
 from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -79,7 +79,7 @@ def kernels(device: DeviceKind) -> Iterator[Kernel]:
                 yield Kernel("sample", problem, problem / "samples" / sample.file)
     for case in honest():
         if device in case.devices:
-            yield Kernel("honest", TESTS / "problems" / case.problem, case.source)
+            yield Kernel("honest", PROBLEMS / case.problem, case.source)
 
 
 def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Tested]:

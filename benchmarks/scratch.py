@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import torch
 
 from harness.judge.environment import cpu_name
+from kernelmark.services.selftest import HERE, PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from tests.leftovers import leftovers
 
 ROOT = Path(__file__).resolve().parent.parent
-PROBLEM = ROOT / "tests" / "problems" / "double"
-HONEST = ROOT / "tests" / "honest" / "torch_mul" / "submission.py"
+PROBLEM = PROBLEMS / "double"
+HONEST = HERE / "honest" / "torch_mul" / "submission.py"
 
 
 class Graded(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,12 @@ from harness.problem import load
 from harness.sandbox import choose
 from harness.submission import Submission
 from kernelmark.services.api import providers
+from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 
 pytestmark = pytest.mark.gpu
 
-DOUBLE = Path(__file__).parent.parent / "problems" / "double"
+DOUBLE = PROBLEMS / "double"
 LAUNCH = """
 #include <cstdint>
 {kernel}

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from harness.verdict import Outcome, Verdict
 from kernelmark.commands.cli import submit
+from kernelmark.services.selftest import PROBLEMS
 from tests.leftovers import leftovers
 
 HERE = Path(__file__).parent
@@ -38,7 +39,7 @@ def graded(name: str) -> tuple[int, Verdict]:
 @pytest.mark.parametrize("name", EXPECTED)
 def test_cuda_fault(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = EXPECTED[name]
-    (tmp_path / "kernelmark.toml").write_text(f'problems = "{HERE.parent / "problems"}"\n')
+    (tmp_path / "kernelmark.toml").write_text(f'problems = "{PROBLEMS}"\n')
     monkeypatch.chdir(tmp_path)
     before = leftovers()
     exit_code, verdict = graded(name)

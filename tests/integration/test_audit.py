@@ -13,9 +13,10 @@ from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission
 from harness.verdict import SandboxName
+from kernelmark.services.selftest import PROBLEMS
 from tests.leftovers import leftovers
 
-DOUBLE = Path(__file__).parent.parent / "problems" / "double"
+DOUBLE = PROBLEMS / "double"
 # Says how the runner ended, and then sums up as a tool does.
 STAND_IN = """#!/bin/sh
 echo "========= COMPUTE-SANITIZER"

@@ -21,9 +21,10 @@ from harness.problem import load
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import SandboxName, Verdict
+from kernelmark.services.selftest import PROBLEMS
 
 ROOT = Path(__file__).resolve().parents[2]
-PROBLEM = load(ROOT / "tests" / "problems" / "double")
+PROBLEM = load(PROBLEMS / "double")
 KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")
 QUIET = 0.05  # half of what is a doubt
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 
 from harness.verdict import Outcome
 from kernelmark.commands.cli import submit
+from kernelmark.services.selftest import PROBLEMS
 from tests.leftovers import leftovers
 
 HERE = Path(__file__).parent
@@ -40,7 +41,7 @@ def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "kernelmark.toml").write_text(f'problems = "{ROOT / "tests" / "problems"}"\n')
+    (tmp_path / "kernelmark.toml").write_text(f'problems = "{PROBLEMS}"\n')
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
 from tests.repository import commit, git, init
@@ -24,7 +25,7 @@ WRONG = "def twice(x, y):\n    y.copy_(3 * x)\n"
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """A competition with the problem `double`, and one file of ada's on the board already."""
-    shutil.copytree(ROOT / "tests/problems/double", tmp_path / "problems/double")
+    shutil.copytree(PROBLEMS / "double", tmp_path / "problems/double")
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\neffort = "quick"\n')
     init(tmp_path)
     return tmp_path

@@ -14,8 +14,9 @@ from harness.problem.spec import Range
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome, Stage
+from kernelmark.services.selftest import PROBLEMS
 
-PROBLEM = load(Path(__file__).parents[1] / "problems" / "double_hidden")
+PROBLEM = load(PROBLEMS / "double_hidden")
 SLEPT_S = 1.0
 # What a kernel does in a case of unknown size, the outcome that this is, and how many of the two cases were run.
 BEHAVIOURS = {

@@ -27,6 +27,7 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
+from kernelmark.services.selftest import PROBLEMS
 from tests.runners import Act, Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
@@ -38,7 +39,7 @@ CAP_SYS_ADMIN, CAP_SYS_RESOURCE = 21, 24
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    return limited(load(Path(__file__).parent.parent / "problems" / "scale"), CALL_S)
+    return limited(load(PROBLEMS / "scale"), CALL_S)
 
 
 def limited(problem: Problem, seconds: float) -> Problem:

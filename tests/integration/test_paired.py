@@ -15,6 +15,7 @@ from harness.stats import median
 from harness.verdict import Outcome, Verdict
 from kernelmark import grade
 from kernelmark.services.calibrations import store
+from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 
 HERE = Path(__file__).parent
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.bwrap
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "kernelmark.toml").write_text(f'problems = "{HERE.parent / "problems"}"\n')
+    (tmp_path / "kernelmark.toml").write_text(f'problems = "{PROBLEMS}"\n')
     folder = tmp_path / "reference" / "scale"
     folder.mkdir(parents=True)
     shutil.copy(FAULTS / "honest.py", folder / "eager.py")

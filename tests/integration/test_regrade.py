@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.pooling import TOO_WIDE
 
@@ -29,7 +30,7 @@ def out_of_date(project: Path) -> list[str]:
 
 
 def test_a_changed_problem_is_graded_again_once(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "tests/problems/double", tmp_path / "problems/double")
+    shutil.copytree(PROBLEMS / "double", tmp_path / "problems/double")
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\neffort = "quick"\nauthor = "ada"\n')
     (tmp_path / "kernel.py").write_text("def twice(x, y):\n    y.copy_(2 * x)\n")
     done = kernelmark(tmp_path, "submit", "double", "kernel.py")

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,11 @@ from harness.problem import Problem, load
 from harness.recording import pack
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark, Verdict
+from kernelmark.services.selftest import PROBLEMS
 from tests.integration.test_replays import LOADED, recording
 from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
-PROBLEMS = Path(__file__).parents[1] / "problems"
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="ada")
 
 

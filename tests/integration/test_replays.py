@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,11 @@ from harness.problem import load
 from harness.problem.reference import Reference
 from harness.recording import Recording, pack
 from harness.verdict import Outcome
+from kernelmark.services.selftest import PROBLEMS
 from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
-PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
+PROBLEM = load(PROBLEMS / "double")
 CASE = PROBLEM.resolve(PROBLEM.tests[1])
 LIMIT_S = 2.0
 WITH_SCRATCH = Recording(images=CALL.images, nodes=CALL.nodes, edges=(), scratch_bytes=8192)

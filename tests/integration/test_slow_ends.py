@@ -1,6 +1,6 @@
 """Sandboxes that end slowly, or not whole: the verdict stays, its outcome is the right one, and what is left is told.
 
-The runners are scripted, or small processes; `adversarial/slow_death` has a real tree of processes that dies slowly.
+The runners are scripted, or small processes; the attack `slow_death` has a real tree of processes that dies slowly.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from harness.sandbox import Exit, Launch
 from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.services import api
+from kernelmark.services.selftest import PROBLEMS
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
@@ -29,7 +30,7 @@ SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
 
 @pytest.fixture(scope="module")
 def problem() -> Problem:
-    return load(Path(__file__).parent.parent / "problems" / "scale")
+    return load(PROBLEMS / "scale")
 
 
 def hang_up(script: Script, token: int, body: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
+from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +75,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 def competition(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with the problem `double`, graded on the CPU without a sandbox; it is the working directory."""
     project = tmp_path / "project"
-    shutil.copytree(ROOT / "tests/problems/double", project / "problems/double")
+    shutil.copytree(PROBLEMS / "double", project / "problems/double")
     (project / "kernelmark.toml").write_text('author = "organizer"\ndevice = "cpu"\nsandbox = "process"\n')
     monkeypatch.chdir(project)
     return project

@@ -18,13 +18,14 @@ from harness.sandbox import Watcher, provider
 from harness.submission import Submission
 from kernelmark.commands.audit import _Audit, _first
 from kernelmark.services import project
+from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 from leaderboard.record.current import Current
 from leaderboard.standings.ranking import rank
 from tests.unit.test_staleness import chained
 from tests.verdicts import REPLAYED, accepted, sha256
 
-DOUBLE = load(Path(__file__).parents[1] / "problems" / "double")
+DOUBLE = load(PROBLEMS / "double")
 
 
 def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -14,8 +13,9 @@ from harness.judge.timing.replayed import fresh_inputs as module
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import load
 from harness.problem.reference import Reference
+from kernelmark.services.selftest import PROBLEMS
 
-PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
+PROBLEM = load(PROBLEMS / "double")
 CASE = PROBLEM.resolve(PROBLEM.tests[1])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,9 +18,10 @@ from harness.problem import load
 from harness.recording import Packed
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark
+from kernelmark.services.selftest import PROBLEMS
 from tests.recordings import CALL
 
-CASE = load(Path(__file__).parents[1] / "problems" / "double")
+CASE = load(PROBLEMS / "double")
 CALL_NS, BLOCK_NS = 10_000, 1_000_000
 APART = wire.Loaded(
     functions=(wire.Function(registers=16, local_bytes=0, shared_bytes=0),), event_extra_ns=2_900, span_extra_ns=9_000

@@ -21,8 +21,9 @@ from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind
+from kernelmark.services.selftest import PROBLEMS
 
-PROBLEM = load(Path(__file__).parents[1] / "problems" / "double")
+PROBLEM = load(PROBLEMS / "double")
 KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")
 HOLDER = """
 import sys, signal

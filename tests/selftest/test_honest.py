@@ -1,4 +1,4 @@
-"""Every honest kernel of this folder, odd styles among them: none may be refused."""
+"""Every honest kernel, odd styles among them: none may be refused."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import Case, attempt, honest
+from kernelmark.services.selftest import HERE, Case, attempt, honest
 from tests.cases import trials
 
-HERE = Path(__file__).parent
+FOLDER = HERE / "honest"
 
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(honest()))
@@ -23,6 +23,6 @@ def test_honest(
 
 
 def test_no_folder_is_forgotten() -> None:
-    folders = {path.name for path in HERE.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    folders = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "._"}
     assert folders == {case.label for case in honest()}
     assert len(folders) >= 40

@@ -1,6 +1,6 @@
-"""Every attack of this folder, in every sandbox that it names: none may be accepted with a result it did not earn.
+"""Every attack, in every sandbox that it names: none may be accepted with a result it did not earn.
 
-Attacks on a GPU run where there is one: `pytest -m gpu tests/adversarial`.
+Attacks on a GPU run where there is one: `pytest -m gpu tests/selftest`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import Case, attacks, attempt
+from kernelmark.services.selftest import HERE, Case, attacks, attempt
 from tests.cases import trials
 from tests.leftovers import leftovers
 
-HERE = Path(__file__).parent
+FOLDER = HERE / "attacks"
 
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(attacks()))
@@ -30,6 +30,6 @@ def test_attack(
 
 
 def test_no_folder_is_forgotten() -> None:
-    folders = {path.name for path in HERE.iterdir() if path.is_dir() and path.name[0] not in "._"}
+    folders = {path.name for path in FOLDER.iterdir() if path.is_dir() and path.name[0] not in "._"}
     assert folders == {case.label for case in attacks()}
     assert len(folders) >= 60

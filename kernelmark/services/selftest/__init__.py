@@ -1,7 +1,7 @@
 """Tries every known attack on this machine, and every honest kernel: nothing may be accepted undeservedly, nor refused.
 
-An attack is a folder of `tests/adversarial/` with a submission and an `expect.toml`; an honest kernel is one of
-`tests/honest/`. The test suite and `kernelmark audit --self-test` call this. Trusted; the submissions go to the judge
+An attack is a folder of `attacks/` with a submission and an `expect.toml`; an honest kernel is one of `honest/`. The
+test suite and `kernelmark audit --self-test` call this. Trusted; the submissions go to the judge
 like any other. An attack failed when its outcome is one that is expected, when it left proof that it ran, and when,
 where it was accepted, it is no faster than the honest kernel that it names.
 """
@@ -28,7 +28,8 @@ from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import columns, visible
 from leaderboard.text.units import duration
 
-TESTS = Path(__file__).resolve().parents[2] / "tests"
+HERE = Path(__file__).resolve().parent
+PROBLEMS = HERE / "problems"  # of one line each, which the cases are graded on
 Surface = Literal["clock", "work", "answers", "checker", "judge", "host"]
 Ending = Literal[
     "accepted", "wrong_answer", "compile_error", "runtime_error", "timeout", "memory_limit", "rejected",
@@ -104,10 +105,10 @@ def attacks() -> list[Case]:
     """Every attack, by surface and name.
 
     Raises:
-        UsageError: there is no checkout around this installation, or an expect.toml is wrong.
+        UsageError: an expect.toml is wrong.
     """
     order = ("clock", "work", "answers", "checker", "judge", "host")
-    return sorted(_cases("adversarial"), key=lambda case: (order.index(case.surface or "host"), case.label))
+    return sorted(_cases("attacks"), key=lambda case: (order.index(case.surface or "host"), case.label))
 
 
 def honest() -> list[Case]:
@@ -132,7 +133,11 @@ def choose(settings: Settings, only: Sequence[str]) -> list[tuple[Case, DeviceKi
     if only:
         found = [case for case in found if {case.label, case.surface or "honest"} & set(only)]
     if not found:
-        raise UsageError("--only", f"no case for {device} is called {' or '.join(only)}", "see tests/adversarial")
+        raise UsageError(
+            "--only",
+            f"no case for {device} is called {' or '.join(only)}",
+            "`kernelmark audit --self-test` without --only names all",
+        )
     return [(case, device, provider.name) for case in found]
 
 
@@ -183,9 +188,7 @@ def document(trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def _cases(kind: str) -> list[Case]:
-    files = sorted((TESTS / kind).glob("*/expect.toml"))
-    if not files:
-        raise UsageError("kernelmark audit --self-test", f"{TESTS / kind} holds no case", "run it in a git checkout")
+    files = sorted((HERE / kind).glob("*/expect.toml"))
     found = []
     for file in files:
         try:
@@ -242,7 +245,7 @@ def _graded(case: Case, device: DeviceKind, isolation: SandboxName) -> tuple[Ver
             source.read_bytes(), language, author=case.author, name=case.name or f"{case.label}{source.suffix}"
         )
         verdict = grade(
-            TESTS / "problems" / case.problem,
+            PROBLEMS / case.problem,
             submission,
             device=device,
             sandbox=isolation,
