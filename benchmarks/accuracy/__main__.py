@@ -1,6 +1,6 @@
 """How true a time is: our score beside the protocols that others use, on one GPU.
 
-    python -m benchmarks.accuracy --out benchmarks/results/accuracy_h100.json
+    python -m benchmarks.accuracy --out leaderboard/publishing/site/accuracy/h100.json
 
 Each workload is graded as a user would have it graded, three times, in sandboxes of their own; then every other
 protocol times the same kernel on the same shapes in this process, three times. The reference is CUPTI's time of graphs

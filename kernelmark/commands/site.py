@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 
 _POLL_S = 0.5
-_ACCURACY = Path(__file__).resolve().parents[2] / "benchmarks" / "results"  # in a checkout; elsewhere there is none
 
 _out = click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("site"), show_default=True,
@@ -121,10 +120,6 @@ def material(settings: Settings, memory: Path) -> Material:
         current=current(settings),
         statements=tuple(_kept_statement(each, memory, private) for each in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
-        accuracy={
-            file.stem.removeprefix("accuracy_").upper(): file.read_text(encoding="utf-8")
-            for file in sorted(_ACCURACY.glob("accuracy_*.md"))
-        },
     )
 
 

@@ -469,7 +469,10 @@ def test_the_method_tells_of_replays_where_there_are_some(project: SiteProject) 
     project.add(run_of("fay", 90_000, "8", modes=REPLAYED, protocol=4))
     project.build()
     assert project.json("method.json")["timings"] == ["replayed", "sealed"]
-    assert 'id="replays"' in project.html("method.html")
+    method = project.html("method.html")
+    assert 'id="replays"' in method
+    assert "<h3>NVIDIA H200</h3>" in method
+    assert "matmul_bf16/8192" in method  # of the table of what was measured on it
 
 
 def test_older_problems_and_protocols_stand_apart(project: SiteProject) -> None:

@@ -41,8 +41,6 @@ class Material:
     """What a grading would rest on now: by it rows are marked as stale."""
     statements: tuple[Statement, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
-    accuracy: Mapping[str, str] | None = None
-    """Markdown tables of measured accuracy, by the name of what they were measured on."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from leaderboard.publishing.site import boards, markup
 from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
 from leaderboard.publishing.site.digest import Book
 from leaderboard.publishing.site.document import Device, DevicesDocument, FrontDocument, MethodDocument, Summary
@@ -87,7 +88,7 @@ def _method(site: Site) -> Page:
     document = MethodDocument(
         protocols=tuple(sorted({key.protocol for key in keys})),
         timings=tuple(sorted({key.timing for key in keys})),
-        accuracy=dict(sorted((site.material.accuracy or {}).items())),
+        accuracy=tables(),
     )
 
     def make() -> tuple[MethodDocument, dict[str, Any]]:

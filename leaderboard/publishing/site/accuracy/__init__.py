@@ -1,0 +1,27 @@
+"""How close scores of replayed calls come to CUPTI's times: what `benchmarks.accuracy` measured, one file a card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def tables() -> dict[str, str]:
+    """A Markdown table by the name of each card: a row a kernel, times in µs."""
+    measured = (json.loads(file.read_text(encoding="utf-8")) for file in sorted(_HERE.glob("*.json")))
+    return {each["device"]: "\n".join(_lines(each["rows"])) + "\n" for each in measured}
+
+
+def _lines(rows: dict[str, dict[str, Any]]) -> Iterator[str]:
+    yield "| kernel | CUPTI, µs | score − CUPTI, µs | |"
+    yield "|:---|---:|---:|---:|"
+    for name, row in rows.items():
+        reference, bias = row["cupti_graph_cold"]["us"], row["bias_us"]
+        beyond = "" if row["met"] else "**"
+        yield f"| {name} | {reference:,.2f} | {beyond}{bias:+.2f}{beyond} | {100 * bias / reference:+.1f} % |"
