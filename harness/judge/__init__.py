@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.arena import give_back
 from harness.arena.context import warm_context
+from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.device_lock import share_turn, take_turn
@@ -27,16 +28,6 @@ if TYPE_CHECKING:
     from harness.judge.grading import Grading
 
 __all__ = ["Progress", "check", "grade"]
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Where a grading stands: item `done` of `total` of a stage is about to begin."""
-
-    stage: Stage
-    done: int
-    total: int
-    label: str
 
 
 def _ignore(_: Progress) -> None:

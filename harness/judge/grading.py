@@ -13,10 +13,10 @@ import torch
 from harness import wire
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
-from harness.judge import Progress
 from harness.judge.correctness.cases import Correctness, result
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import architecture, environment
+from harness.judge.progress import Progress
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups

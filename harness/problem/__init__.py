@@ -4,18 +4,16 @@ Everything that is re-exported here is light. `harness.problem.reference` and `h
 are imported by name, where they are used.
 """
 
+from harness.problem.dtypes import DType
 from harness.problem.load import load
+from harness.problem.problem import Problem
+from harness.problem.resolve import ResolvedCase, ResolvedScalar, ResolvedTensor
 from harness.problem.spec import (
     Case,
     Cost,
     DeviceKind,
-    DType,
     Fill,
     Limits,
-    Problem,
-    ResolvedCase,
-    ResolvedScalar,
-    ResolvedTensor,
     Role,
     ScalarSpec,
     TensorSpec,

@@ -5,16 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import Flaws, case_key, flaws_of, nearest, resolve_case
-
-if TYPE_CHECKING:
-    from harness.problem.spec import Case, Problem
+from harness.problem.spec import Case, ProblemSpec
 
 
-def check(problem: Problem) -> None:
+def check(problem: ProblemSpec) -> None:
     """Check a whole problem, and resolve every case of it; of one that draws its sizes, all combinations of extremes.
 
     Raises:
@@ -40,7 +36,7 @@ def check(problem: Problem) -> None:
     _check_used(problem, flaws)
 
 
-def _check_names(problem: Problem, flaws: Flaws) -> None:
+def _check_names(problem: ProblemSpec, flaws: Flaws) -> None:
     """All arguments share one name space: they are the parameters of one C function."""
     seen: dict[str, str] = {}
     named = [(f"parameters[{n}]", name) for n, name in enumerate(problem.parameters)]
@@ -60,7 +56,7 @@ def _check_names(problem: Problem, flaws: Flaws) -> None:
         seen[case.name] = key
 
 
-def _check_kinds(problem: Problem) -> None:
+def _check_kinds(problem: ProblemSpec) -> None:
     """A parameter is a number in every case, or a dtype in every case: the C signature is the same for all."""
     first = next(problem.tests[0].extremes()).params
     for case in problem.tests + problem.benchmarks:
@@ -71,7 +67,7 @@ def _check_kinds(problem: Problem) -> None:
                 flaws_of(problem, case).at(key, what, "be the same kind in all cases")
 
 
-def _check_draw(problem: Problem, case: Case) -> None:
+def _check_draw(problem: ProblemSpec, case: Case) -> None:
     flaws, key = flaws_of(problem, case), case_key(problem, case)
     for name in case.draw:
         if name not in problem.parameters:
@@ -80,7 +76,7 @@ def _check_draw(problem: Problem, case: Case) -> None:
             flaws.at(f"{key}.draw.{name}", "has a value in `params` as well", "remove one of the two")
 
 
-def _check_devices(problem: Problem, flaws: Flaws) -> None:
+def _check_devices(problem: ProblemSpec, flaws: Flaws) -> None:
     """A device is graded wholly or not at all: without a test nothing is proved, without a benchmark nothing ranked."""
     tested = {device for case in problem.tests for device in case.devices}
     timed = {device for case in problem.benchmarks for device in case.devices}
@@ -92,7 +88,7 @@ def _check_devices(problem: Problem, flaws: Flaws) -> None:
         )
 
 
-def _check_used(problem: Problem, flaws: Flaws) -> None:
+def _check_used(problem: ProblemSpec, flaws: Flaws) -> None:
     """A dtype parameter that no tensor uses would reach no kernel: neither Python nor C is passed text."""
     used = {spec.dtype for spec in problem.tensors}
     for number, name in enumerate(problem.parameters):

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import ProblemError
 from harness.identity import length_prefixed_sha256, with_private_cases
+from harness.problem.problem import Problem
 from harness.problem.resolve import nearest
 from harness.problem.spec import (
     Case,
@@ -26,7 +27,6 @@ from harness.problem.spec import (
     Limits,
     Private,
     PrivateFile,
-    Problem,
     ProblemFile,
     Range,
     ScalarSpec,

@@ -21,7 +21,9 @@ import torch
 from harness.errors import DeviceError, ProblemError
 from harness.problem.dtypes import DTYPES
 from harness.problem.load import identify
-from harness.problem.spec import Problem, ResolvedCase, ResolvedTensor, TensorSpec
+from harness.problem.problem import Problem
+from harness.problem.resolve import ResolvedCase, ResolvedTensor
+from harness.problem.spec import TensorSpec
 
 Value = torch.Tensor | list[torch.Tensor]
 

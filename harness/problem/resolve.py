@@ -9,14 +9,12 @@ import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from harness.errors import ProblemError
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import ExpressionError, elements_key, evaluate
-
-if TYPE_CHECKING:
-    from harness.problem.spec import Case, Fill, Problem, Role, ScalarSpec, TensorSpec, Tolerance
+from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -83,13 +81,13 @@ class Flaws:
             self.at(key, f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
 
 
-def flaws_of(problem: Problem, case: Case) -> Flaws:
+def flaws_of(problem: ProblemSpec, case: Case) -> Flaws:
     """Errors about the file that holds a case."""
     private = problem.private is not None and any(case is each for each in problem.private_tests)
     return Flaws(str(problem.private.file if problem.private and private else problem.directory / "problem.toml"))
 
 
-def case_key(problem: Problem, case: Case) -> str:
+def case_key(problem: ProblemSpec, case: Case) -> str:
     """Where a case stands in its file: `tests[2]`."""
     public = problem.tests[: len(problem.tests) - len(problem.private_tests)]
     for kind, cases in (("tests", problem.private_tests), ("tests", public), ("benchmarks", problem.benchmarks)):
@@ -99,7 +97,7 @@ def case_key(problem: Problem, case: Case) -> str:
     return f"case {case.name!r}"
 
 
-def resolve_case(problem: Problem, case: Case, of: Case | None = None) -> ResolvedCase:
+def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> ResolvedCase:
     """Work out one case; `of` is the problem's own case that it was drawn from.
 
     Raises:
@@ -146,13 +144,13 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     return counts
 
 
-def _symbol(problem: Problem, case: Case) -> str:
+def _symbol(problem: ProblemSpec, case: Case) -> str:
     """The C entry point: the entry's name, with the dtypes that the case chooses in the order of the parameters."""
     chosen = {spec.dtype for spec in problem.tensors}
     return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])
 
 
-def _check_parameters(problem: Problem, case: Case, key: str, flaws: Flaws) -> None:
+def _check_parameters(problem: ProblemSpec, case: Case, key: str, flaws: Flaws) -> None:
     for name in case.params:
         if name not in problem.parameters:
             flaws.at(f"{key}.params.{name}", "is unknown", nearest(name, problem.parameters))
@@ -166,7 +164,7 @@ def _check_parameters(problem: Problem, case: Case, key: str, flaws: Flaws) -> N
             flaws.at(f"{key}.params.{name}", f"is {value!r}, which is no dtype", nearest(value, DTYPES))
 
 
-def _check_fills(problem: Problem, case: Case, key: str, flaws: Flaws) -> None:
+def _check_fills(problem: ProblemSpec, case: Case, key: str, flaws: Flaws) -> None:
     roles = {spec.name: spec.role for spec in problem.tensors}
     for name in case.fill:
         if name not in roles:

@@ -17,30 +17,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from harness.problem import checks
-from harness.problem.dtypes import DTYPES, DType
+from harness.problem.dtypes import DTYPES
 from harness.problem.expression import FUNCTIONS, parse
-from harness.problem.resolve import ResolvedCase, ResolvedScalar, ResolvedTensor, resolve_case
-
-__all__ = [
-    "Case",
-    "Cost",
-    "DType",
-    "DeviceKind",
-    "Fill",
-    "Limits",
-    "Problem",
-    "ProblemFile",
-    "Range",
-    "ResolvedCase",
-    "ResolvedScalar",
-    "ResolvedTensor",
-    "Role",
-    "ScalarSpec",
-    "Scale",
-    "TensorSpec",
-    "Tolerance",
-]
 
 DeviceKind = Literal["cpu", "cuda"]
 Role = Literal["input", "output", "inout"]
@@ -330,12 +308,8 @@ class Private(Spec):
     cases: int = Field(gt=0)
 
 
-class Problem(ProblemFile):
-    """A problem that can be graded: every case of it resolves.
-
-    Raises:
-        ProblemError: at construction, where keys contradict each other; the key is named.
-    """
+class ProblemSpec(ProblemFile):
+    """A problem as its folder says it; `Problem` is one whose keys agree with each other."""
 
     slug: str
     directory: Path
@@ -344,20 +318,6 @@ class Problem(ProblemFile):
         description="over problem.toml, less visibility and deadline, reference.py, and a private file",
     )
     private: Private | None = None
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        checks.check(self)
-        return self
-
-    def resolve(self, case: Case) -> ResolvedCase:
-        """Work out the sizes, dtypes, fills, scalars and costs of a case, which has been drawn.
-
-        Raises:
-            ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them,
-                and the extremes of those that are drawn.
-        """
-        return resolve_case(self, case)
 
     @property
     def private_tests(self) -> tuple[Case, ...]:

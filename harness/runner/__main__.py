@@ -36,7 +36,7 @@ def main(address: str) -> None:
         # Not beside a listener: its callback would wait for Python's lock in a thread that holds the driver's.
         warm_context(os.environ["KERNELMARK_DEVICE"])
     # The slow part, done while the judge imports its own torch: 2.3 s of the 6 that a participant waits.
-    from harness.runner.device import open_device
+    from harness.runner.devices import open_device
     from harness.runner.serve import Server
 
     device = open_device(os.environ["KERNELMARK_DEVICE"], images)

@@ -1,16 +1,10 @@
-"""What the runner does differently on a CPU and on a GPU: waiting, the clock of a batch, and captured graphs."""
+"""What the runner asks of a device: waiting, the clock of a batch, captured graphs. Each kind has its own module."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
-
-import torch
-
-if TYPE_CHECKING:
-    from harness.runner.images import LoadedImages
+from typing import Any, Literal, Protocol
 
 HoldKind = Literal["memory", "spin", "none"]
 CallSet = Callable[[int], None]  # calls the kernel on set k of the bound arenas
@@ -69,58 +63,3 @@ class PlainCalls:
     def launch(self) -> None:
         for k in self._order:
             self._call(k)
-
-
-class Cpu:
-    """The CPU: calls are synchronous, the clock is `perf_counter_ns`, nothing can be captured."""
-
-    kind: Literal["cpu", "cuda"] = "cpu"
-    _CACHE_BYTES = 64 << 20  # larger than the last-level caches that a desktop or one socket's share has
-
-    def __init__(self) -> None:
-        self._cache = torch.ones(self._CACHE_BYTES // 8, dtype=torch.int64)
-
-    def stream(self) -> int:
-        return 0
-
-    def allocator(self) -> tuple[int, int] | None:
-        return None
-
-    def synchronize(self) -> None:
-        pass
-
-    def healthy(self) -> bool:
-        return True
-
-    def evict(self) -> None:
-        self._cache.sum()  # by reading: written lines would have to be flushed on the kernel's time
-
-    def time(self, batch: Batch) -> Timing:
-        return self.sample(batch.launch)
-
-    def sample(self, call: Callable[[], None]) -> Timing:
-        start = time.perf_counter_ns()
-        call()
-        elapsed_ns = time.perf_counter_ns() - start
-        return Timing(elapsed_ns, elapsed_ns)
-
-    def hold_for(self, call: Callable[[], None]) -> HoldKind:
-        return "none"
-
-    def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
-        return None, "a CPU has no graphs"
-
-    def record(self, call: Callable[[], None]) -> Record:
-        return Record(reason="a CPU has no graphs")
-
-    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
-        return PlainCalls(call, order)
-
-
-def open_device(kind: str, images: LoadedImages | None = None) -> Device:
-    """Make the device's context; on CUDA this takes about 0.3 s. With `images` its calls can be recorded."""
-    if kind == "cpu":
-        return Cpu()
-    from harness.runner.cuda import Cuda
-
-    return Cuda(images)

@@ -6,140 +6,28 @@ over its socket, and closes it. A sandbox is used once. Trusted. Neither docker 
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal, Protocol
+from collections.abc import Sequence
+from typing import Literal
 
 from harness.errors import SandboxError
-from harness.verdict import DeviceKind, SandboxName
+from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, Provider, Sandbox, Watcher
+from harness.verdict import SandboxName
+
+__all__ = [
+    "CLOSE_S",
+    "STARTUP_LOG_BYTES",
+    "Breach",
+    "Choice",
+    "Exit",
+    "Launch",
+    "Provider",
+    "Sandbox",
+    "Watcher",
+    "choose",
+    "provider",
+]
 
 Choice = Literal["auto", "docker", "bwrap", "process"]
-
-
-@dataclass(frozen=True)
-class Watcher:
-    """A program that starts the runner and watches it, as a debugger does; what it prints is in the startup log."""
-
-    command: tuple[str, ...]
-    """Its absolute path and its arguments; the runner's command line comes behind them."""
-    directory: Path
-    """What it needs of the host besides the CUDA toolkit: a directory that holds it, bound read-only."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """What one sandbox is to run, and within which limits."""
-
-    socket: Path
-    """Unix SOCK_SEQPACKET listener that the judge made, outside the sandbox; mode 0666, in a private directory."""
-    device: DeviceKind
-    gpu_index: int = 0
-    """Which GPU, counted in PCI bus order; the sandbox sees that one only, as its device 0. `process` could use any."""
-    memory_bytes: int
-    processes: int
-    """Processes and threads together, as the kernel counts them."""
-    disk_bytes: int
-    """Size of each private file system: one for HOME, one for TMPDIR."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    watcher: Watcher | None = None
-    role: Literal["runner", "launcher"] = "runner"
-    """Which of the harness's own programs is run."""
-    program: Path | None = None
-    """A script that is run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
-
-
-_SIGNALS = {
-    "SIGSEGV": "it touched memory that it has no right to",
-    "SIGBUS": "it touched memory that is not there",
-    "SIGFPE": "an integer division by zero",
-    "SIGABRT": "it aborted itself",
-}
-
-
-@dataclass(frozen=True)
-class Exit:
-    """How the runner ended: either a code or a signal."""
-
-    code: int | None
-    signal: int | None
-    out_of_memory: bool = False
-
-    @property
-    def told(self) -> str:
-        """The same in words."""
-        if self.signal is None:
-            return f"the process ended by itself (exit status {self.code})"
-        known = self.signal in set(signal.Signals)
-        name = signal.Signals(self.signal).name if known else f"signal {self.signal}"
-        why = f" ({_SIGNALS[name]})" if name in _SIGNALS else ""
-        return f"the process was ended by {name}{why}"
-
-
-@dataclass(frozen=True)
-class Breach:
-    """A limit that was found exceeded by looking, where the kernel does not stop the process itself."""
-
-    kind: Literal["memory", "processes"]
-    detail: str
-
-
-class Sandbox(Protocol):
-    """One runner that was started, and everything that it starts in turn."""
-
-    def ended(self) -> Exit | None:
-        """How the runner ended, or None while it lives. Never blocks; cheap enough for every 50 ms."""
-
-    def breach(self) -> Breach | None:
-        """The limit that is exceeded right now, or None. Never blocks; cheap enough for every 50 ms."""
-
-    def cpu_ns(self) -> int | None:
-        """The CPU time that everything in it has used so far, by the kernel's account and to 10 ms; None where that
-        cannot be told from here. Never blocks.
-        """
-
-    def close(self) -> None:
-        """Kill the whole process tree, wait until it is gone, and remove everything that the sandbox made. Idempotent.
-
-        It takes as long as the kernel needs to take the processes apart, at most `CLOSE_S`.
-
-        Raises:
-            SandboxError: something is left, and the message names it; all else is removed.
-        """
-
-    def startup_log(self) -> str:
-        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; ask before `close`."""
-
-
-class Provider(Protocol):
-    """A way to make sandboxes on this machine."""
-
-    @property
-    def name(self) -> SandboxName:
-        """The name under which a verdict records it."""
-
-    def unavailable(self) -> str | None:
-        """Why it cannot be used here, and the remedy, in one line; None when it can."""
-
-    def launch(self, launch: Launch) -> Sandbox:
-        """Start a sandbox; the runner then connects to `launch.socket`.
-
-        Raises:
-            SandboxError: it could not be started.
-        """
-
-    def image_digest(self) -> str | None:
-        """What identifies the software inside, where the provider knows it."""
-
-    def shows(self, path: Path) -> bool:
-        """Whether a sandbox has this file of the host in it, as far as its permissions let the runner read it."""
-
-
-STARTUP_LOG_BYTES = 64 << 10
-# 170 processes that map the same 4 GiB took more than a minute to die on two busy cores. The bound is for those that
-# the kernel cannot end at all, as in a driver that hangs: the judge has other submissions to grade.
-CLOSE_S = 600.0
 
 
 def provider(name: SandboxName) -> Provider:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SandboxError
-from harness.sandbox import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, cgroup, gpu, inside, seccomp, uids
+from harness.sandbox import cgroup, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.limits import too_many_sockets
+from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch
 from harness.verdict import SandboxName
 
 IMAGE = "kernelmark-runner:latest"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from harness.errors import SandboxError
-from harness.sandbox import Exit, Launch, Watcher
+from harness.sandbox.protocol import Exit, Launch, Watcher
 
 HARNESS = Path(__file__).resolve().parent.parent
 ROOT = "/kernelmark"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 from pathlib import Path
 
-from harness.sandbox import Breach, Launch
+from harness.sandbox.protocol import Breach, Launch
 from harness.sandbox.tree import Usage
 
 # What is queued at a socket is not counted as the sandbox's memory for netlink, and not for all of TCP: 200 KiB each.

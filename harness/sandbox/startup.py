@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness.sandbox import STARTUP_LOG_BYTES
+from harness.sandbox.protocol import STARTUP_LOG_BYTES
 
 
 class StartupLog:

@@ -90,7 +90,7 @@ class _Audit:
         """Let every tool watch; returns what each said, and appends it to the ledger."""
         found = {tool.name: self._watch(tool) for tool in self.tools}
         if record:
-            from kernelmark.services.project import moderate
+            from kernelmark.services.recording import moderate
 
             said = "; ".join(f"{name}: {finding.text}" for name, finding in found.items())
             moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
@@ -118,7 +118,8 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
     """Find what was named; whatever is wrong with it is told before the first tool starts."""
     from harness.audit import tools
     from kernelmark.services.api import choose_device, choose_provider
-    from kernelmark.services.project import current, find_problem, find_run
+    from kernelmark.services.problems import find_problem
+    from kernelmark.services.records import current, find_run
     from leaderboard.record.archive import stored
 
     if choose_device(settings.device, "py") != "cuda":
@@ -141,7 +142,7 @@ def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]
     """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
     from harness.judge.environment import device_facts
     from harness.verdict import ProblemId
-    from kernelmark.services.project import current, tables
+    from kernelmark.services.records import current, tables
 
     now, device, seen = current(settings), device_facts("cuda")["device_name"], set[tuple[str, str]]()
     for table in tables(settings, problem):

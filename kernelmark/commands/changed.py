@@ -42,7 +42,7 @@ class SubmittedFile:
             raise UsageError(self.path, "is not where submissions lie", f"move it to {layout}")
         if self.mode not in _PLAIN:
             raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'no file')}", "submit the file itself")
-        from kernelmark.services.project import problem_directories
+        from kernelmark.services.problems import problem_directories
 
         known = {directory.name: directory for directory in problem_directories(settings)}
         if parts[0] not in known:

@@ -148,8 +148,8 @@ def check(form: str, **given: str | None) -> int:
 @form_option
 def board(problem: str | None, write: bool, form: str) -> None:
     """The standings of PROBLEM, or of every problem."""
-    from kernelmark.services.project import tables
     from kernelmark.services.publishing import publish_all
+    from kernelmark.services.records import tables
     from kernelmark.text import show
 
     if write:
@@ -166,7 +166,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
 @form_option
 def show_run(run: str, form: str) -> None:
     """Everything about one recorded grading; RUN is its id, or the first digits of it."""
-    from kernelmark.services.project import find_run
+    from kernelmark.services.records import find_run
     from kernelmark.text import show
     from leaderboard.standings.ranking import moderation, pooled
 
@@ -196,7 +196,7 @@ def problems_list(form: str) -> int:
     Exit status: 0, or 2 if one cannot be read; the others are listed all the same.
     """
     from harness.problem import load
-    from kernelmark.services.project import private_folder, problem_directories
+    from kernelmark.services.problems import private_folder, problem_directories
     from kernelmark.text import show
 
     settings = load_settings()
@@ -218,7 +218,7 @@ def problems_list(form: str) -> int:
 @form_option
 def problems_show(problem: str, form: str) -> None:
     """What PROBLEM asks for: entry function, tensors, tolerance and cases."""
-    from kernelmark.services.project import find_problem
+    from kernelmark.services.problems import find_problem
     from kernelmark.text import show
 
     found = find_problem(load_settings(), problem)
@@ -250,7 +250,7 @@ def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: 
     Exit status: 0 if nothing is wrong with the problems, 2 if something is.
     """
     from kernelmark.services import lint
-    from kernelmark.services.project import find_directory, problem_directories
+    from kernelmark.services.problems import find_directory, problem_directories
 
     settings = load_settings(sandbox=sandbox, device=device)
     found = [find_directory(settings, each) for each in problem] or problem_directories(settings)

@@ -27,7 +27,7 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
     @click.option("--reason", required=True, help="Why; it stands on the board.")
     @form_option
     def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
-        from kernelmark.services.project import moderate
+        from kernelmark.services.recording import moderate
         from kernelmark.text import show
 
         if source and author:
@@ -58,7 +58,7 @@ def verify(form: str) -> int:
 
     Exit status: 0 if nothing is wrong, 7 if something is.
     """
-    from kernelmark.services.project import current, ledgers
+    from kernelmark.services.records import current, ledgers
     from leaderboard.record.inspection import inspect
 
     settings = load_settings()
@@ -89,7 +89,7 @@ def verify(form: str) -> int:
 @form_option
 def export(problem: str | None, out: Path, form: str) -> None:
     """Write the record of PROBLEM, or of every problem, as Parquet and JSON lines, with their schema."""
-    from kernelmark.services.project import ledgers, tables
+    from kernelmark.services.records import ledgers, tables
 
     try:
         from leaderboard.publishing import export as tabular
@@ -234,7 +234,7 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
 @form_option
 def similar(problem: str, threshold: float, form: str) -> None:
     """List files of different authors on PROBLEM that are nearly the same; nothing is done about them."""
-    from kernelmark.services.project import sources
+    from kernelmark.services.records import sources
     from leaderboard.record.similar import similar as alike
 
     found, missing = sources(load_settings(), problem)

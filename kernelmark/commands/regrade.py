@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from harness.errors import HarnessError, KernelmarkError
 from kernelmark.commands.printing import unexpected
 from kernelmark.services.api import Job, choose_device, providers
-from kernelmark.services.project import current, ledgers
+from kernelmark.services.records import current, ledgers
 from kernelmark.services.settings import Settings
 from kernelmark.text.report import Graded
 from leaderboard.record.archive import stored

@@ -84,7 +84,7 @@ def _build(settings: Settings, out: Path) -> Written:
     Raises:
         UsageError: the project lies in `out`, or a part of it.
     """
-    from kernelmark.services.project import private_folder
+    from kernelmark.services.problems import private_folder
     from kernelmark.services.settings import Place
     from leaderboard.publishing.site.build import build as build_site
 
@@ -108,7 +108,8 @@ def material(settings: Settings, memory: Path) -> Material:
         UsageError: a problem or a calibration cannot be read.
     """
     from kernelmark.services.calibrations import stored
-    from kernelmark.services.project import current, private_folder, problem_directories
+    from kernelmark.services.problems import private_folder, problem_directories
+    from kernelmark.services.records import current
     from leaderboard.publishing.site.inputs import Material
 
     private = private_folder(settings)
@@ -190,7 +191,7 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 def _state(settings: Settings) -> list[tuple[str, int, int]]:
     """What changes when a ledger, a problem, its private cases or a calibration does."""
-    from kernelmark.services.project import private_folder
+    from kernelmark.services.problems import private_folder
 
     private = private_folder(settings)
     files = [

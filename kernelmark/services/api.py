@@ -21,8 +21,10 @@ from harness.errors import DeviceError, HarnessError, UsageError
 from harness.submission import Language, Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.services.calibrations import stored
-from kernelmark.services.project import find_baselines, find_problem, private_folder, record, warn
+from kernelmark.services.problems import find_baselines, find_problem, private_folder
+from kernelmark.services.recording import record
 from kernelmark.services.settings import DeviceChoice, SandboxChoice, Settings
+from kernelmark.text.terminal import warn
 
 if TYPE_CHECKING:
     from harness.judge import Progress
@@ -215,7 +217,7 @@ class Job:
         """Record the verdict in the project; returns the table that an accepted one belongs to.
 
         Raises:
-            HarnessError: as for `kernelmark.services.project.record`.
+            HarnessError: as for `kernelmark.services.recording.record`.
         """
         return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
 

@@ -22,7 +22,7 @@ from harness.problem_lint.examine import Finding, examine
 from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.services.api import Job, choose_device, providers
-from kernelmark.services.project import private_folder
+from kernelmark.services.problems import private_folder
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import INDENT, counted, visible
 

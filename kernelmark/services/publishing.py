@@ -1,6 +1,6 @@
 """What is written from the record for people to read: the board, a page a problem, and which sources may be shown.
 
-`project` calls it after every append, the command line to write everything anew. Trusted. Writers take turns.
+`recording` calls it after every append, the command line to write everything anew. Trusted. Writers take turns.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.errors import ProblemError
-from kernelmark.services.project import current, ledgers, problem_directories, tables
+from kernelmark.services.problems import problem_directories
+from kernelmark.services.records import current, ledgers, tables
 from kernelmark.services.settings import Settings
 
 if TYPE_CHECKING:

@@ -6,11 +6,13 @@ that an error can be told when nothing else can be imported.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 from leaderboard.text.visible import visible as visible
 
 INDENT = "  "
+_log = logging.getLogger("kernelmark")
 
 
 def block(text: str) -> Iterator[str]:
@@ -32,3 +34,8 @@ def columns(
     for row in rows:
         cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
         yield (indent + "  ".join(cells)).rstrip()
+
+
+def warn(text: str) -> None:
+    """Tell the person at the keyboard; without a logging configuration it goes to stderr."""
+    _log.warning("kernelmark: warning: %s", visible(text))

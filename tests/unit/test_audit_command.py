@@ -17,7 +17,7 @@ from harness.problem import load
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
 from kernelmark.commands.audit import _Audit, _first
-from kernelmark.services import project
+from kernelmark.services import records
 from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 from leaderboard.record.current import Current
@@ -57,7 +57,7 @@ def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatc
     sealed = [accepted(author="ada", source="hers"), accepted(author="bob", source="his", score_ns=60_000)]
     now = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
     tables = rank(chained(replayed, *sealed), now)
-    monkeypatch.setattr(project, "current", lambda settings: now)
-    monkeypatch.setattr(project, "tables", lambda settings, problem: tables)
+    monkeypatch.setattr(records, "current", lambda settings: now)
+    monkeypatch.setattr(records, "tables", lambda settings, problem: tables)
     monkeypatch.setattr(judge_environment, "device_facts", lambda device: {"device_name": "NVIDIA H200"})
     assert list(_first(Settings(), 2, None)) == [replayed.run, sealed[1].run]

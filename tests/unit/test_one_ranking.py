@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.verdict import Interval, Verdict
 from harness.wire import PROTOCOL
-from kernelmark.services import project
+from kernelmark.services import records
 from kernelmark.services.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
@@ -116,8 +116,8 @@ def in_html(text: str) -> tuple[list[Standing], list[Stale]]:
 def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, command: Command) -> None:
     fill(competition)
     settings = Settings.load()
-    now = project.current(settings)
-    tables = [table for each in project.ledgers(settings) for table in rank(each.read(), now)]
+    now = records.current(settings)
+    tables = [table for each in records.ledgers(settings) for table in rank(each.read(), now)]
     expected = [(row.rank or 0, row.run, interval(row.score)) for table in tables for row in table.rows]
     stale = [mark for table in tables for row in table.rows for mark in told(row)]
     assert len(expected) > 40

@@ -15,7 +15,9 @@ from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
 from kernelmark.services.api import Job
-from kernelmark.services.project import current, find_problem, private_folder, record, tables
+from kernelmark.services.problems import find_problem, private_folder
+from kernelmark.services.recording import record
+from kernelmark.services.records import current, tables
 from kernelmark.services.settings import Settings
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger

@@ -10,7 +10,7 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Roofline, Verdict
-from kernelmark.services import project
+from kernelmark.services import recording
 from kernelmark.services.settings import Settings
 from leaderboard.publishing.problem_page import page
 from leaderboard.record.entry import Entry, encode
@@ -77,7 +77,7 @@ def test_only_a_source_that_may_be_shown_is_linked(competition: Path, rules: str
     submission = Submission.of("# mine\n", "py", author="ada", name="kernel.py")
     verdict = accepted(problem="double")
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    project.record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
+    recording.record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
     path = competition / "leaderboard/boards/double.md"
     found = re.findall(r"\[source\]\(([^)]*)\)", path.read_text())
     assert bool(found) is linked
@@ -90,13 +90,13 @@ def test_an_append_reads_the_ledger_of_its_problem_alone(
 ) -> None:
     for slug in ("double", "softmax"):
         submission = Submission.of("# mine\n", "py", author="ada", name="kernel.py")
-        project.record(Settings.load(), submission, accepted(problem=slug))
+        recording.record(Settings.load(), submission, accepted(problem=slug))
     board = competition / "leaderboard/BOARD.md"
     before, walked = board.read_text(), []
     walk = JsonlLedger.walk
     monkeypatch.setattr(JsonlLedger, "walk", lambda self: walked.append(self.path.name) or walk(self))
     late = accepted(problem="double", author="bob", created_at=EPOCH + timedelta(days=1))
-    project.record(Settings.load(), Submission.of("# his\n", "py", author="bob"), late)
+    recording.record(Settings.load(), Submission.of("# his\n", "py", author="bob"), late)
     assert set(walked) == {"double.jsonl"}
     after = board.read_text()
     assert after != before

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Language, Submission
-from kernelmark.services import project
+from kernelmark.services import recording
 from kernelmark.services.settings import Settings
 from leaderboard.record.similar import Graded, similar, tokens
 from tests.unit.conftest import ROOT, Command
@@ -81,7 +81,7 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
         submission = Submission.of(source, "py", author=author, name="kernel.py")
         verdict = accepted(author=author, problem="double")
         told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-        project.record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
+        recording.record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
     before = {path: path.read_bytes() for path in competition.rglob("*") if path.is_file()}
     (line,) = command("similar", "double").out.splitlines()
     assert line.split()[:2] == ["1.00", "ada"]

@@ -18,7 +18,7 @@ from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Environment, ProblemId, Verdict
 from harness.wire import PROTOCOL
-from kernelmark.services import project
+from kernelmark.services import recording
 from kernelmark.services.settings import Settings
 from leaderboard.publishing.markdown import board
 from leaderboard.record.current import Current
@@ -133,7 +133,7 @@ def entered(
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
     identity = verdict.problem.model_copy(update={"sha256": problem})
     update = {"submission": told, "problem": identity, "environment": here(**changes)}
-    project.record(Settings.load(), submission, verdict.model_copy(update=update))
+    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
 
 
 @pytest.fixture

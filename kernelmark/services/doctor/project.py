@@ -12,7 +12,7 @@ from kernelmark.text.terminal import counted
 
 def problems(settings: Settings) -> Iterator[Finding]:
     """Each problem of the project loads, with its private cases."""
-    from kernelmark.services.project import find_problem, problem_directories
+    from kernelmark.services.problems import find_problem, problem_directories
 
     directories = problem_directories(settings)
     if settings.private_cases is not None:
@@ -32,7 +32,7 @@ def problems(settings: Settings) -> Iterator[Finding]:
 
 def private_cases(settings: Settings, slugs: set[str]) -> Finding:
     """The folder of private cases is there, for its owner alone, and each file of it belongs to a problem."""
-    from kernelmark.services.project import private_folder
+    from kernelmark.services.problems import private_folder
 
     try:
         folder = private_folder(settings)

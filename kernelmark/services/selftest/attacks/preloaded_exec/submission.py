@@ -26,7 +26,7 @@ RUNNER = """
 import os, socket, sys
 sys.path.insert(0, sys.argv[1])
 from harness import wire
-from harness.runner.device import open_device
+from harness.runner.devices import open_device
 from harness.runner.serve import Server
 server = Server(socket.socket(fileno=int(sys.argv[2])), open_device("cpu"))
 command = wire.Build(language="py", symbols=("product",), architecture="")

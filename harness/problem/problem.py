@@ -1,0 +1,33 @@
+"""A problem that can be graded: every key agrees with the others, and every case resolves. Trusted; no torch."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from harness.problem.checks import check
+from harness.problem.resolve import ResolvedCase, resolve_case
+from harness.problem.spec import Case, ProblemSpec
+
+
+class Problem(ProblemSpec):
+    """A problem that can be graded: every case of it resolves.
+
+    Raises:
+        ProblemError: at construction, where keys contradict each other; the key is named.
+    """
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        check(self)
+        return self
+
+    def resolve(self, case: Case) -> ResolvedCase:
+        """Work out the sizes, dtypes, fills, scalars and costs of a case, which has been drawn.
+
+        Raises:
+            ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them,
+                and the extremes of those that are drawn.
+        """
+        return resolve_case(self, case)

@@ -1,0 +1,97 @@
+"""The project's problems, their private cases and the organizers' kernels: found by name. Trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from harness.errors import UsageError
+from kernelmark.services.settings import Place, Settings, nearest
+
+if TYPE_CHECKING:
+    from harness.problem import Problem
+    from harness.submission import Submission
+    from harness.verdict import DeviceKind
+
+
+def problem_directories(settings: Settings) -> list[Path]:
+    """The project's problems, in the order of their slugs."""
+    return sorted(file.parent for file in settings.locate("problems").glob("*/problem.toml"))
+
+
+def find_problem(settings: Settings, reference: str | Path) -> Problem:
+    """Load a problem by its directory or by its slug.
+
+    Raises:
+        UsageError: there is none; the message names the nearest slug.
+        ProblemError: it cannot be graded.
+    """
+    from harness.problem import load
+
+    return load(find_directory(settings, reference), private_folder(settings))
+
+
+def private_folder(settings: Settings) -> Path | None:
+    """The folder of private cases, None where none is set.
+
+    Raises:
+        UsageError: it is not there, or lies where it would be published with the project.
+    """
+    if settings.private_cases is None:
+        return None
+    folder = (settings.root / settings.private_cases.expanduser()).resolve()
+    if not folder.is_dir():
+        raise UsageError("private_cases", f"{folder} is not a folder", "make it, or leave the setting out")
+    root = settings.root.resolve()
+    repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    for own in (repository, root, *(settings.locate(place).resolve() for place in get_args(Place))):
+        if folder.is_relative_to(own):
+            remedy = "move it elsewhere: it would be published with the project"
+            raise UsageError("private_cases", f"{folder} lies in {own}", remedy)
+    return folder
+
+
+def find_directory(settings: Settings, reference: str | Path) -> Path:
+    """The absolute path of a problem's directory, by any path to it or by its slug.
+
+    Raises:
+        UsageError: there is none; the message names the nearest slug.
+    """
+    places = [Path(reference), settings.locate("problems") / reference]
+    for directory in places:
+        try:
+            if (directory / "problem.toml").is_file():
+                return directory.resolve()
+        except OSError as error:  # a name longer than any, a folder that may not be looked into
+            raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
+    if places[0].is_dir():
+        raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
+    slugs = [directory.name for directory in problem_directories(settings)]
+    remedy = nearest(str(reference), slugs) if slugs else f"there are none under {settings.locate('problems')}"
+    raise UsageError(str(reference), "no such problem", remedy)
+
+
+def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> list[Submission]:
+    """The organizers' kernels that a grading alternates with, in the order of the setting.
+
+    Unless the setting names some, it is `eager` on a GPU where the problem has one, and none with `--quick`.
+
+    Raises:
+        UsageError: one that was named is not there, or does not run on the device.
+    """
+    from harness.submission import Submission
+
+    folder = settings.locate("reference") / problem.slug
+    automatic = settings.baselines == ("auto",)
+    if automatic and (device == "cpu" or settings.effort == "quick"):
+        return []
+    found = []
+    for name in ("eager",) if automatic else settings.baselines:
+        files = [folder / f"{name}.{language}" for language in ("py", "cu" if device == "cuda" else "cpp")]
+        file = next((file for file in files if file.is_file()), None)
+        if file is not None:
+            found.append(Submission.read(file, "baseline"))
+        elif not automatic:
+            known = sorted({each.stem for each in folder.glob("*") if each.suffix in {".py", ".cu", ".cpp"}})
+            raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
+    return found

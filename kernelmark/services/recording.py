@@ -1,0 +1,96 @@
+"""What is appended to the record: a verdict with its source, or an event of moderation; then the board is rewritten.
+
+The Python API and the command line call it. Trusted. Where each file lies is a setting.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from harness.errors import HarnessError, UsageError
+from kernelmark.services.publishing import publish
+from kernelmark.services.records import find_run, ledgers
+from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import warn
+
+if TYPE_CHECKING:
+    from harness.submission import Submission
+    from harness.verdict import Verdict
+    from leaderboard.record.moderation import Action, Moderation, Scope
+    from leaderboard.standings.ranking import Table
+
+
+def record(
+    settings: Settings, submission: Submission, verdict: Verdict, late: Moderation | None = None
+) -> Table | None:
+    """Archive the source, append the verdict to the problem's ledger, rewrite the board.
+
+    `late` is the event that keeps it from ranking. Returns the table that an accepted verdict belongs to.
+
+    Raises:
+        HarnessError: a file could not be written; where it is the board alone, the verdict is recorded.
+    """
+    from leaderboard.record.archive import archive
+    from leaderboard.record.ledger import JsonlLedger
+    from leaderboard.standings.ranking import rank
+
+    results = settings.locate("results")
+    archive(settings.locate("archive"), verdict.problem.slug, submission)
+    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late)
+    for warning in entry.warnings:
+        warn(warning)
+    standings = _published(settings, verdict.problem.slug)
+    if verdict.problem.private is None and any(table.private for table in standings):
+        warn(f"{verdict.problem.slug} has results with private cases, and this one is without: is `private_cases` set?")
+    keys = [alone.key for alone in rank([entry])]
+    return next((table for table in standings if table.key in keys), None)
+
+
+def moderate(
+    settings: Settings, prefix: str, action: Action, actor: str, reason: str, scope: Scope = "run"
+) -> Moderation:
+    """Append an event of moderation to the ledger that holds a run, and rewrite the board.
+
+    With a scope it speaks of every run of that run's source in this ledger, or of every run of its author, and then it
+    is appended to every ledger of the project.
+
+    Raises:
+        UsageError: no run, or several, begin with these digits; the actor or the reason is empty or too long.
+        HarnessError: as for `record`.
+    """
+    from pydantic import ValidationError
+
+    from leaderboard.record.moderation import Moderation
+
+    ledger, entry = find_run(settings, prefix)
+    verdict = entry.verdict
+    try:
+        event = Moderation(
+            run=verdict.run,
+            action=action,
+            scope=scope,
+            sha256=verdict.submission.sha256 if scope == "source" else None,
+            author=verdict.submission.author if scope == "author" else None,
+            actor=actor,
+            reason=reason,
+            created_at=datetime.now(UTC),
+        )
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"--{first['loc'][0]}", f"does not fit: {first['msg']}") from error
+    for each in ledgers(settings) if scope == "author" else [ledger]:
+        for warning in each.moderate(event).warnings:
+            warn(warning)
+        _published(settings, each.path.stem)
+    return event
+
+
+def _published(settings: Settings, slug: str) -> list[Table]:
+    """The board written after an append; where that fails the append stands, and nobody should do it again."""
+
+    try:
+        return publish(settings, slug)
+    except HarnessError as error:
+        remedy = error.remedy or "`kernelmark board --write` writes the board anew"
+        raise HarnessError(f"it is recorded, but {error.what}", remedy) from error
