@@ -9,16 +9,25 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from harness.errors import SubmissionError
 from harness.identity import length_prefixed_sha256
+from harness.languages import LANGUAGES, known
 
 MAX_SOURCE_BYTES = 1 << 20
-Language = Literal["py", "cu", "cpp"]
-_LANGUAGES = ("py", "cu", "cpp")
+
+
+def _known(suffix: str) -> str:
+    if suffix not in LANGUAGES:
+        raise ValueError(f"unknown language {suffix[:40]!r}")
+    return suffix
+
+
+LanguageName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(LANGUAGES)})]
+"""The suffix of a language in `harness.languages`: `py`, `cu`, `cpp`."""
 _AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -29,7 +38,7 @@ class Submission(BaseModel):
 
     name: str
     author: str
-    language: Language
+    language: LanguageName
     source: bytes
 
     @property
@@ -38,7 +47,7 @@ class Submission(BaseModel):
 
     @classmethod
     def read(cls, path: Path, author: str) -> Submission:
-        """Read a `.py`, `.cu` or `.cpp` file.
+        """Read a file whose suffix names its language.
 
         Raises:
             SubmissionError: it does not exist, is larger than 1 MiB, is not UTF-8 text, or the author's name cannot
@@ -47,10 +56,8 @@ class Submission(BaseModel):
         if not isinstance(path, Path):
             raise SubmissionError("path", f"is of type {type(path).__name__}", "give a pathlib.Path")
         language = path.suffix.removeprefix(".")
-        if language not in _LANGUAGES:
-            raise SubmissionError(
-                str(path), f"unknown language {path.suffix or '(no suffix)'!r}", "use .py, .cu or .cpp"
-            )
+        if language not in LANGUAGES:
+            raise SubmissionError(str(path), f"unknown language {path.suffix or '(no suffix)'!r}", f"use {known()}")
         try:
             with path.open("rb") as file:
                 source = file.read(MAX_SOURCE_BYTES + 1)
@@ -59,17 +66,18 @@ class Submission(BaseModel):
         if len(source) > MAX_SOURCE_BYTES:
             raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
         name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
-        return cls.of(source, cast(Language, language), author=author, name=name)
+        return cls.of(source, language, author=author, name=name)
 
     @classmethod
-    def of(cls, source: bytes | str, language: Language, *, author: str, name: str = "") -> Submission:
+    def of(cls, source: bytes | str, language: str, *, author: str, name: str = "") -> Submission:
         """Make a submission from source that is already in memory.
 
         Raises:
             SubmissionError: as for `read`; or an argument is of another type.
         """
-        if language not in _LANGUAGES:
-            raise SubmissionError("submission", f"unknown language {str(language)[:40]!r}", "use 'py', 'cu' or 'cpp'")
+        if not isinstance(language, str) or language not in LANGUAGES:
+            what = f"unknown language {str(language)[:40]!r}"
+            raise SubmissionError("submission", what, "use " + known("'{}'"))
         for what, given, types in (("source", source, str | bytes), ("author", author, str), ("name", name, str)):
             if not isinstance(given, types):
                 raise SubmissionError(

@@ -20,6 +20,7 @@ from harness.judge.progress import Progress
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
+from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
 from harness.sandbox import Provider
@@ -56,8 +57,10 @@ class Grading:
         self._tests = [case for case in tests if not case.hidden]
         self._hidden = [case for case in tests if case.hidden]
         self._benchmarks = self._cases("benchmarks")
-        if submission.language == "cpp" and device == "cuda":
-            raise SubmissionError(submission.name, "a .cpp kernel runs on a CPU", "use --device cpu, or submit a .cu")
+        self._runs_here = device in LANGUAGES[submission.language].devices
+        if device == "cuda" and not self._runs_here:
+            what = f"a .{submission.language} kernel does not run on a GPU"
+            raise SubmissionError(submission.name, what, "use --device cpu, or submit a .cu")
         self._reference = Reference.load(problem)
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context, while the runner makes its own
         self._to_time = Benchmarks(problem, self._reference, device, self._benchmarks, self._build_command, self._enter)
@@ -172,7 +175,7 @@ class Grading:
             self._build_command(self._submission), self._submission.source, self._problem.limits.build_s
         )
         self._build_log, self._interpreted = built.log, built.interpreted
-        if self._submission.language == "cu" and self._device == "cpu":
+        if not self._runs_here:
             what = f"compiles for {architecture('cpu')}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
@@ -264,5 +267,5 @@ def build_command(
 ) -> wire.Build:
     """What tells a runner to build a submission for these cases."""
     compiled = {case.symbol for case in cases}
-    symbols = (problem.entry,) if submission.language == "py" else tuple(sorted(compiled))
+    symbols = tuple(sorted(compiled)) if LANGUAGES[submission.language].compiler else (problem.entry,)
     return wire.Build(language=submission.language, symbols=symbols, architecture=architecture(device))

@@ -1,7 +1,7 @@
 """Builds a submission inside the sandbox: imports Python, or compiles C++ and CUDA and loads the library.
 
 The C entry points take pointers in the order of the problem's tensors, then scalars, then the sizes as int64_t, then
-(CUDA) the stream. `nvcc -shared` on a plain file takes about a second, where torch's extension headers cost twenty.
+(CUDA) the stream.
 """
 
 from __future__ import annotations
@@ -20,45 +20,13 @@ from typing import Any
 import torch
 
 from harness import wire
+from harness.languages import LANGUAGES
+from harness.languages.language import Compiler
 from harness.runner import interpreter
 from harness.runner.device import Device
 
 Kernel = Callable[[str, Sequence[Any], Sequence[int | float], Sequence[int]], None]
 _LOG_LIMIT = 8_000
-
-# In one translation unit with the submission, so that errors still name submission.cu and its lines. The library
-# carries its own static CUDA runtime, and only from inside can its last launch error be read. The linker leads what the
-# submission calls as cudaMalloc and cudaFree here, so that its memory can have the addresses that a launcher gives it.
-_CUDA_UNIT = """#include "submission.cu"
-#include <atomic>
-#include <cstddef>
-extern "C" {
-int kernelmark_last_error() { return (int)cudaGetLastError(); }
-cudaError_t __real_cudaMalloc(void** at, size_t bytes);
-cudaError_t __real_cudaFree(void* at);
-static void* (*kernelmark_allocate)(ptrdiff_t bytes, int device, void* stream);
-static int (*kernelmark_free)(void* at);
-void kernelmark_allocate_with(void* (*allocate)(ptrdiff_t, int, void*), int (*free)(void*)) {
-    kernelmark_allocate = allocate;
-    kernelmark_free = free;
-}
-cudaError_t __wrap_cudaMalloc(void** at, size_t bytes) {
-    static std::atomic<int> given;  // each takes whole pages, and addresses that are not used again
-    bool ours = kernelmark_allocate && at && bytes && bytes < size_t(1) << 37 && given < 100;
-    void* got = ours ? kernelmark_allocate(bytes, 0, nullptr) : nullptr;
-    if (!got) return __real_cudaMalloc(at, bytes);
-    ++given;
-    *at = got;
-    return cudaSuccess;
-}
-cudaError_t __wrap_cudaFree(void* at) {
-    if (!at || !kernelmark_free) return __real_cudaFree(at);
-    cudaError_t ended = cudaDeviceSynchronize();  // as the real one does
-    return kernelmark_free(at) ? ended : __real_cudaFree(at);
-}
-}
-"""
-_WRAPPED = ("-Xlinker", "--wrap=cudaMalloc", "-Xlinker", "--wrap=cudaFree")
 
 
 class CompileError(Exception):
@@ -79,9 +47,10 @@ def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str
     with os.fdopen(os.dup(source), "rb") as file:
         file.seek(0)
         source_path(command.language).write_bytes(file.read())
-    if command.language == "py":
+    compiler = LANGUAGES[command.language].compiler
+    if compiler is None:
         return _import_python(command.symbols), ""
-    library, log = _compile(command)
+    library, log = _compile(command, compiler)
     return _Library(library, command, device), log
 
 
@@ -126,21 +95,17 @@ def _import_python(symbols: Sequence[str]) -> Kernel:
     return kernel
 
 
-def _compile(command: wire.Build) -> tuple[Path, str]:
+def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
     library = Path.home() / "submission.so"
-    if command.language == "cu":
-        unit = Path.home() / "unit.cu"
-        unit.write_text(_CUDA_UNIT)
-        compiler = shutil.which("nvcc")
-        arguments = ["-shared", "-Xcompiler", "-fPIC", f"-arch={command.architecture}", "-O3", "-std=c++17"]
-        arguments += _WRAPPED
-    else:
-        unit = source_path(command.language)
-        compiler = shutil.which("g++")
-        arguments = ["-shared", "-fPIC", "-O3", "-march=native", "-std=c++17", "-fopenmp"]
-    if compiler is None:
-        raise CompileError(f"this sandbox has no compiler for .{command.language} files")
-    line = [compiler, *arguments, "-o", str(library), unit.name]
+    unit = source_path(command.language)
+    if compiler.unit is not None:
+        unit = Path.home() / f"unit.{command.language}"
+        unit.write_text(compiler.unit)
+    program = shutil.which(compiler.program)
+    if program is None:
+        raise CompileError(f"this sandbox has no {compiler.program}, the compiler for .{command.language} files")
+    arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
+    line = [program, *arguments, "-o", str(library), unit.name]
     # Into a file of the size-limited tmpfs: a compiler that prints more than a pipe holds would wait for ever.
     output = Path.home() / "build.log"
     with output.open("wb") as file:
@@ -148,7 +113,7 @@ def _compile(command: wire.Build) -> tuple[Path, str]:
     log = _head_and_tail(output)
     if status != 0:
         lines = [text for text in log.splitlines() if "error" in text] or log.splitlines() or ["no output"]
-        raise CompileError(f"{lines[0]} ({Path(compiler).name} exited with {status})", log)
+        raise CompileError(f"{lines[0]} ({compiler.program} exited with {status})", log)
     return library, log
 
 
@@ -165,11 +130,12 @@ class _Library:
     """A compiled submission, called through ctypes."""
 
     def __init__(self, path: Path, command: wire.Build, device: Device) -> None:
-        self._stream = command.language == "cu"
+        language = LANGUAGES[command.language]
+        self._stream = language.compiler is not None and language.compiler.takes_stream
         self._device = device
-        self._loaded = ctypes.CDLL(str(path)) if device.kind == "cuda" or not self._stream else None
+        self._loaded = ctypes.CDLL(str(path)) if device.kind in language.devices else None
         if self._loaded is None:
-            return  # a .cu without a GPU: it compiled, and the judge refuses to go on
+            return  # as a .cu without a GPU: it compiled, and the judge refuses to go on
         for symbol in command.symbols:
             if not hasattr(self._loaded, symbol):
                 raise CompileError(f'no symbol `{symbol}`; declare it as extern "C" void {symbol}(...)')

@@ -23,7 +23,8 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-_SHARED = ("__init__.py", "arena", "cupti.py", "errors.py", "recording", "wire")  # beside the package of its role
+# Beside the package of its role.
+_SHARED = ("__init__.py", "arena", "cupti.py", "errors.py", "languages", "recording", "wire")
 
 
 def staged(launch: Launch) -> Path:

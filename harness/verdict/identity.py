@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
+from harness.submission import LanguageName
 from harness.verdict.base import DeviceKind, Record, SandboxName, Sha256
 
 
@@ -30,7 +31,7 @@ class SubmissionId(Record):
     sha256: Sha256
     name: str
     author: str
-    language: Literal["py", "cu", "cpp"]
+    language: LanguageName
     size_bytes: Annotated[int, Field(ge=0)]
 
 

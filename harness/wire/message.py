@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from harness.languages import LANGUAGES
 from harness.wire.checks import Check, boolean, checked, choice, integer, line, many, number, record, text
 
 PROTOCOL = 4
@@ -31,7 +32,7 @@ class Welcome:
 class Build:
     """Descriptor: the source. Import it, or compile it and look the symbols up. Answered by `Built` or `Failed`."""
 
-    language: str = checked(choice("py", "cu", "cpp"))
+    language: str = checked(choice(*LANGUAGES))
     symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
     architecture: str = checked(text(20))
 

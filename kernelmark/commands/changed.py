@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError
+from harness.languages import LANGUAGES, known
 from harness.submission import MAX_SOURCE_BYTES, Submission
 from kernelmark.commands.printing import unexpected
 from kernelmark.services.settings import Settings, nearest
@@ -59,11 +60,11 @@ class SubmittedFile:
         if size > MAX_SOURCE_BYTES:
             raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
         suffix = PurePosixPath(name).suffix
-        if suffix not in (".py", ".cu", ".cpp"):
-            raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", "use .py, .cu or .cpp")
-        source = _git(settings.root, "cat-file", "blob", self.blob)
         language = suffix.removeprefix(".")
-        return Submission.of(source, language, author=author, name=name)  # type: ignore[arg-type]  # one of the three
+        if language not in LANGUAGES:
+            raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", f"use {known()}")
+        source = _git(settings.root, "cat-file", "blob", self.blob)
+        return Submission.of(source, language, author=author, name=name)
 
 
 def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:

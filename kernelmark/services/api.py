@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import DeviceError, HarnessError, UsageError
-from harness.submission import Language, Submission
+from harness.languages import LANGUAGES
+from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.services.calibrations import stored
 from kernelmark.services.problems import find_baselines, find_problem, private_folder
@@ -46,7 +47,7 @@ def grade(
     author: str = "anonymous",
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
-    language: Language = "py",
+    language: str = "py",
     effort: Effort | None = None,
     baselines: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
@@ -90,7 +91,7 @@ def check(
     author: str = "anonymous",
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
-    language: Language = "py",
+    language: str = "py",
     on_progress: OnProgress | None = None,
 ) -> Check:
     """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
@@ -133,7 +134,7 @@ class Job:
         submission: str | Path | Submission,
         *,
         author: str,
-        language: Language = "py",
+        language: str = "py",
     ) -> Job:
         """Read everything that can be wrong at the keyboard; imports no torch.
 
@@ -238,7 +239,7 @@ class Job:
             return call()
 
 
-def read_submission(given: str | Path | Submission, author: str, language: Language = "py") -> Submission:
+def read_submission(given: str | Path | Submission, author: str, language: str = "py") -> Submission:
     """A submission from source (`str`), from a file (`Path`), or as it is.
 
     A `str` is never looked for on the disk: what a model answers could name any file. A person who gives a path as a
@@ -256,7 +257,7 @@ def read_submission(given: str | Path | Submission, author: str, language: Langu
     return Submission.of(given, language, author=author)
 
 
-def choose_device(choice: DeviceChoice, language: Language) -> DeviceKind:
+def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     """The device for a submission: what was asked for, else CUDA where there is a device and the language can use it.
 
     A `.cu` without a CUDA device goes to the CPU's judge, which compiles it and refuses it with the reason.
@@ -265,9 +266,9 @@ def choose_device(choice: DeviceChoice, language: Language) -> DeviceKind:
         UsageError: the language cannot run on the device that was asked for.
         DeviceError: CUDA was asked for, and there is none.
     """
-    if language == "cpp":
+    if "cuda" not in LANGUAGES[language].devices:
         if choice == "cuda":
-            raise UsageError("--device cuda", "a .cpp file runs on a CPU", "leave --device out")
+            raise UsageError("--device cuda", f"a .{language} file runs on a CPU", "leave --device out")
         return "cpu"
     if choice == "cpu":
         return "cpu"

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from harness import sandbox
 from harness.errors import ProblemError, UsageError
+from harness.languages import LANGUAGES
 from harness.problem import DeviceKind, Problem, load
 from harness.problem_lint.examine import Finding, examine
 from harness.submission import Submission
@@ -146,7 +147,7 @@ def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
         yield Finding("warning", (), "", "no sample is accepted", "add one that solves the problem")
     known = {sample.file for sample in samples.values()}
     for file in sorted((directory / EXPECTED).parent.iterdir()):
-        if file.suffix in (".py", ".cu", ".cpp") and file.name not in known:
+        if file.suffix[1:] in LANGUAGES and file.name not in known:
             yield Finding("error", (), "", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
 
 

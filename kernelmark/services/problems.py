@@ -79,6 +79,7 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
     Raises:
         UsageError: one that was named is not there, or does not run on the device.
     """
+    from harness.languages import LANGUAGES
     from harness.submission import Submission
 
     folder = settings.locate("reference") / problem.slug
@@ -87,11 +88,11 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
         return []
     found = []
     for name in ("eager",) if automatic else settings.baselines:
-        files = [folder / f"{name}.{language}" for language in ("py", "cu" if device == "cuda" else "cpp")]
+        files = [folder / f"{name}.{each.suffix}" for each in LANGUAGES.values() if device in each.devices]
         file = next((file for file in files if file.is_file()), None)
         if file is not None:
             found.append(Submission.read(file, "baseline"))
         elif not automatic:
-            known = sorted({each.stem for each in folder.glob("*") if each.suffix in {".py", ".cu", ".cpp"}})
+            known = sorted({each.stem for each in folder.glob("*") if each.suffix[1:] in LANGUAGES})
             raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
     return found

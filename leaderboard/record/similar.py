@@ -15,7 +15,8 @@ import re
 from collections.abc import Mapping
 from itertools import combinations
 
-from harness.submission import Language, Submission
+from harness.languages import LANGUAGES
+from harness.submission import Submission
 from harness.verdict import Record
 
 _SHINGLE = 8  # tokens: shorter runs are shared by all kernels in a language
@@ -53,11 +54,12 @@ class Pair(Record):
     other: Graded
 
 
-def tokens(source: str, language: Language) -> list[str]:
+def tokens(source: str, language: str) -> list[str]:
     """A source without its comments, layout, names and texts."""
-    words = frozenset(keyword.kwlist) if language == "py" else _C_WORDS
+    python = LANGUAGES[language].words == "python"
+    words = frozenset(keyword.kwlist) if python else _C_WORDS
     found = []
-    for match in (_PYTHON if language == "py" else _C).finditer(source):
+    for match in (_PYTHON if python else _C).finditer(source):
         text = match[0]
         if match.lastgroup == "name":
             found.append(text if text in words else "name")
@@ -68,7 +70,7 @@ def tokens(source: str, language: Language) -> list[str]:
     return found
 
 
-def shingles(source: str, language: Language) -> frozenset[tuple[str, ...]]:
+def shingles(source: str, language: str) -> frozenset[tuple[str, ...]]:
     """All runs of eight tokens; a source of fewer is one run."""
     found = tokens(source, language)
     runs = max(1, len(found) - _SHINGLE + 1)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import wire
+from harness.languages import LANGUAGES
 from harness.runner import build
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
@@ -29,7 +30,9 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         patched.setenv("HOME", str(home))
         (home / "submission.cu").write_text("#include <cstdint>\n" + SOURCE)
         command = wire.Build(language="cu", symbols=("take", "leave"), architecture="sm_90")
-        made: Path = build._compile(command)[0]
+        compiler = LANGUAGES["cu"].compiler
+        assert compiler is not None
+        made: Path = build._compile(command, compiler)[0]
     loaded = ctypes.CDLL(str(made))
     loaded.take.restype, loaded.take.argtypes = ctypes.c_void_p, [ctypes.c_int64]
     loaded.leave.restype, loaded.leave.argtypes = None, [ctypes.c_void_p]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.submission import Language, Submission
+from harness.submission import Submission
 from kernelmark.services import recording
 from kernelmark.services.settings import Settings
 from leaderboard.record.similar import Graded, similar, tokens
@@ -20,7 +20,7 @@ SOFTMAX = (ROOT / "reference/softmax/triton.py").read_text()
 GELU = (ROOT / "reference/gelu/triton.py").read_text()
 
 
-def submitted(language: Language = "py", **sources: str) -> dict[Graded, Submission]:
+def submitted(language: str = "py", **sources: str) -> dict[Graded, Submission]:
     """Files by their authors; a number after the author is the run."""
     found = {}
     for author, source in sources.items():
@@ -42,7 +42,7 @@ def submitted(language: Language = "py", **sources: str) -> dict[Graded, Submiss
         ("'''never ends\nx", "py", '""'),
     ],
 )
-def test_what_a_source_is_without_names_texts_and_comments(source: str, language: Language, expected: str) -> None:
+def test_what_a_source_is_without_names_texts_and_comments(source: str, language: str, expected: str) -> None:
     assert " ".join(tokens(source, language)) == expected
 
 

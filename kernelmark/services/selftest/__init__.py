@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from harness import sandbox
 from harness.errors import HarnessError, UsageError
 from harness.judge.environment import device_facts
-from harness.submission import Language, Submission
+from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
 from kernelmark.services.api import choose_device, grade, providers
 from kernelmark.services.settings import Settings
@@ -239,10 +239,9 @@ def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) 
 
 def _graded(case: Case, device: DeviceKind, isolation: SandboxName) -> tuple[Verdict | None, Ending, str]:
     source = case.source
-    language: Language = "py" if source.suffix == ".py" else "cu" if source.suffix == ".cu" else "cpp"
     try:
         submission = Submission.of(
-            source.read_bytes(), language, author=case.author, name=case.name or f"{case.label}{source.suffix}"
+            source.read_bytes(), source.suffix[1:], author=case.author, name=case.name or f"{case.label}{source.suffix}"
         )
         verdict = grade(
             PROBLEMS / case.problem,

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
-from harness.submission import Language
 from harness.verdict import (
     CaseResult,
     Interval,
@@ -61,7 +60,7 @@ class Run(Record):
     run: str
     author: str
     name: str
-    language: Language
+    language: str
     sha256: Sha256
     size_bytes: int
     created_at: datetime

@@ -24,6 +24,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from harness.languages import LANGUAGES
 from leaderboard.publishing.site import paths as place
 from leaderboard.standings.pooling import TOO_WIDE
 from leaderboard.text.units import duration, interval, ratio
@@ -31,15 +32,7 @@ from leaderboard.text.visible import escaped, visible
 
 HERE = Path(__file__).parent
 _LONGEST = 400  # characters of one value: nothing honest is longer
-_LEXERS = {
-    "py": "python",
-    "cu": "cuda",
-    "cpp": "cpp",
-    "c": "c",
-    "python": "python",
-    "toml": "toml",
-    "console": "console",
-}
+_LEXERS = {each.suffix: each.lexer for each in LANGUAGES.values()}
 _SOURCE_BYTES = 160_000  # of highlighted HTML: the rest is in the file beside the page
 
 

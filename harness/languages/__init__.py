@@ -1,0 +1,23 @@
+"""The languages that a submission may be written in. Each has a module with what is particular to it.
+
+Judge, runner and board read this table; nothing heavy is imported. A new language is a module and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from harness.languages import cpp, cuda, python
+from harness.languages.language import Language
+
+LANGUAGES: Mapping[str, Language] = {each.LANGUAGE.suffix: each.LANGUAGE for each in (python, cuda, cpp)}
+"""By the suffix of a file's name, without its dot."""
+
+
+def known(form: str = ".{}") -> str:
+    """The suffixes, for a message: `.py, .cu or .cpp`."""
+    *most, last = (form.format(suffix) for suffix in LANGUAGES)
+    return f"{', '.join(most)} or {last}"
+
+
+__all__ = ["LANGUAGES", "Language", "known"]

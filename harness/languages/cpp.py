@@ -1,0 +1,11 @@
+"""C++ for a CPU, with OpenMP."""
+
+from harness.languages.language import Compiler, Language
+
+LANGUAGE = Language(
+    suffix="cpp",
+    devices=("cpu",),
+    lexer="cpp",
+    words="c",
+    compiler=Compiler("g++", ("-shared", "-fPIC", "-O3", "-march=native", "-std=c++17", "-fopenmp")),
+)

@@ -1,0 +1,46 @@
+"""CUDA C++, compiled by nvcc without torch's headers: `nvcc -shared` on a plain file takes about a second."""
+
+from harness.languages.language import Compiler, Language
+
+# In one translation unit with the submission, so that errors still name submission.cu and its lines. The library
+# carries its own static CUDA runtime, and only from inside can its last launch error be read. The linker leads what the
+# submission calls as cudaMalloc and cudaFree here, so that its memory can have the addresses that a launcher gives it.
+_UNIT = """#include "submission.cu"
+#include <atomic>
+#include <cstddef>
+extern "C" {
+int kernelmark_last_error() { return (int)cudaGetLastError(); }
+cudaError_t __real_cudaMalloc(void** at, size_t bytes);
+cudaError_t __real_cudaFree(void* at);
+static void* (*kernelmark_allocate)(ptrdiff_t bytes, int device, void* stream);
+static int (*kernelmark_free)(void* at);
+void kernelmark_allocate_with(void* (*allocate)(ptrdiff_t, int, void*), int (*free)(void*)) {
+    kernelmark_allocate = allocate;
+    kernelmark_free = free;
+}
+cudaError_t __wrap_cudaMalloc(void** at, size_t bytes) {
+    static std::atomic<int> given;  // each takes whole pages, and addresses that are not used again
+    bool ours = kernelmark_allocate && at && bytes && bytes < size_t(1) << 37 && given < 100;
+    void* got = ours ? kernelmark_allocate(bytes, 0, nullptr) : nullptr;
+    if (!got) return __real_cudaMalloc(at, bytes);
+    ++given;
+    *at = got;
+    return cudaSuccess;
+}
+cudaError_t __wrap_cudaFree(void* at) {
+    if (!at || !kernelmark_free) return __real_cudaFree(at);
+    cudaError_t ended = cudaDeviceSynchronize();  // as the real one does
+    return kernelmark_free(at) ? ended : __real_cudaFree(at);
+}
+}
+"""
+_WRAPPED = ("-Xlinker", "--wrap=cudaMalloc", "-Xlinker", "--wrap=cudaFree")
+_ARGUMENTS = ("-shared", "-Xcompiler", "-fPIC", "-arch={architecture}", "-O3", "-std=c++17", *_WRAPPED)
+
+LANGUAGE = Language(
+    suffix="cu",
+    devices=("cuda",),
+    lexer="cuda",
+    words="c",
+    compiler=Compiler("nvcc", _ARGUMENTS, unit=_UNIT, takes_stream=True),
+)

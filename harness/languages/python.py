@@ -1,0 +1,5 @@
+"""Python: PyTorch and Triton, which runs in its interpreter where there is no GPU."""
+
+from harness.languages.language import Language
+
+LANGUAGE = Language(suffix="py", devices=("cpu", "cuda"), lexer="python", words="python")
