@@ -17,10 +17,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from harness.kinds import DeviceKind as DeviceKind
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import FUNCTIONS, parse
 
-DeviceKind = Literal["cpu", "cuda"]
 Role = Literal["input", "output", "inout"]
 Scale = Literal["row", "tensor"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]

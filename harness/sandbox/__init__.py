@@ -6,7 +6,9 @@ over its socket, and closes it. A sandbox is used once. Trusted. Neither docker 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from harness.errors import SandboxError
@@ -20,31 +22,59 @@ __all__ = [
     "Choice",
     "Exit",
     "Launch",
+    "Options",
     "Provider",
     "Sandbox",
     "Watcher",
     "choose",
     "provider",
+    "providers",
 ]
 
-Choice = Literal["auto", "docker", "bwrap", "process"]
+Choice = Literal["auto", SandboxName]
 
 
-def provider(name: SandboxName) -> Provider:
-    """The provider of that name with its defaults, whether or not it can be used here."""
-    match name:
-        case "docker":
-            from harness.sandbox.docker import Docker
+@dataclass(frozen=True)
+class Options:
+    """What a project sets up of its sandboxes; each takes what concerns it."""
 
-            return Docker()
-        case "bwrap":
-            from harness.sandbox.bwrap import Bwrap
+    image: str = "kernelmark-runner:latest"
+    docker_binds: tuple[Path, ...] = ()
+    """Host paths that a thin image lacks (/usr, /opt), bound into the container read-only."""
+    docker_python: str = "python3"
+    """The Python inside the container."""
 
-            return Bwrap()
-        case "process":
-            from harness.sandbox.process import Process
 
-            return Process()
+def _docker(options: Options) -> Provider:
+    from harness.sandbox.docker import Docker
+
+    return Docker(options.image, options.docker_binds, options.docker_python)
+
+
+def _bwrap(_: Options) -> Provider:
+    from harness.sandbox.bwrap import Bwrap
+
+    return Bwrap()
+
+
+def _process(_: Options) -> Provider:
+    from harness.sandbox.process import Process
+
+    return Process()
+
+
+# Strongest first; each module is imported where it is asked for. A new one has its name in `SandboxName`, too.
+_PROVIDERS: dict[SandboxName, Callable[[Options], Provider]] = {"docker": _docker, "bwrap": _bwrap, "process": _process}
+
+
+def provider(name: SandboxName, options: Options | None = None) -> Provider:
+    """The provider of that name, whether or not it can be used here."""
+    return _PROVIDERS[name](options or Options())
+
+
+def providers(options: Options) -> list[Provider]:
+    """Every provider, strongest first, whether or not it can be used here."""
+    return [make(options) for make in _PROVIDERS.values()]
 
 
 def choose(name: Choice, candidates: Sequence[Provider]) -> Provider:

@@ -24,7 +24,6 @@ from harness.sandbox.limits import too_many_sockets
 from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch
 from harness.verdict import SandboxName
 
-IMAGE = "kernelmark-runner:latest"
 LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
 _AGAIN_S = 0.5
@@ -38,9 +37,9 @@ class Docker:
 
     name: SandboxName = "docker"
 
-    def __init__(self, image: str = IMAGE, binds: Sequence[str] = (), python: str = "python3") -> None:
+    def __init__(self, image: str, binds: Sequence[Path] = (), python: str = "python3") -> None:
         self.image, self.python = image, python
-        self.binds = tuple(Path(each) for each in binds)
+        self.binds = tuple(binds)
 
     def unavailable(self) -> str | None:
         try:

@@ -12,17 +12,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from harness.verdict.base import (
-    DeviceKind,
-    Effort,
-    Nanoseconds,
-    Outcome,
-    Record,
-    SandboxName,
-    Sha256,
-    Stage,
-    Timing,
-)
+from harness.kinds import DeviceKind, Effort, SandboxName, Timing
 from harness.verdict.benchmark import (
     BenchmarkResult,
     ClaimedLatency,
@@ -52,6 +42,8 @@ from harness.verdict.identity import (
     ProblemId,
     SubmissionId,
 )
+from harness.verdict.outcome import Outcome, Stage
+from harness.verdict.record import Nanoseconds, Record, Sha256
 
 __all__ = [
     "BadElement",

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.verdict.base import Nanoseconds, Record, Sha256
+from harness.verdict.record import Nanoseconds, Record, Sha256
 
 
 class Interval(Record):

@@ -6,7 +6,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from harness.verdict.base import Outcome, Record
+from harness.verdict.outcome import Outcome
+from harness.verdict.record import Record
 
 
 class Budget(Record):

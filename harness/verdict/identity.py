@@ -6,8 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
+from harness.kinds import DeviceKind, SandboxName, isolates
 from harness.submission import LanguageName
-from harness.verdict.base import DeviceKind, Record, SandboxName, Sha256
+from harness.verdict.record import Record, Sha256
 
 
 class PrivateId(Record):
@@ -54,4 +55,4 @@ class Environment(Record):
     @property
     def isolated(self) -> bool:
         """Whether the submission could reach nothing but its sandbox."""
-        return self.sandbox != "process"
+        return isolates(self.sandbox)

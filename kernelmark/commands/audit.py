@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say, unexpected
+from kernelmark.commands.printing import (
+    device_option,
+    form_option,
+    load_settings,
+    print_json,
+    print_lines,
+    sandbox_option,
+    say,
+    unexpected,
+)
 from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -34,8 +43,8 @@ _REASON = 1000  # characters of an annotation
 @click.option("--no-record", is_flag=True, help="Print what the tools say, and append nothing.")
 @click.option("--self-test", is_flag=True, help="Try every known attack here instead, and every honest kernel.")
 @click.option("--only", multiple=True, metavar="TEXT", help="With --self-test: this case or surface, or `honest`.")
-@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device.")
+@sandbox_option("How to isolate them.")
+@device_option("On which device.")
 @form_option
 def audit(
     runs: Sequence[str],

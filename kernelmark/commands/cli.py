@@ -20,7 +20,16 @@ import click
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__
 from kernelmark.commands import audit, organizers, site
-from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say, unexpected
+from kernelmark.commands.printing import (
+    device_option,
+    form_option,
+    load_settings,
+    print_json,
+    print_lines,
+    sandbox_option,
+    say,
+    unexpected,
+)
 from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -68,8 +77,8 @@ def _graded(command: F) -> F:
     """The arguments and flags of every command that grades."""
     for decorate in (
         form_option,
-        click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate it."),
-        click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run it."),
+        sandbox_option("How to isolate it."),
+        device_option("Where to run it."),
         click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
         click.argument("file"),
         click.argument("problem"),
@@ -242,8 +251,8 @@ def problems_new(slug: str) -> None:
 @click.argument("problem", nargs=-1)
 @form_option
 @click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
-@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="Where the samples run.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="On which device the samples run.")
+@sandbox_option("Where the samples run.")
+@device_option("On which device the samples run.")
 def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None) -> int:
     """Test PROBLEM (default: every one): no kernel may pass that does not do the work, or in too low a precision.
 
@@ -269,7 +278,7 @@ def problems_schema() -> None:
 
 @main.command()
 @form_option
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Which device.")
+@device_option("Which device.")
 def calibrate(form: str, device: str | None) -> None:
     """Measure what this device can do at most, and store it: results then show their share of it."""
     from harness.calibrate import measure

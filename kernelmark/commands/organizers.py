@@ -12,7 +12,15 @@ from pathlib import Path
 import click
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say
+from kernelmark.commands.printing import (
+    device_option,
+    form_option,
+    load_settings,
+    print_json,
+    print_lines,
+    sandbox_option,
+    say,
+)
 from kernelmark.text.terminal import columns, counted, visible
 
 
@@ -117,8 +125,8 @@ def export(problem: str | None, out: Path, form: str) -> None:
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write what became of them here.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="The same as JUnit XML.")
-@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
+@sandbox_option("How to isolate them.")
+@device_option("Where to run them.")
 @form_option
 def grade(
     base: str,
@@ -192,8 +200,8 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 @click.command()
 @click.argument("problem", required=False)
 @click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
-@click.option("--sandbox", type=click.Choice(["auto", "docker", "bwrap", "process"]), help="How to isolate them.")
-@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to run them.")
+@sandbox_option("How to isolate them.")
+@device_option("Where to run them.")
 @form_option
 def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
     """Grade again what is out of date on the board of PROBLEM, or of all (a problem, protocol or machine has changed),

@@ -9,14 +9,30 @@ import json
 import os
 import tempfile
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from harness.kinds import DeviceKind, SandboxName
+
 if TYPE_CHECKING:
     from kernelmark.services.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DEVICES, _SANDBOXES = ("auto", *get_args(DeviceKind)), ("auto", *get_args(SandboxName))
+
+
+def device_option(tells: str) -> Callable[[F], F]:
+    """`--device`, for what the command does there."""
+    return click.option("--device", type=click.Choice(_DEVICES), help=tells)
+
+
+def sandbox_option(tells: str) -> Callable[[F], F]:
+    """`--sandbox`, for what the command runs in it."""
+    return click.option("--sandbox", type=click.Choice(_SANDBOXES), help=tells)
+
 
 form_option = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."

@@ -14,6 +14,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from harness.errors import HarnessError, KernelmarkError
+from harness.kinds import isolates
 from kernelmark.commands.printing import unexpected
 from kernelmark.services.api import Job, choose_device, providers
 from kernelmark.services.records import current, ledgers
@@ -67,7 +68,7 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
             continue  # its problem is gone, and cannot be graded at all
         here = _here(ledger, device, provider, facts)
         known = now.model_copy(update={"environments": (here,) if here else ()})
-        mine = (device, facts["device_name"], provider.name != "process")
+        mine = (device, facts["device_name"], isolates(provider.name))
         tables = [
             table
             for table in rank(ledger.read(), known)

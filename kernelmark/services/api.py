@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.errors import DeviceError, HarnessError, UsageError
+from harness.kinds import isolates
 from harness.languages import LANGUAGES
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
@@ -308,17 +309,15 @@ def choose_provider(settings: Settings) -> Provider:
     provider, private = choose(settings.sandbox, providers(settings)), private_folder(settings)
     if private is not None and provider.shows(private):
         what = f"{private} can be read inside the sandbox {provider.name}"
-        raise UsageError("private_cases", what, "use docker or bwrap" if provider.name == "process" else "move it")
+        raise UsageError("private_cases", what, "move it" if isolates(provider.name) else "use docker or bwrap")
     return provider
 
 
 def providers(settings: Settings) -> list[Provider]:
     """Every sandbox provider as this project sets it up, strongest first, whether or not it can be used here."""
-    from harness.sandbox import provider
-    from harness.sandbox.docker import Docker
+    from harness import sandbox
 
-    docker = Docker(settings.image, [str(path) for path in settings.docker_binds], settings.docker_python)
-    return [docker, provider("bwrap"), provider("process")]
+    return sandbox.providers(sandbox.Options(settings.image, settings.docker_binds, settings.docker_python))
 
 
 def _settings(device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from harness import sandbox
 from harness.errors import ProblemError, UsageError
+from harness.kinds import isolates
 from harness.languages import LANGUAGES
 from harness.problem import DeviceKind, Problem, load
 from harness.problem_lint.examine import Finding, examine
@@ -154,7 +155,7 @@ def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
 def _isolated(settings: Settings) -> Settings:
     """The settings with the sandbox that they come to; never by chance the one that isolates nothing."""
     provider = sandbox.choose(settings.sandbox, providers(settings))
-    if provider.name == "process" and settings.sandbox != "process":
+    if not isolates(provider.name) and settings.sandbox != provider.name:
         remedy = "install Docker or bubblewrap, or give --sandbox process or --no-samples"
         raise UsageError("kernelmark problems lint", "no sandbox for the samples can be used here", remedy)
     return settings.model_copy(update={"sandbox": provider.name})

@@ -23,14 +23,14 @@ from pydantic import ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from harness.errors import SettingsError
+from harness.kinds import DeviceKind, Effort, SandboxName
 
 FILE_NAME = "kernelmark.toml"
 PREFIX = "KERNELMARK_"
 DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the command line, not a setting
 
-DeviceChoice = Literal["auto", "cpu", "cuda"]
-SandboxChoice = Literal["auto", "docker", "bwrap", "process"]
-Effort = Literal["quick", "default", "thorough"]
+DeviceChoice = Literal["auto", DeviceKind]
+SandboxChoice = Literal["auto", SandboxName]
 Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DeviceError
-from harness.sandbox import Exit, gpu, provider
-from harness.sandbox.docker import Docker
+from harness.sandbox import Exit, Options, gpu, provider
 from harness.verdict import SandboxName
 from kernelmark.commands.cli import main
 from kernelmark.services import api, doctor
@@ -200,7 +199,7 @@ def test_a_sandbox_of_each_provider_is_really_launched(name: SandboxName) -> Non
 
 @pytest.mark.docker
 def test_an_image_that_can_start_no_container_is_found() -> None:
-    broken = Docker(python="/no/such/python")
+    broken = provider("docker", Options(docker_python="/no/such/python"))
     assert broken.unavailable() is None, "which is why one is launched"
     reason = sandboxes.launch_fails(broken)
     assert reason is not None

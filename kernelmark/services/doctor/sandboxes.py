@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import SandboxError
+from harness.kinds import isolates
 from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
 from kernelmark.services.doctor.finding import Finding
 from kernelmark.services.settings import Settings
@@ -38,7 +39,7 @@ def usable(settings: Settings, *, cuda_is_here: bool) -> Iterator[Finding]:
 
     isolated = False
     for provider in providers(settings):
-        if provider.name == "process":
+        if not isolates(provider.name):
             continue
         reason = provider.unavailable() or launch_fails(provider)
         isolated = isolated or reason is None

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from harness import sandbox
 from harness.errors import HarnessError, UsageError
 from harness.judge.environment import device_facts
+from harness.kinds import isolates
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
 from kernelmark.services.api import choose_device, grade, providers
@@ -127,7 +128,7 @@ def choose(settings: Settings, only: Sequence[str]) -> list[tuple[Case, DeviceKi
         UsageError: nothing isolates them here, or `only` names no case.
     """
     device, provider = choose_device(settings.device, "py"), sandbox.choose(settings.sandbox, providers(settings))
-    if provider.name == "process":
+    if not isolates(provider.name):
         raise UsageError("kernelmark audit --self-test", "attacks need isolation", "install Docker or bubblewrap")
     found = [case for case in (*attacks(), *honest()) if device in case.devices]
     if only:

@@ -1,24 +1,8 @@
-"""What every part of a verdict is made of: the outcomes, the stages, and an immutable record."""
+"""How a grading ends, and the stages that it passes."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
-
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-
-Nanoseconds = Annotated[int, Field(ge=0)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-DeviceKind = Literal["cpu", "cuda"]
-SandboxName = Literal["docker", "bwrap", "process"]
-Effort = Literal["quick", "default", "thorough"]
-Timing = Literal["sealed", "replayed"]
-
-
-class Record(BaseModel):
-    """An immutable part of a verdict; unknown keys and non-finite numbers are refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Outcome(StrEnum):
