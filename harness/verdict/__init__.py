@@ -16,7 +16,6 @@ from harness.kinds import DeviceKind, Effort, SandboxName, Timing
 from harness.verdict.benchmark import (
     BenchmarkResult,
     ClaimedLatency,
-    Doubt,
     Interval,
     LaunchedKernel,
     PairedBaseline,
@@ -36,6 +35,7 @@ from harness.verdict.case import (
     Mismatch,
     OutputCheck,
 )
+from harness.verdict.doubt import Doubt, DoubtCode
 from harness.verdict.identity import (
     Environment,
     PrivateId,
@@ -54,6 +54,7 @@ __all__ = [
     "ClaimedLatency",
     "DeviceKind",
     "Doubt",
+    "DoubtCode",
     "Effort",
     "Environment",
     "Interval",

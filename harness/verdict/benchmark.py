@@ -6,6 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from harness.verdict.doubt import Doubt
 from harness.verdict.record import Nanoseconds, Record, Sha256
 
 
@@ -143,13 +144,6 @@ class Roofline(Record):
 
     share: float = Field(gt=0, description="the least time that the device needs, over the time that counts")
     limit: Literal["memory", "arithmetic"]
-
-
-class Doubt(Record):
-    """A reason to trust a number less; recorded, never acted upon by deleting samples."""
-
-    code: str
-    text: str
 
 
 class _Timed(Record):

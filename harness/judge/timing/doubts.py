@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness import stats
-from harness.verdict import Doubt, Telemetry
+from harness.verdict import Doubt, DoubtCode, Telemetry
 
 _BUSY = 0.1  # of the CPU time that there was
 _BUSY_NS = 100_000_000  # what is less may be the kernel's rounding
@@ -19,21 +19,24 @@ def busy_machine(others: tuple[float, int] | None) -> tuple[Doubt, ...]:
     if others is None or others[0] < _BUSY or others[1] < _BUSY_NS:
         return ()
     text = f"other programs used {100 * others[0]:.0f} % of the CPU time while this was timed"
-    return (Doubt(code="busy_machine", text=text),)
+    return (Doubt(code=DoubtCode.BUSY_MACHINE, text=text),)
 
 
 def doubts_of_series(
     times: Sequence[float], samples: Mapping[str, Sequence[float]], what: str, read: Sequence[Telemetry | None]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[tuple[DoubtCode, str]]:
     """What a series of times and the sensors beside it give away."""
     if moved := stats.drift(times):
-        yield "drift", f"the time moved by {100 * moved:+.1f} % from the first {what} to the last"
+        yield DoubtCode.DRIFT, f"the time moved by {100 * moved:+.1f} % from the first {what} to the last"
     for name, sample in samples.items():
         if modes := stats.two_modes(sample):
-            yield "two_modes", f"the times of {name} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
+            yield DoubtCode.TWO_MODES, f"the times of {name} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
     if reasons := [each.throttle for each in read if each and each.throttle]:
         names = ", ".join(sorted({name for each in reasons for name in each}))
         clocks = [each.sm_mhz for each in read if each and each.sm_mhz]
         span = " to ".join(str(mhz) for mhz in sorted({min(clocks), max(clocks)})) if clocks else ""
         ran = f"; the SM clock ran at {span} MHz" if clocks else ""
-        yield "throttled", f"the device lowered its clocks in {len(reasons)} of {len(read)} {what}s ({names}){ran}"
+        yield (
+            DoubtCode.THROTTLED,
+            f"the device lowered its clocks in {len(reasons)} of {len(read)} {what}s ({names}){ran}",
+        )

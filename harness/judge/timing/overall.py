@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from harness import stats
 from harness.judge.timing.interface import Timing
 from harness.judge.timing.precision import CONFIDENCE, ratio
-from harness.verdict import BenchmarkResult, Doubt, Interval, Speedup
+from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Interval, Speedup
 
 
 def score(timed: Sequence[BenchmarkResult]) -> Interval:
@@ -39,4 +39,4 @@ def failed_baselines(timing: Timing) -> Iterator[Doubt]:
     """Which baselines there is no speedup over, and why."""
     for each in timing.baselines:
         if each.fault is not None:
-            yield Doubt(code="no_baseline", text=f"baseline {each.name}: {each.fault}")
+            yield Doubt(code=DoubtCode.NO_BASELINE, text=f"baseline {each.name}: {each.fault}")

@@ -26,7 +26,7 @@ from harness.judge.timing.roof import Roof
 from harness.judge.timing.telemetry import Sensors
 from harness.problem import ResolvedCase
 from harness.recording import Empty
-from harness.verdict import Doubt, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
+from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 
 _WARM_UPS = 3
 _BLOCKS_A_PLACE = 5  # so that the first look has seen two
@@ -216,6 +216,6 @@ class Replaying:
 
 def _doubts(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
     """What should be said beside the time; `read` is of the sensors, after each block of calls."""
-    found = [("clocks_disagree", clocks.doubt)] if clocks.doubt else []
+    found = [(DoubtCode.CLOCKS_DISAGREE, clocks.doubt)] if clocks.doubt else []
     found += doubts_of_series(times, {"calls": times}, "block", read)
     return tuple(Doubt(code=code, text=text) for code, text in found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.sealed.agreement import WIDEST, Agreement, escaped, outlasts
-from harness.verdict import ClaimedLatency, DeviceKind, Doubt, SealedRound
+from harness.verdict import ClaimedLatency, DeviceKind, Doubt, DoubtCode, SealedRound
 
 
 @dataclass(frozen=True)
@@ -31,48 +31,51 @@ def doubts(measured: Measured) -> tuple[Doubt, ...]:
     return tuple(Doubt(code=code, text=text) for code, text in found)
 
 
-def _of_the_batch(measured: Measured) -> Iterator[tuple[str, str]]:
+def _of_the_batch(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
     cuda = measured.device == "cuda"
     if cuda and measured.plain_because is not None:
-        yield "plain_calls", f"calls were not captured ({measured.plain_because}); host time between them counts"
+        yield (
+            DoubtCode.PLAIN_CALLS,
+            f"calls were not captured ({measured.plain_because}); host time between them counts",
+        )
     if cuda and measured.latency.hold == "none":
-        yield "synchronizes", "a call waits for the device: single calls were timed with their launches"
+        yield DoubtCode.SYNCHRONIZES, "a call waits for the device: single calls were timed with their launches"
     if measured.input_bytes < 2 * measured.cache_bytes:
-        yield "warm_cache", "the inputs of a batch fit into twice the L2 cache"
+        yield DoubtCode.WARM_CACHE, "the inputs of a batch fit into twice the L2 cache"
 
 
-def _of_the_clocks(measured: Measured) -> Iterator[tuple[str, str]]:
+def _of_the_clocks(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
     agreement = measured.agreement
     if agreement.claimed_ns > agreement.sealed_ns + agreement.tolerance_ns:
-        yield "slow_claim", "the claim is higher than the judge's clock"
+        yield DoubtCode.SLOW_CLAIM, "the claim is higher than the judge's clock"
     if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
-        yield "low_claim", "the claim is lower than the judge's clock, which counts instead"
+        yield DoubtCode.LOW_CLAIM, "the claim is lower than the judge's clock, which counts instead"
     elif late := [ns for ns in agreement.late_ns(measured.rounds) if ns]:
         worst_ms = max(late) / 1e6
         rounds = f"{len(late)} of {len(measured.rounds)} rounds"
         yield (
-            "late_clock",
+            DoubtCode.LATE_CLOCK,
             f"in {rounds} the judge's clock went on for up to {worst_ms:.1f} ms longer, and counts there",
         )
     if not agreement.steady:
         text = "rounds without a call became slower once the submission was there; the earlier ones count"
-        yield "unsteady", text
+        yield DoubtCode.UNSTEADY, text
     if agreement.wide:
         percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
         batch_ms = agreement.sealed_ns * measured.rounds[0].calls / 1e6
         text = (
             f"in {batch_ms:.2f} ms the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %"
         )
-        yield "wide_tolerance", text + ": the higher of the two counts"
+        yield DoubtCode.WIDE_TOLERANCE, text + ": the higher of the two counts"
     if measured.plain_because is None and 2 * sum(map(escaped, measured.rounds)) > len(measured.rounds):
-        yield "escaped_work", "the device was busy for longer than the timed stream: the longer time counts"
+        yield DoubtCode.ESCAPED_WORK, "the device was busy for longer than the timed stream: the longer time counts"
     elif measured.latency.hold == "memory" and outlasts(
         measured.latency.claimed_span_ns, measured.latency.claimed_median_ns
     ):
-        yield "escaped_work", "after a single call the device was busy for longer than the timed stream"
+        yield DoubtCode.ESCAPED_WORK, "after a single call the device was busy for longer than the timed stream"
 
 
-def _of_the_samples(measured: Measured) -> Iterator[tuple[str, str]]:
+def _of_the_samples(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
     times = measured.agreement.believed(measured.rounds)
     samples = {"single calls": measured.latency.claimed_samples_ns, "rounds": times}
     yield from doubts_of_series(times, samples, "round", [r.telemetry for r in measured.rounds])

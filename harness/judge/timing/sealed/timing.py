@@ -21,7 +21,7 @@ from harness.judge.timing.sealed.rounds import Rounds
 from harness.judge.timing.telemetry import Sensors
 from harness.problem import ResolvedCase
 from harness.roofline import Calibration
-from harness.verdict import BenchmarkResult, Doubt, Effort, SealedBenchmark, Stage, Timing
+from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, SealedBenchmark, Stage, Timing
 
 
 class SealedTiming:
@@ -65,7 +65,9 @@ class SealedTiming:
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
-        return (Doubt(code="not_replayed", text=f"no launcher made the calls: {self._why}"),) if self._why else ()
+        return (
+            (Doubt(code=DoubtCode.NOT_REPLAYED, text=f"no launcher made the calls: {self._why}"),) if self._why else ()
+        )
 
     def _time(
         self,

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from harness import stats
 from harness.errors import HarnessError
-from harness.verdict import Verdict
+from harness.verdict import Doubt, Verdict
 from leaderboard.publishing.site import markup
 from leaderboard.publishing.site import paths as place
 from leaderboard.publishing.site.charts import trace
@@ -27,24 +27,6 @@ _STOPPED = {
     "converged": "narrow interval",
     "budget": "budget used up",
     "unstable": "still wide",
-}
-_MEANING = {
-    "plain_calls": "The submission's own code ran inside the timed rounds, and what it takes on the host counts.",
-    "synchronizes": "The kernel cannot be timed apart from its launch; for short kernels that is most of the time.",
-    "warm_cache": "Some of the inputs may have been in the cache already, so memory looks faster than it is.",
-    "slow_claim": "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
-    "low_claim": "The runner claims less than the judge's own clock allows; the judge's clock counts.",
-    "late_clock": "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
-    "unsteady": "The machine was disturbed while this ran; the score is an upper bound of the time.",
-    "busy_machine": "Other programs took CPU time away while this was timed: on a quiet machine it may be faster.",
-    "wide_tolerance": "The batch was too short for the judge's clock to check the claim closely.",
-    "escaped_work": "Work went on outside the stream that was timed; the longer time counts.",
-    "drift": "The device warmed up, or somebody else used it: the median lies between the beginning and the end.",
-    "two_modes": "The times have two centres: the median is one of them, and another grading may find the other.",
-    "throttled": "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
-    "not_replayed": "The calls were timed beside the submission's own code, and rank apart from replayed ones.",
-    "clocks_disagree": "A coarser clock shows that the calls took longer than the finest one says; that much counts.",
-    "no_baseline": "No speedup over that baseline is known for this run.",
 }
 _ROUNDS = Markup(
     "Time per call of every round, in percent of the median claimed for its case: "
@@ -175,14 +157,19 @@ def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
 
 def _doubts(verdict: Verdict) -> Iterator[Said]:
     for doubt in verdict.doubts:
-        yield Said(doubt.code, doubt.text, "", _MEANING.get(doubt.code, ""))
-    cases: dict[tuple[str, str], list[str]] = {}
+        yield Said(doubt.code, doubt.text, "", _explained(doubt))
+    cases: dict[Doubt, list[str]] = {}
     for benchmark in verdict.benchmarks:
         for doubt in benchmark.doubts:
-            cases.setdefault((doubt.code, doubt.text), []).append(benchmark.name)
-    for (code, text), names in cases.items():
+            cases.setdefault(doubt, []).append(benchmark.name)
+    for doubt, names in cases.items():
         every = 1 < len(names) == len(verdict.benchmarks)
-        yield Said(code, text, "every case" if every else ", ".join(names), _MEANING.get(code, ""))
+        yield Said(doubt.code, doubt.text, "every case" if every else ", ".join(names), _explained(doubt))
+
+
+def _explained(doubt: Doubt) -> str:
+    advice = f" What to do: {doubt.advice}." if doubt.advice else ""
+    return doubt.meaning + advice
 
 
 def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,126 @@
+"""Reasons to trust a number less: what each means, and what a participant can do about it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Self
+
+from harness.verdict.record import Record
+
+_QUIET = "grade again on an idle machine"
+
+
+class DoubtCode(StrEnum):
+    """Every reason there is. docs/timing.md says when each is given."""
+
+    meaning: str
+    advice: str
+    """Empty where there is nothing to do."""
+
+    def __new__(cls, code: str, meaning: str, advice: str = "") -> Self:
+        made = str.__new__(cls, code)
+        made._value_, made.meaning, made.advice = code, meaning, advice
+        return made
+
+    PLAIN_CALLS = (
+        "plain_calls",
+        "The submission's own code ran inside the timed rounds, and what it takes on the host counts.",
+        "make the call capturable as a CUDA graph; the reason is in the text",
+    )
+    SYNCHRONIZES = (
+        "synchronizes",
+        "The kernel cannot be timed apart from its launch; for short kernels that is most of the time.",
+        "do not wait for the device inside the call",
+    )
+    WARM_CACHE = (
+        "warm_cache",
+        "Some of the inputs may have been in the cache already, so memory looks faster than it is.",
+    )
+    SLOW_CLAIM = (
+        "slow_claim",
+        "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
+        _QUIET,
+    )
+    LOW_CLAIM = (
+        "low_claim",
+        "The runner claims less than the judge's own clock allows; the judge's clock counts.",
+        f"join your streams; {_QUIET}",
+    )
+    LATE_CLOCK = (
+        "late_clock",
+        "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
+        _QUIET,
+    )
+    UNSTEADY = (
+        "unsteady",
+        "The machine was disturbed while this ran; the score is an upper bound of the time.",
+        _QUIET,
+    )
+    BUSY_MACHINE = (
+        "busy_machine",
+        "Other programs took CPU time away while this was timed: on a quiet machine it may be faster.",
+        _QUIET,
+    )
+    WIDE_TOLERANCE = (
+        "wide_tolerance",
+        "The batch was too short for the judge's clock to check the claim closely: its noise counts.",
+        f"nothing where the problem is small; else {_QUIET}",
+    )
+    ESCAPED_WORK = (
+        "escaped_work",
+        "Work went on outside the stream that was timed; the longer time counts.",
+        "join your streams",
+    )
+    DRIFT = (
+        "drift",
+        "The device warmed up, or somebody else used it: the median lies between the beginning and the end.",
+        "rely on the speedup, which is the steadier number",
+    )
+    TWO_MODES = (
+        "two_modes",
+        "The times have two centres: the median is one of them, and another grading may find the other.",
+        "rely on the speedup, which is the steadier number",
+    )
+    THROTTLED = (
+        "throttled",
+        "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
+        "rely on the speedup, which is the steadier number",
+    )
+    NOT_REPLAYED = (
+        "not_replayed",
+        "The calls were timed beside the submission's own code, and rank apart from replayed ones.",
+        "do what the text says is missing; docs/timing.md, section 10, has all that a replay needs",
+    )
+    CLOCKS_DISAGREE = (
+        "clocks_disagree",
+        "A coarser clock shows that the calls took longer than the finest one says; that much counts.",
+        _QUIET,
+    )
+    NO_BASELINE = (
+        "no_baseline",
+        "No speedup over that baseline is known for this run.",
+    )
+
+
+_KNOWN = {code.value: code for code in DoubtCode}
+
+
+class Doubt(Record):
+    """A reason to trust a number less; recorded, never acted upon by deleting samples."""
+
+    code: str
+    """One of `DoubtCode`, or of a later version's."""
+    text: str
+    """What was measured, in one line."""
+
+    @property
+    def meaning(self) -> str:
+        """What it means for the number; empty for a code that this version does not know."""
+        known = _KNOWN.get(self.code)
+        return known.meaning if known else ""
+
+    @property
+    def advice(self) -> str:
+        """What a participant can do; empty where there is nothing."""
+        known = _KNOWN.get(self.code)
+        return known.advice if known else ""
