@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.outcomes import Kernel, kernels
 from benchmarks.scratch import report
 from harness import sandbox, stats, wire
-from harness.arena import give_back
+from harness.arena import free_deferred
 from harness.errors import HarnessError
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.truth import Truth
@@ -84,7 +84,7 @@ def replayed(
             told, loaded = player.made, player.apart
     finally:
         fresh.close()
-        give_back("cuda")
+        free_deferred("cuda")
     estimate = stats.estimate_median([each.device_ns for each in told])
     return {
         "device_ns": estimate.median,

@@ -14,7 +14,7 @@ import torch
 
 from harness import stats
 from harness.judge.environment import device_facts
-from harness.judge.timing.device_lock import take_turn
+from harness.judge.timing.device_lock import lock_alone
 from harness.roofline import Calibration
 from harness.verdict import DeviceKind
 
@@ -29,7 +29,7 @@ _CPU_CACHE_BYTES = 64 << 20
 def measure(device: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
     """Calibrate the device; some seconds. A dtype that its PyTorch cannot multiply, or barely, is left out."""
     name = "GPU" if device == "cuda" else "CPU"
-    with take_turn(device, lambda: on_progress(f"when the grading on this {name} is over")):
+    with lock_alone(device, lambda: on_progress(f"when the grading on this {name} is over")):
         return _measure(device, on_progress)
 
 

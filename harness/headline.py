@@ -38,16 +38,16 @@ def outcome_of(results: Iterable[CaseResult]) -> Outcome:
     )
 
 
-def most_telling(failed: Sequence[CaseResult]) -> CaseResult:
+def most_informative(failed: Sequence[CaseResult]) -> CaseResult:
     """The failed test with the smallest share of wrong elements in an output of more than one; hidden ones last."""
     return min(failed, key=lambda case: (case.hidden, *_told(case)))
 
 
 def _told(case: CaseResult) -> tuple[bool, float]:
-    wrong = [telling(output.mismatch) for output in case.outputs if output.mismatch is not None]
+    wrong = [how_informative(output.mismatch) for output in case.outputs if output.mismatch is not None]
     return min(wrong, default=(True, 0.0))
 
 
-def telling(mismatch: Mismatch) -> tuple[bool, float]:
+def how_informative(mismatch: Mismatch) -> tuple[bool, float]:
     """The less, the more it tells: an output of one element has no pattern, and one that is wrong all over hides it."""
     return mismatch.total == 1, mismatch.percent

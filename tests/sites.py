@@ -14,7 +14,7 @@ from harness.submission import Submission
 from harness.verdict import Verdict
 from leaderboard.publishing.site.build import build
 from leaderboard.publishing.site.folder import Written
-from leaderboard.publishing.site.inputs import Material
+from leaderboard.publishing.site.inputs import SiteInputs
 from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
@@ -54,8 +54,8 @@ class SiteProject:
     def build(self) -> Written:
         return build(self.material(), self.out, self.root / "site.cache")
 
-    def material(self) -> Material:
-        return Material(
+    def material(self) -> SiteInputs:
+        return SiteInputs(
             ledgers=tuple(sorted((self.root / "results").glob("*.jsonl"))),
             archive=self.root / "archive",
             archive_name="leaderboard/archive",

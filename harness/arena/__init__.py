@@ -65,12 +65,12 @@ def make_arena(device: Literal["cpu", "cuda"], nbytes: int, *, read_only: bool) 
         ) from error
 
 
-def give_back(device: Literal["cpu", "cuda"]) -> None:
+def free_deferred(device: Literal["cpu", "cuda"]) -> None:
     """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
     if device == "cuda":
-        from harness.arena.vmm import retired
+        from harness.arena.vmm import deferred
 
-        retired.give_back()
+        deferred.free()
 
 
 def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool, at: int = 0) -> Window:

@@ -14,8 +14,8 @@ from functools import cache
 import torch
 from cuda.bindings import driver
 
+from harness.arena.deferred_free import DeferredFree
 from harness.arena.mapping import POSIX, Window, check, create, granules, map_at, reserve
-from harness.arena.retired import Retired
 
 
 def _ordinal() -> int:
@@ -41,7 +41,7 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
     return torch.as_tensor(_Bytes(address, nbytes), device=f"cuda:{torch.cuda.current_device()}")
 
 
-retired = Retired(lambda handle: check(driver.cuMemRelease(handle)), spare=torch.cuda.empty_cache)
+deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare=torch.cuda.empty_cache)
 
 
 class VmmArena:
@@ -51,7 +51,7 @@ class VmmArena:
         torch.cuda.init()
         torch.empty(1, device="cuda")  # the driver calls below need torch's context to be current
         self.nbytes = granules(nbytes, _ordinal())
-        self._handle = retired.allocate(lambda: create(self.nbytes, _ordinal()), self.nbytes, _most_kept_bytes())
+        self._handle = deferred.allocate(lambda: create(self.nbytes, _ordinal()), self.nbytes, _most_kept_bytes())
         self._address = reserve(self.nbytes)
         map_at(self._address, self.nbytes, self._handle, _ordinal(), writable=True)
         self.bytes = _view(self._address, self.nbytes)
@@ -68,7 +68,7 @@ class VmmArena:
             torch.cuda.synchronize()
             check(driver.cuMemUnmap(self._address, self.nbytes))
             check(driver.cuMemAddressFree(self._address, self.nbytes))
-            retired.add(self._handle, self.nbytes)
+            deferred.add(self._handle, self.nbytes)
 
 
 class VmmWindow(Window):

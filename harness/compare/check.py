@@ -52,7 +52,7 @@ def check_output(
     return _check_floats(name, got, truth, honest, tolerance, poison, calls)
 
 
-def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
+def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
     """A cheap test that only right outputs pass; False means that `check_output` must decide.
 
     Arguments as for `check_output`. It needs no honest reference, since what is within the floors is within any budget,
@@ -78,8 +78,8 @@ def surely_right(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 
     return bool((difference[far].abs() <= floor * largest).all())
 
 
-def all_surely_right(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int = 1) -> bool:
-    """`surely_right` for every (got, truth) of some stacked calls; the members of long lists are compared in one go.
+def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int = 1) -> bool:
+    """`passes_fast_check` for every (got, truth) of stacked calls; the members of long lists are compared in one go.
 
     A list may have thousands of tensors of a few elements. One by one, each would take some fifteen operations and
     three waits for the device.
@@ -91,7 +91,7 @@ def all_surely_right(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     return all(
         _jointly_right(members, tolerance, calls)
         if dtype and len(members) >= _MANY
-        else all(surely_right(got, truth, tolerance, calls) for got, truth in members)
+        else all(passes_fast_check(got, truth, tolerance, calls) for got, truth in members)
         for dtype, members in alike.items()
     )
 

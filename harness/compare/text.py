@@ -1,4 +1,4 @@
-"""One line for an output's check, and a small table for a mismatch: what a terminal shows.
+"""One line for an output's check.
 
 The command line calls it. Trusted. Needs no torch, since it also prints verdicts that were stored.
 """
@@ -26,36 +26,8 @@ def describe(check: OutputCheck) -> str:
     return f"{line}, {_wrong(mismatch)}" if mismatch else line
 
 
-def render(mismatch: Mismatch) -> str:
-    """Lay a mismatch out over several lines: counts, the first wrong elements as a table, hints."""
-    shape = " × ".join(map(str, mismatch.shape))
-    lines = [f"{mismatch.output} [{shape}] {mismatch.dtype}: {_wrong(mismatch)}"]
-    for what, got, expected in (
-        ("NaN", mismatch.nan_got, mismatch.nan_expected),
-        ("infinite", mismatch.inf_got, mismatch.inf_expected),
-    ):
-        if got or expected:
-            lines.append(f"  {what}: {got:,} got, {expected:,} expected")
-    if mismatch.worst_index is not None:
-        lines.append(f"  worst at {_place(mismatch.worst_index)}")
-    if mismatch.first:
-        lines += _table(mismatch)
-    return "\n".join(lines + [f"  hint: {hint}" for hint in mismatch.hints])
-
-
-def _table(mismatch: Mismatch) -> list[str]:
-    rows = [("index", "got", "expected", "error")]
-    rows += [(_place(bad.index), bad.got, bad.expected, bad.error) for bad in mismatch.first]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    return ["  " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-
-
 def _wrong(mismatch: Mismatch) -> str:
     return f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %)"
-
-
-def _place(index: tuple[int, ...]) -> str:
-    return "[" + ", ".join(map(str, index)) + "]"
 
 
 def _reason(budget: Budget, dtype: str) -> str:

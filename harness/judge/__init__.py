@@ -12,12 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.arena import give_back
+from harness.arena import free_deferred
 from harness.arena.context import warm_context
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed
-from harness.judge.timing.device_lock import share_turn, take_turn
+from harness.judge.timing.device_lock import lock_alone, lock_shared
 from harness.problem import Problem
 from harness.roofline import Calibration
 from harness.sandbox import Provider
@@ -50,7 +50,7 @@ def check(
     """
     warm_context(device)
     with contextlib.ExitStack() as stack:
-        stack.callback(give_back, device)
+        stack.callback(free_deferred, device)
         session = stack.enter_context(Session(provider, device, problem.limits))
         from harness.judge.grading import Grading
 
@@ -104,8 +104,8 @@ class _Way:
     def sealed(self, why: str) -> Verdict:
         """In sealed rounds; `why` no launcher makes the calls."""
         with contextlib.ExitStack() as stack:
-            stack.enter_context(take_turn(self.device, self._waits))
-            stack.callback(give_back, self.device)
+            stack.enter_context(lock_alone(self.device, self._waits))
+            stack.callback(free_deferred, self.device)
             session = stack.enter_context(self._session())
             beside = [(each, stack.enter_context(self._session())) for each in self.baselines]
             from harness.judge.timing.sealed.baseline import Baseline
@@ -123,8 +123,8 @@ class _Way:
         """
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
-            shared.enter_context(share_turn(self.device, self._waits))
-            stack.callback(give_back, self.device)
+            shared.enter_context(lock_shared(self.device, self._waits))
+            stack.callback(free_deferred, self.device)
             session = stack.enter_context(self._session(records=True))
             started = stack.enter_context(self._started(len(self.baselines)))
             from harness.judge.timing.replayed.launcher import Launcher
@@ -136,7 +136,7 @@ class _Way:
             @contextlib.contextmanager
             def alone() -> Iterator[None]:
                 shared.close()
-                with take_turn(self.device, self._waits):
+                with lock_alone(self.device, self._waits):
                     yield
 
             given = zip(self.baselines, beside, others, strict=True)

@@ -200,7 +200,7 @@ class Grading:
         Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not,
         and when each begins is not told.
         """
-        session.output.hush()
+        session.output.discard()
         self._before_hidden = self._until_now()
         if self._hidden:
             self._enter(Stage.HIDDEN, 0, 0, "tests")

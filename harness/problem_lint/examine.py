@@ -16,7 +16,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from harness.compare import check_output, surely_right
+from harness.compare import check_output, passes_fast_check
 from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth
@@ -79,7 +79,7 @@ class Examined:
             return torch.equal(got, truth)
         if _surely_wrong(got, truth, honest, tolerance):
             return False
-        return surely_right(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
+        return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
 
 
 def examine(problem: Problem) -> Iterator[Finding]:

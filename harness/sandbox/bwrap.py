@@ -191,7 +191,7 @@ class BwrapSandbox:
 
     def _release(self) -> None:
         if self._uid is not None:
-            uids.give_back(self._uid)
+            uids.release(self._uid)
         if self._group is not None and not self._group.remove(CLOSE_S):
             raise SandboxError(f"the control group of {self._group.entrance} cannot be removed", "remove it by hand")
 

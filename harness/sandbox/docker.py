@@ -70,7 +70,7 @@ class Docker:
         with _translated(), contextlib.ExitStack() as undone:
             _ = self._swept
             uid = uids.take(self._uids)
-            undone.callback(uids.give_back, uid)
+            undone.callback(uids.release, uid)
             created: str = self._api.create_container(
                 self.image,
                 command=self._command(launch),
@@ -255,7 +255,7 @@ class Container:
         try:
             with _translated():
                 _remove_until_gone(self._api, self._id)
-            uids.give_back(self._uid)
+            uids.release(self._uid)
         finally:
             if self._pidfd >= 0:
                 os.close(self._pidfd)

@@ -39,7 +39,7 @@ def among(daemon: Mapping[str, Any]) -> range:
     return _MAPPED if "name=rootless" in options or "name=userns" in options else HIGH
 
 
-def give_back(uid: int) -> None:
+def release(uid: int) -> None:
     """Let another sandbox have it."""
     with _lock:
         _taken.discard(uid)

@@ -109,13 +109,13 @@ class _Audit:
     def _watch(self, tool: Tool) -> Finding:
         from harness.audit.run import audit as watch
         from harness.audit.tools import Finding
-        from harness.judge.timing.device_lock import take_turn
+        from harness.judge.timing.device_lock import lock_alone
 
         def tell(what: str) -> None:
             say(f"{self.run} {tool.name}: {what}")
 
         try:
-            with take_turn("cuda", lambda: tell("waits: another grading is on this GPU")):
+            with lock_alone("cuda", lambda: tell("waits: another grading is on this GPU")):
                 return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
         except KernelmarkError as error:
             return Finding("failed", str(error))

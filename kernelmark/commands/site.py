@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.problem.resolve import ResolvedTensor
     from kernelmark.services.settings import Settings
     from leaderboard.publishing.site.folder import Written
-    from leaderboard.publishing.site.inputs import Material
+    from leaderboard.publishing.site.inputs import SiteInputs
     from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 
 _POLL_S = 0.5
@@ -101,7 +101,7 @@ def _build(settings: Settings, out: Path) -> Written:
     return written
 
 
-def material(settings: Settings, memory: Path) -> Material:
+def material(settings: Settings, memory: Path) -> SiteInputs:
     """Everything of the project that the site is made of; problems that have not changed come from `memory`.
 
     Raises:
@@ -110,10 +110,10 @@ def material(settings: Settings, memory: Path) -> Material:
     from kernelmark.services.calibrations import stored
     from kernelmark.services.problems import private_folder, problem_directories
     from kernelmark.services.records import current
-    from leaderboard.publishing.site.inputs import Material
+    from leaderboard.publishing.site.inputs import SiteInputs
 
     private = private_folder(settings)
-    return Material(
+    return SiteInputs(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from harness.headline import most_telling, telling
+from harness.headline import how_informative, most_informative
 from kernelmark.text import times
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
@@ -272,8 +272,8 @@ def _outcome(result: Check) -> Iterator[str]:
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
     yield from _failed(failed)
     if explained := [case for case in failed if _mismatches(case)]:  # one table is read, twelve are not
-        case = most_telling(explained)
-        output, mismatch = min(_mismatches(case), key=lambda each: telling(each[1]))
+        case = most_informative(explained)
+        output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
         yield from _mismatch(mismatch, f" in {visible(case.name)}")
         yield from _budgets(output, f" in {mismatch.dtype}")
     yield from _traceback_and_log(result)

@@ -42,7 +42,7 @@ class _Benchmark(BaseModel):
     mode: str
 
 
-class Told(BaseModel):
+class RowDetails(BaseModel):
     """What a row tells besides."""
 
     benchmarks: tuple[_Benchmark, ...]
@@ -51,11 +51,11 @@ class Told(BaseModel):
 
 
 _RANKED = TypeAdapter(Ranked)
-_TOLD = TypeAdapter(Told)
+_DETAILS = TypeAdapter(RowDetails)
 _BULK = ((b',"benchmarks":[', b'],"score":{'), (b',"seeds":[', b',"schema_version":'))  # the larger first
 
 
-def read(entry: Entry) -> Ranked:
+def parse_ranking_fields(entry: Entry) -> Ranked:
     """Parse what decides a place: first without the bulk, and whole when something turns out to be missing.
 
     Raises:
@@ -71,14 +71,14 @@ def read(entry: Entry) -> Ranked:
         raise unreadable(entry, error) from error
 
 
-def tell(entry: Entry) -> Told:
+def parse_row_details(entry: Entry) -> RowDetails:
     """Parse what a row tells besides, from the whole document: only for the verdicts that get a row.
 
     Raises:
-        LedgerError: as for `read`.
+        LedgerError: as for `parse_ranking_fields`.
     """
     try:
-        return _TOLD.validate_json(entry.document)
+        return _DETAILS.validate_json(entry.document)
     except ValidationError as error:
         raise unreadable(entry, error) from error
 

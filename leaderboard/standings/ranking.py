@@ -44,7 +44,7 @@ from harness.verdict import (
 from leaderboard.record.current import Current
 from leaderboard.record.entry import MODERATION, VERDICT, Entry
 from leaderboard.record.moderation import Events, Moderation, State, state
-from leaderboard.standings.excerpt import Question, Ranked, Told, read, tell
+from leaderboard.standings.excerpt import Question, Ranked, RowDetails, parse_ranking_fields, parse_row_details
 from leaderboard.standings.pooling import Source, identity, too_wide
 from leaderboard.standings.staleness import Present, Stale
 
@@ -249,7 +249,7 @@ def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
     for entry in entries:
         if entry.kind == MODERATION:
             events.add(entry.seq, entry.moderation)
-        elif entry.kind == VERDICT and needle in entry.document and (verdict := read(entry)).run == run:
+        elif entry.kind == VERDICT and needle in entry.document and (verdict := parse_ranking_fields(entry)).run == run:
             about = (verdict.submission.sha256, verdict.submission.author)
     return events.of((run,), *about)
 
@@ -282,7 +282,7 @@ def _walk(entries: Iterable[Entry], events: Events, current: Current | None) -> 
             found.events.add(entry.seq, entry.moderation)
         if entry.kind != VERDICT:
             continue
-        verdict = read(entry)
+        verdict = parse_ranking_fields(entry)
         if found.present is not None:
             found.present.add(verdict)
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
@@ -314,17 +314,17 @@ def _chosen(sources: Iterable[Source]) -> Iterator[Source]:
     yield from sorted(faster, key=lambda source: source.order)
 
 
-def _told(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, Told]:
+def _told(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, RowDetails]:
     """What rows tell besides, by the hashes of their lines: read anew, since documents are too large to hold all of."""
     wanted = {source.hash for source in sources}
     found = entries.at({source.newest.seq for source in sources}) if isinstance(entries, _Ledger) else entries
-    told = {entry.hash: tell(entry) for entry in found if entry.hash in wanted}
+    told = {entry.hash: parse_row_details(entry) for entry in found if entry.hash in wanted}
     if len(told) < len(wanted):
         raise LedgerError("the ledger was replaced while it was read", "try again")
     return told
 
 
-def _table(question: Question, found: _Found, sources: Sequence[Source], told: Mapping[str, Told]) -> Table:
+def _table(question: Question, found: _Found, sources: Sequence[Source], told: Mapping[str, RowDetails]) -> Table:
     aside = sorted(found.aside.get(question, ()), key=_order)
     return Table(
         key=TableKey.of(question),
@@ -345,7 +345,7 @@ def _order(scored: _Scored) -> tuple[int, datetime, str]:
     return score.median_ns, verdict.created_at, verdict.run
 
 
-def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, Told]) -> Iterator[Row]:
+def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, RowDetails]) -> Iterator[Row]:
     """Give rows their ranks, by the rule at the head of this module."""
     shared, leader = 0, None
     for above, source in enumerate(sources):

@@ -12,7 +12,7 @@ from datetime import datetime
 from harness.verdict import Environment, ProblemId, Record
 from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
-from leaderboard.standings.excerpt import Ranked, read
+from leaderboard.standings.excerpt import Ranked, parse_ranking_fields
 
 # What may change under a device that keeps its name. The rest of an environment says which device and sandbox it is.
 SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
@@ -68,7 +68,7 @@ class Present:
 
 def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
     """What was found on a device and in a sandbox (`place`) when something was last graded there."""
-    verdicts = (read(entry) for entry in entries if entry.kind == VERDICT)
+    verdicts = (parse_ranking_fields(entry) for entry in entries if entry.kind == VERDICT)
     found = [verdict for verdict in verdicts if place(verdict.environment) == where]
     return max(found, key=lambda verdict: verdict.created_at).environment if found else None
 

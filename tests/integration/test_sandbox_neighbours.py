@@ -188,7 +188,7 @@ def test_user_ids_exist_in_the_daemons_containers(daemon: Any, expected: range) 
     assert uids.among(daemon) == expected
     taken = [uids.take(expected), uids.take(expected)]
     for uid in taken:
-        uids.give_back(uid)
+        uids.release(uid)
     assert len(set(taken)) == 2
     assert set(taken) <= set(expected)
 

@@ -37,7 +37,7 @@ def test_an_honest_claim_counts_to_the_nanosecond() -> None:
     honest = rounds(200_000, 199_100)
     agreement = Agreement.of(honest, NULL_NS, BOUNDS, plain=False)
     assert not agreement.suspects
-    assert stats.median(agreement.believed(honest)) == 199_100
+    assert stats.median(agreement.credited_ns(honest)) == 199_100
 
 
 def test_what_rounds_take_beyond_null_rounds_and_calls_is_taken_off_and_its_error_granted() -> None:
@@ -45,9 +45,9 @@ def test_what_rounds_take_beyond_null_rounds_and_calls_is_taken_off_and_its_erro
     known = Bounds(low_ns=2_700_000, usual_ns=3_010_000, spread_ns=30_000, noise_ns=100_000, gap=gap)
     late = [r.model_copy(update={"wall_ns": r.wall_ns + 2_000_000}) for r in rounds(200_000, 199_100)]
     unknown, agreement = (Agreement.of(late, NULL_NS, bounds, plain=True) for bounds in (BOUNDS, known))
-    assert stats.median(unknown.believed(late)) > 210_000
+    assert stats.median(unknown.credited_ns(late)) > 210_000
     assert (agreement.sealed_ns, agreement.steady) == (200_000, True)
-    assert stats.median(agreement.believed(late)) == pytest.approx(199_220)
+    assert stats.median(agreement.credited_ns(late)) == pytest.approx(199_220)
     assert agreement.tolerance_ns - unknown.tolerance_ns == pytest.approx(1_400 - 200, abs=1)  # of 1 % of what it took
 
 
@@ -60,7 +60,7 @@ def test_a_claim_a_little_below_is_not_believed_and_not_suspect() -> None:
     low = rounds(200_000, 190_000)
     agreement = Agreement.of(low, NULL_NS, BOUNDS, plain=False)
     assert not agreement.suspects
-    assert stats.median(agreement.believed(low)) == 200_000 - agreement.tolerance_ns > 190_000
+    assert stats.median(agreement.credited_ns(low)) == 200_000 - agreement.tolerance_ns > 190_000
 
 
 def agreements(true_ns: int, claimed_ns: int, held_up_ns: int = 0) -> list[Agreement]:
@@ -96,7 +96,7 @@ def test_a_judge_that_had_no_cpu_to_stop_its_clock_with_accuses_nobody_and_belie
     played = [r.model_copy(update={"held_up_ns": 3_100_000}) for r in rounds(1_234_000, 459_000, calls=4)]
     late = Agreement.of(played, NULL_NS, BOUNDS, plain=True)
     assert not late.suspects
-    assert stats.median(late.believed(played)) == pytest.approx(1_234_000 - late.tolerance_ns)
+    assert stats.median(late.credited_ns(played)) == pytest.approx(1_234_000 - late.tolerance_ns)
     lying = [r.model_copy(update={"held_up_ns": 300_000}) for r in rounds(1_234_000, 459_000, calls=4)]
     assert Agreement.of(lying, NULL_NS, BOUNDS, plain=True).suspects
 
@@ -124,7 +124,7 @@ def test_null_rounds_that_a_submission_slows_gain_it_nothing() -> None:
     agreement = Agreement.of(lying, [50 * OVERHEAD_NS] * 7, BOUNDS, plain=False)
     assert not agreement.steady
     assert not agreement.suspects, "a machine that became busier looks the same"
-    assert stats.median(agreement.believed(lying)) >= 0.999 * 200_000
+    assert stats.median(agreement.credited_ns(lying)) >= 0.999 * 200_000
 
 
 def test_a_batch_too_short_for_the_clock_gets_no_benefit_of_the_doubt() -> None:
@@ -132,7 +132,7 @@ def test_a_batch_too_short_for_the_clock_gets_no_benefit_of_the_doubt() -> None:
     agreement = Agreement.of(lying, NULL_NS, BOUNDS, plain=False)
     assert agreement.wide
     assert not agreement.suspects
-    assert stats.median(agreement.believed(lying)) >= 1_000
+    assert stats.median(agreement.credited_ns(lying)) >= 1_000
 
 
 def test_noise_that_a_submission_adds_widens_nothing() -> None:
@@ -152,15 +152,15 @@ def test_work_beside_the_timed_stream_is_charged() -> None:
     beside = rounds(200_000, 150_000, span_ns=100 * 200_000)
     agreement = Agreement.of(beside, NULL_NS, BOUNDS, plain=False)
     assert all(map(escaped, beside))
-    assert stats.median(agreement.believed(beside)) == 200_000
+    assert stats.median(agreement.credited_ns(beside)) == 200_000
     honest = rounds(200_000, 199_900)
     assert not any(map(escaped, honest)), "a launch and a wake-up are no work"
 
 
 def test_plain_calls_are_timed_by_the_host() -> None:
     played = rounds(200_000, 199_000, span_ns=100 * 199_000 + 20_000)
-    assert stats.median(Agreement.of(played, NULL_NS, BOUNDS, plain=True).believed(played)) == 199_200
-    assert stats.median(Agreement.of(played, NULL_NS, BOUNDS, plain=False).believed(played)) == 199_000
+    assert stats.median(Agreement.of(played, NULL_NS, BOUNDS, plain=True).credited_ns(played)) == 199_200
+    assert stats.median(Agreement.of(played, NULL_NS, BOUNDS, plain=False).credited_ns(played)) == 199_000
 
 
 @given(
@@ -173,4 +173,4 @@ def test_no_claims_bring_the_score_below_the_clock_and_its_tolerance(
 ) -> None:
     played = [rounds(true_ns, claim, calls, 1)[0] for claim in claims]
     agreement = Agreement.of(played, NULL_NS, BOUNDS, plain=False)
-    assert stats.median(agreement.believed(played)) >= true_ns - agreement.tolerance_ns - 1
+    assert stats.median(agreement.credited_ns(played)) >= true_ns - agreement.tolerance_ns - 1

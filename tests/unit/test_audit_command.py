@@ -42,7 +42,7 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
         return said
 
     monkeypatch.setattr(audit, "audit", watch)
-    monkeypatch.setattr(turn, "take_turn", lambda device, wait: nullcontext())
+    monkeypatch.setattr(turn, "lock_alone", lambda device, wait: nullcontext())
     tools = [Tool(name, Watcher((name,), Path("/")), "tests", sanitized) for name in says]
     submission = Submission.of("def twice(x, y): ...", "py", author="ada")
     audited = _Audit(Settings(), "0123456789abcdef", DOUBLE, submission, tools, provider("process"))

@@ -45,7 +45,7 @@ def write(batch: Batch, name: str, call: int, byte: int = 0) -> None:
 
 def test_untouched_outputs_are_no_trespass(batch: Batch) -> None:
     batch.snapshot()
-    assert batch.trespass([0, 1]) is None
+    assert batch.out_of_bounds([0, 1]) is None
 
 
 @pytest.mark.parametrize("name", ["y", "state"])
@@ -53,16 +53,16 @@ def test_a_write_into_a_call_that_was_not_made_is_found(batch: Batch, name: str)
     write(batch, name, call=0)
     write(batch, name, call=3)
     batch.snapshot()
-    trespass = batch.trespass([0, 1, 2])
-    assert trespass is not None
-    assert (trespass.set, trespass.text) == (3, f"wrote to `{name}` of a call that was not made")
-    assert batch.trespass(range(SETS)) is None, "the calls that were made may write there"
+    out_of_bounds = batch.out_of_bounds([0, 1, 2])
+    assert out_of_bounds is not None
+    assert (out_of_bounds.set, out_of_bounds.text) == (3, f"wrote to `{name}` of a call that was not made")
+    assert batch.out_of_bounds(range(SETS)) is None, "the calls that were made may write there"
 
 
 @pytest.mark.parametrize("byte", [-1, 400])
 def test_a_write_beside_an_output_is_found(batch: Batch, byte: int) -> None:
     write(batch, "y", call=2, byte=byte)
     batch.snapshot()
-    trespass = batch.trespass(range(SETS))
-    assert trespass is not None
-    assert "wrote 1 bytes outside its outputs" in trespass.text
+    out_of_bounds = batch.out_of_bounds(range(SETS))
+    assert out_of_bounds is not None
+    assert "wrote 1 bytes outside its outputs" in out_of_bounds.text

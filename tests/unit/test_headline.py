@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.headline import most_telling, outcome_of
+from harness.headline import most_informative, outcome_of
 from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
 from kernelmark.text import show
 from tests.verdicts import failed
@@ -51,10 +51,10 @@ def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None
     all_wrong, one_element = case(W, "all", (2, 2)), case(W, "one", (1, 1))
     few, later = case(W, "few", (900, 1000), (3, 1000)), case(W, "later", (3, 1000))
     hidden = CaseResult(name="hidden 1", hidden=True, outcome=W, message="wrong answer")
-    assert most_telling([hidden, one_element, all_wrong, few, later]).name == "few"
-    assert most_telling([hidden, one_element]).name == "one"
-    assert most_telling([hidden]).name == "hidden 1"
-    assert most_telling([case(R, "first"), case(R, "second")]).name == "first"
+    assert most_informative([hidden, one_element, all_wrong, few, later]).name == "few"
+    assert most_informative([hidden, one_element]).name == "one"
+    assert most_informative([hidden]).name == "hidden 1"
+    assert most_informative([case(R, "first"), case(R, "second")]).name == "first"
 
 
 def test_the_table_is_of_the_output_that_tells_most() -> None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.compare import check_output, describe, render
+from harness.compare import check_output, describe
 from harness.problem.spec import Tolerance
 from harness.verdict import Budget, Mismatch, OutputCheck
 
@@ -285,18 +285,3 @@ def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:
     right, wrong = (check_output("n", numbers + off, numbers, numbers, Tolerance()) for off in (0, 1))
     assert describe(right) == "n: equal"
     assert describe(wrong) == "n: 4 of 4 elements wrong (100 %), and all must be equal"
-
-
-def test_a_mismatch_is_rendered_as_a_table() -> None:
-    truth = torch.arange(1, 65, dtype=torch.float64).view(4, 16)
-    got = truth.float()
-    got[3, 15], got[0, 2] = NAN, 3.5
-    assert render(mismatch(got, truth)).splitlines() == [
-        "y [4 × 16] float32: 2 of 64 elements wrong (3.12 %)",
-        "  NaN: 1 got, 0 expected",
-        "  worst at [3, 15]",
-        "    index | got | expected | error",
-        "   [0, 2] | 3.5 |        3 |   0.5",
-        "  [3, 15] | nan |       64 |   nan",
-        "  hint: NaN where the truth is finite, in 1 element",
-    ]

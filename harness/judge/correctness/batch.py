@@ -40,7 +40,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Trespass:
+class OutOfBoundsWrite:
     """Bytes that the submission had no business writing."""
 
     set: int
@@ -132,7 +132,7 @@ class Batch:
         self._snapshot = self._output_bytes.clone()
         self._synchronize()
 
-    def trespass(self, called: Sequence[int]) -> Trespass | None:
+    def out_of_bounds(self, called: Sequence[int]) -> OutOfBoundsWrite | None:
         """Look for writes outside the outputs, and into outputs of calls that were not made."""
         sets = self._snapshot.view(self.sets, -1)
         for low, high, place in self._layout.red_zones():
@@ -140,16 +140,16 @@ class Batch:
             if bool(bad.any()):
                 k, offset = (int(i) for i in bad.nonzero()[0])
                 where = f"{offset} bytes {place}" if place.startswith("past") else place
-                return Trespass(k, f"wrote {int(bad[k].sum())} bytes outside its outputs, the first {where}")
+                return OutOfBoundsWrite(k, f"wrote {int(bad[k].sum())} bytes outside its outputs, the first {where}")
         idle = sorted(set(range(self.sets)) - set(called))
         for slot in self._layout.outputs if idle else ():
             if slot.tensor.role == "output":
                 low, high = slot.offset, slot.offset + slot.nbytes
                 if bool((sets[idle, low:high] != self._poison[low:high]).any()):
-                    return Trespass(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
+                    return OutOfBoundsWrite(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
         return self._changed_inout(idle)
 
-    def _changed_inout(self, idle: Sequence[int]) -> Trespass | None:
+    def _changed_inout(self, idle: Sequence[int]) -> OutOfBoundsWrite | None:
         """An `inout` of a call that was not made and that no longer holds what the call was to start from."""
         if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
             return None
@@ -158,7 +158,7 @@ class Batch:
                 if slot.tensor.role == "inout" and tensor is not None:
                     got = self._got(slot, [k]).view(torch.uint8)
                     if not torch.equal(got, tensor.view(torch.uint8)):
-                        return Trespass(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
+                        return OutOfBoundsWrite(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
         return None
 
     def inputs_changed(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness import wire
-from harness.compare import all_surely_right, check_output, describe, dtype_name
+from harness.compare import all_pass_fast_check, check_output, describe, dtype_name
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.truth import Expected, Tensors, Truth
@@ -47,8 +47,8 @@ class Correctness:
             session.bind(commands, batch.descriptors, limit=limit, doing=doing)
             session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
             batch.snapshot()
-            if trespass := batch.trespass([0]):
-                return result(case, label, Outcome.RUNTIME_ERROR, trespass.text)
+            if out_of_bounds := batch.out_of_bounds([0]):
+                return result(case, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
             if changed := batch.inputs_changed():
                 return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
             found = Findings(case)
@@ -71,7 +71,7 @@ class Correctness:
         batch = Batch(Layout(case), self._device, sets=1)
         try:
             batch.snapshot()
-            batch.trespass([0])
+            batch.out_of_bounds([0])
             batch.inputs_changed()
             if not self._reference.compares:  # which may expect what a call leaves
                 for _ in check_batch(batch, Truth(self._reference, case), [0]):
@@ -182,7 +182,7 @@ def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputChec
 def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> bool:
     calls = len(next(iter(got.values())))
     pairs = [(values, expected.truth[name]) for name, values in got.items()]
-    return all_surely_right(pairs, tolerance, calls)
+    return all_pass_fast_check(pairs, tolerance, calls)
 
 
 def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:

@@ -53,7 +53,7 @@ class Output:
             self._head += chunk[: _KEPT_BYTES - len(self._head)]
             self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
 
-    def hush(self) -> None:
+    def discard(self) -> None:
         """Keep nothing of what is printed from now on: a kernel could print the shapes of hidden cases."""
         self.drain()
         self._hushed = True

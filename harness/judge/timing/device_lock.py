@@ -22,14 +22,14 @@ _DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must meet
 
 
 @contextlib.contextmanager
-def take_turn(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
+def lock_alone(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold CUDA's device 0, or all of the CPU, alone; `waiting` is called once if another grading has it."""
     with _locked(device, fcntl.LOCK_EX, waiting):
         yield
 
 
 @contextlib.contextmanager
-def share_turn(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
+def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
     """Use the device while nobody times anything on it, and beside others that do not either."""
     with _locked(device, fcntl.LOCK_SH, waiting):
         yield

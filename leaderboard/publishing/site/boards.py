@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
 from harness.verdict import Interval
-from leaderboard.publishing.site.digest import Board, Book, Run
+from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Standing
 from leaderboard.standings.ranking import Row, TableKey
 
 
-def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
+def documents(book: LedgerDigest, sha256: str | None) -> tuple[BoardDocument, ...]:
     """A problem's boards; current are those of the problem as it is now, with the newest protocol."""
     newest = current(book, sha256)
     return tuple(
@@ -33,7 +33,7 @@ def documents(book: Book, sha256: str | None) -> tuple[BoardDocument, ...]:
     )
 
 
-def current(book: Book, sha256: str | None) -> set[TableKey]:
+def current(book: LedgerDigest, sha256: str | None) -> set[TableKey]:
     """The keys of the boards that count now. Of a problem that is not there any more, those of its newest hash."""
     sha256 = sha256 or next((board.table.key.problem_sha256 for board in book.boards), None)
     keys = [board.table.key for board in book.boards if board.table.key.problem_sha256 == _now(board, sha256)]
@@ -87,7 +87,7 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
                 break
 
 
-def holders(books: Iterable[Book], count: int) -> tuple[Holder, ...]:
+def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
     """The newest records of all problems, newest first; the first result of a board is not one."""
     found = [
         Holder(
@@ -104,7 +104,7 @@ def holders(books: Iterable[Book], count: int) -> tuple[Holder, ...]:
     return tuple(sorted(found, key=lambda each: (each.step.at, each.step.run), reverse=True)[:count])
 
 
-def devices(books: Sequence[Book], calibrations: Sequence[Calibration]) -> tuple[Device, ...]:
+def devices(books: Sequence[LedgerDigest], calibrations: Sequence[Calibration]) -> tuple[Device, ...]:
     """Every device that something was ranked on, GPUs first."""
     boards: dict[tuple[str, str], list[Board]] = {}
     for book in books:

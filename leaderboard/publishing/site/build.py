@@ -18,10 +18,10 @@ from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
 from harness.verdict import Record, Verdict
 from leaderboard.publishing.site import boards
-from leaderboard.publishing.site.digest import Book
+from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.document import KINDS
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
-from leaderboard.publishing.site.inputs import Material, Site
+from leaderboard.publishing.site.inputs import Site, SiteInputs
 from leaderboard.publishing.site.markup import HERE
 from leaderboard.publishing.site.pages import author, comparison, overview, problem, run
 from leaderboard.publishing.site.reading import Reader
@@ -34,7 +34,7 @@ _STATIC = ("site.css", "site.js")
 _LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
 
 
-def build(material: Material, out: Path, memory: Path) -> Written:
+def build(material: SiteInputs, out: Path, memory: Path) -> Written:
     """Write the site to `out`; `memory` is a folder beside it that later builds are quick by.
 
     Raises:
@@ -52,7 +52,7 @@ def build(material: Material, out: Path, memory: Path) -> Written:
         gc.unfreeze()
 
 
-def _site(material: Material, memory: Path) -> tuple[Site, tuple[Statement, ...]]:
+def _site(material: SiteInputs, memory: Path) -> tuple[Site, tuple[Statement, ...]]:
     """What all pages look at, and the problems that have one."""
     version = _version()
     reader = Reader(memory, version, material.current)
@@ -95,7 +95,7 @@ def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
         yield Page((name,), key(site.version, name), partial(_schema, name, kind))
 
 
-def _statements(material: Material, books: Sequence[Book]) -> tuple[Statement, ...]:
+def _statements(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Statement, ...]:
     """The problems that are there, and those that only a ledger knows any more, by their slugs."""
     there = {each.slug: each for each in material.statements}
     for book in books:
@@ -109,7 +109,7 @@ def _statements(material: Material, books: Sequence[Book]) -> tuple[Statement, .
 class _Fetch:
     """Whole verdicts by the hashes of their lines: a ledger is read once for all that its due pages ask."""
 
-    def __init__(self, reader: Reader, paths: dict[str, Path], books: Sequence[Book]) -> None:
+    def __init__(self, reader: Reader, paths: dict[str, Path], books: Sequence[LedgerDigest]) -> None:
         self._reader = reader
         self._paths = paths
         self._shown = {book.problem: {each.hash for each in book.runs.values()} for book in books}

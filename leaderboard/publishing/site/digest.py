@@ -25,7 +25,7 @@ from harness.verdict import (
     SubmissionId,
     Verdict,
 )
-from leaderboard.publishing.site.summary import Line
+from leaderboard.publishing.site.summary import VerdictSummary
 from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Ranking, Table
 
@@ -133,7 +133,7 @@ class Board(Record):
     bests: dict[str, tuple[tuple[datetime, int], ...]]
 
 
-class Book(Record):
+class LedgerDigest(Record):
     """One problem's ledger, digested. `source` is the hash of its last line, which no other content can have."""
 
     problem: str
@@ -148,11 +148,11 @@ class Book(Record):
 def make(
     problem: str,
     source: str,
-    lines: Iterable[Line],
+    lines: Iterable[VerdictSummary],
     rankings: Iterable[Ranking],
-    old: Book | None,
+    old: LedgerDigest | None,
     fetch: Callable[[set[str]], Mapping[str, Verdict]],
-) -> Book:
+) -> LedgerDigest:
     """Digest a ledger; `fetch` reads whole verdicts by the hashes of their lines, and is asked once, for what `old` has
     not."""
     lines = list(lines)
@@ -166,7 +166,7 @@ def make(
     missing = set(hashes.values()) - set(known_runs)
     missing |= {each.hash for newest in failed.values() for each in newest} - set(known_failures)
     found = fetch(missing) if missing else {}
-    return Book(
+    return LedgerDigest(
         problem=problem,
         source=source,
         boards=boards,
@@ -215,8 +215,8 @@ def _board(ranking: Ranking) -> Board:
     return Board(table=ranking.table, records=tuple(records), bests=bested)
 
 
-def _newest_failures(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    failed: dict[str, list[Line]] = {}
+def _newest_failures(lines: Iterable[VerdictSummary]) -> dict[str, list[VerdictSummary]]:
+    failed: dict[str, list[VerdictSummary]] = {}
     for each in lines:
         if not each.accepted:
             failed.setdefault(each.author, []).append(each)
@@ -226,7 +226,7 @@ def _newest_failures(lines: Iterable[Line]) -> dict[str, list[Line]]:
     }
 
 
-def _tallies(lines: Iterable[Line], failures: Mapping[str, tuple[Failure, ...]]) -> dict[str, Tally]:
+def _tallies(lines: Iterable[VerdictSummary], failures: Mapping[str, tuple[Failure, ...]]) -> dict[str, Tally]:
     outcomes: dict[str, Counter[str]] = {}
     latest: dict[str, float] = {}
     for each in lines:
@@ -240,7 +240,7 @@ def _tallies(lines: Iterable[Line], failures: Mapping[str, tuple[Failure, ...]])
     }
 
 
-def _activity(lines: Iterable[Line]) -> dict[str, tuple[int, int]]:
+def _activity(lines: Iterable[VerdictSummary]) -> dict[str, tuple[int, int]]:
     days: dict[int, list[int]] = {}
     for each in lines:
         counted = days.setdefault(int(each.created_s // 86_400), [0, 0])

@@ -1,6 +1,6 @@
 """Everything that a site is made of, and what all its pages share.
 
-The front door fills `Material`; `build` makes a `Site` of it, and the pages' modules read that. Trusted.
+The front door fills `SiteInputs`; `build` makes a `Site` of it, and the pages' modules read that. Trusted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.errors import HarnessError
 from harness.roofline import Calibration
 from harness.verdict import Record, Verdict
 from leaderboard.publishing.site import paths as place
-from leaderboard.publishing.site.digest import Book, Run
+from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import Standing
 from leaderboard.publishing.site.folder import Files, Page, key
 from leaderboard.publishing.site.markup import page as render
@@ -29,7 +29,7 @@ from leaderboard.standings.visibility import Rule
 
 
 @dataclass(frozen=True)
-class Material:
+class SiteInputs:
     """What the front door hands in. `now` decides which sources are still embargoed, and stands on no page."""
 
     ledgers: tuple[Path, ...]
@@ -47,8 +47,8 @@ class Material:
 class Site:
     """What every page may look at: the material, the books of its ledgers, and the version of the code."""
 
-    material: Material
-    books: tuple[Book, ...]
+    material: SiteInputs
+    books: tuple[LedgerDigest, ...]
     version: str
     runs: frozenset[str]
     """Those that have a page."""

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 
 from harness.verdict import Verdict
 from leaderboard.publishing.site import digest as book
-from leaderboard.publishing.site.digest import Book
+from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.processes import share
-from leaderboard.publishing.site.summary import Line, line
+from leaderboard.publishing.site.summary import VerdictSummary, line
 from leaderboard.record.current import Current
 from leaderboard.record.durable import write_whole
 from leaderboard.record.entry import VERDICT, Entry
@@ -42,7 +42,7 @@ class Reader:
         self._current = current
         self._fresh: dict[str, Entry] = {}
 
-    def read_all(self, paths: Sequence[Path]) -> tuple[Book, ...]:
+    def read_all(self, paths: Sequence[Path]) -> tuple[LedgerDigest, ...]:
         """The books of these ledgers; several that changed are digested in several processes."""
         changed = [path for path in paths if self._mark_kept(path.stem) != self._mark(path)]
         share(sorted(changed, key=lambda path: path.stat().st_size), self._digest, worth=1)
@@ -52,7 +52,7 @@ class Reader:
         for path in paths:
             self.read(path)
 
-    def read(self, path: Path) -> Book:
+    def read(self, path: Path) -> LedgerDigest:
         """The book of one ledger.
 
         Raises:
@@ -62,7 +62,7 @@ class Reader:
         mark, old = self._mark(path), self._book(path.stem)
         if old is not None and self._mark_kept(path.stem) == mark:
             return old
-        lines: list[Line] = []
+        lines: list[VerdictSummary] = []
         found = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
         made = book.make(path.stem, _end(path), lines, found, old, lambda wanted: self._verdicts(path, wanted))
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
@@ -79,7 +79,9 @@ class Reader:
     def _verdicts(self, path: Path, wanted: set[str]) -> dict[str, Verdict]:
         return {digest: entry.verdict for digest, entry in self.entries(path, wanted).items()}
 
-    def _noted(self, ledger: JsonlLedger, known: Mapping[str, Line], lines: list[Line]) -> Iterator[Entry]:
+    def _noted(
+        self, ledger: JsonlLedger, known: Mapping[str, VerdictSummary], lines: list[VerdictSummary]
+    ) -> Iterator[Entry]:
         """The ledger's entries, each noted on its way to the ranking."""
         self._fresh, held = {}, 0
         for entry in ledger.read():
@@ -95,11 +97,11 @@ class Reader:
         now = self._current.model_copy(update={"problems": {path.stem: self._current.problems.get(path.stem, "")}})
         return f"{_end(path)} {now.model_dump_json()}"
 
-    def _book(self, slug: str) -> Book | None:
+    def _book(self, slug: str) -> LedgerDigest | None:
         with suppress(OSError, ValueError, ValidationError):
             head, _, body = (self._memory / f"{slug}.book.json").read_bytes().partition(b"\n")
             if json.loads(head)[0] == self._version:
-                return Book.model_validate_json(body)
+                return LedgerDigest.model_validate_json(body)
         return None
 
     def _mark_kept(self, slug: str) -> str:
@@ -109,11 +111,11 @@ class Reader:
             return str(mark) if version == self._version else ""
         return ""
 
-    def _lines(self, slug: str) -> dict[str, Line]:
+    def _lines(self, slug: str) -> dict[str, VerdictSummary]:
         with suppress(OSError, ValueError, TypeError):
             version, kept = json.loads((self._memory / f"{slug}.lines.json").read_bytes())
             if version == self._version:
-                return {each[0]: Line._make((*each[:5], tuple(each[5]), each[6])) for each in kept}
+                return {each[0]: VerdictSummary._make((*each[:5], tuple(each[5]), each[6])) for each in kept}
         return {}
 
     def _keep(self, name: str, text: str) -> None:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from harness.verdict import Outcome
 from leaderboard.record.entry import Entry
-from leaderboard.standings.excerpt import Question, read
+from leaderboard.standings.excerpt import Question, parse_ranking_fields
 
 
-class Line(NamedTuple):
+class VerdictSummary(NamedTuple):
     """One verdict, in the few values that histories and counts are made of; absent where it has no score."""
 
     hash: str
@@ -29,15 +29,15 @@ class Line(NamedTuple):
         return self.outcome == Outcome.ACCEPTED.value and self.score_ns is not None
 
 
-def line(entry: Entry) -> Line:
+def line(entry: Entry) -> VerdictSummary:
     """Read a verdict's entry.
 
     Raises:
         LedgerError: it was written by a version whose verdicts this one cannot read.
     """
-    told = read(entry)
+    told = parse_ranking_fields(entry)
     score_ns = told.score.median_ns if told.score is not None else None
-    return Line(
+    return VerdictSummary(
         entry.hash,
         told.run,
         told.submission.author,

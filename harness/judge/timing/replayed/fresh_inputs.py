@@ -145,9 +145,9 @@ class FreshInputs:
             return
         first = self._calls - len(kept) + 1
         where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
-        if trespass := self._drawn.trespass(range(self._used)):
-            number = first + kept.index(trespass.set)  # those before were checked, those after hold what they held
-            raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {trespass.text}")
+        if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
+            number = first + kept.index(out_of_bounds.set)  # those before were checked, those after hold what they held
+            raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {out_of_bounds.text}")
         if wrong := first_wrong(self._drawn, self._truth, kept):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
 

@@ -21,7 +21,7 @@ _RELATIVE = 0.01
 _SPREAD_TO_SE = 1.25 / 2.56
 _SURE = 3.0  # standard errors
 # A claim below the clock by the tolerance and this share more is no noise. In between it is only not believed.
-_ACCUSATION = 0.10
+_REJECTED_BELOW = 0.10
 # How much slower null rounds may become by themselves. On an H200 they took 0.60 ms before a submission was loaded and
 # 0.68 ms after; 0.85 to 0.95 ms where the runner held 1500 captured calls, whose launch takes as much longer.
 _DRIFT = 1.25
@@ -131,7 +131,7 @@ class Agreement:
         claimed_ns = round(stats.median(claims))
         uncertain_ns = _uncertain_ns(noise_ns, len(rounds), len(null_ns), bounds.gap)
         tolerance_ns = round(uncertain_ns / rounds[0].calls + _RELATIVE * sealed_ns)
-        allowed = [(1 - _ACCUSATION) * _unexcused_ns(r, overhead_ns) - tolerance_ns for r in rounds]
+        allowed = [(1 - _REJECTED_BELOW) * _unexcused_ns(r, overhead_ns) - tolerance_ns for r in rounds]
         return cls(
             plain=plain,
             overhead_ns=overhead_ns,
@@ -157,7 +157,7 @@ class Agreement:
         """Whether the claims are too low for noise, or for null rounds that became slower; `contradicted` decides."""
         return self.impossible and self.steady and not self.wide
 
-    def believed(self, rounds: Sequence[SealedRound]) -> list[float]:
+    def credited_ns(self, rounds: Sequence[SealedRound]) -> list[float]:
         """Each round's time per call: the claim, but never below what the judge's clock allows for that round.
 
         Where the clock is too coarse it allows nothing below the wall less the least overhead, and where the null
@@ -177,10 +177,10 @@ class Agreement:
         if self.wide or not self.steady:
             return [0] * len(rounds)
         claims = [claim_ns(r, plain=self.plain) for r in rounds]
-        counted = zip(rounds, claims, self.believed(rounds), strict=True)
+        counted = zip(rounds, claims, self.credited_ns(rounds), strict=True)
         return [round(r.wall_ns - self.overhead_ns - c * r.calls) if t > c else 0 for r, c, t in counted]
 
-    def telling(self, rounds: Sequence[SealedRound]) -> list[int]:
+    def clean_rounds(self, rounds: Sequence[SealedRound]) -> list[int]:
         """The places of the rounds that tell how well the time is known: those in which the clocks agree.
 
         A late round says that the host was held up, or that the claim is false. Either way it counts in the median, by
@@ -212,5 +212,5 @@ def contradicted(first: Agreement, second: Agreement) -> bool:
         return False
     took_ns = large.unexcused_ns * large.calls - small.unexcused_ns * small.calls
     uncertain_ns = large.tolerance_ns * large.calls + small.tolerance_ns * small.calls
-    least_ns = ((1 - _ACCUSATION) * took_ns - uncertain_ns) / more
+    least_ns = ((1 - _REJECTED_BELOW) * took_ns - uncertain_ns) / more
     return max(small.highest_claim_ns, large.highest_claim_ns) < least_ns

@@ -75,20 +75,20 @@ class Paired:
             except SubmissionFault as fault:
                 self._baseline.fault = fault.message
 
-    def speedup(self, times_ns: Sequence[float], telling: Sequence[int]) -> stats.Estimate | None:
+    def speedup(self, times_ns: Sequence[float], clean: Sequence[int]) -> stats.Estimate | None:
         """Over a submission with these times per call, of which each belongs to the round of the same place.
 
-        Only the rounds at the places in `telling` count.
+        Only the rounds at the places in `clean` count.
         """
         if len(self.played) != len(times_ns):
             return None
         own = [claim_ns(r, plain=self._plain) for r in self.played]
-        ratios = [own[i] / times_ns[i] for i in telling if times_ns[i] > 0 and own[i] > 0]
-        return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(telling) else None
+        ratios = [own[i] / times_ns[i] for i in clean if times_ns[i] > 0 and own[i] > 0]
+        return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(clean) else None
 
-    def result(self, times_ns: Sequence[float], telling: Sequence[int]) -> PairedBaseline | None:
+    def result(self, times_ns: Sequence[float], clean: Sequence[int]) -> PairedBaseline | None:
         """What the verdict holds of it; None where it failed half-way."""
-        estimate = self.speedup(times_ns, telling)
+        estimate = self.speedup(times_ns, clean)
         if estimate is None:
             return None
         return PairedBaseline(

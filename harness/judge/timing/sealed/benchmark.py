@@ -29,7 +29,7 @@ _RESIZED = 4  # how many times as many calls, or a fraction, in the batch that c
 
 
 @dataclass
-class _Walls:
+class _Measurements:
     """What was measured with one size of batch."""
 
     captured: wire.Captured
@@ -71,34 +71,34 @@ class Sealing:
         enough = round(1.25 * shortest_ns / max(latency.claimed_median_ns, 1))
         sets = min(most, max(enough, sets_for(self._layout, latency.claimed_median_ns, self._plan)))
         while True:
-            walls, warm_up = self._walls(sets)
-            batch_ns = warm_up.wall_ns - self._bounds(sets, walls).high_ns
+            measured, warm_up = self._prepared(sets)
+            batch_ns = warm_up.wall_ns - self._bounds(sets, measured).high_ns
             if batch_ns >= shortest_ns or sets == most:
-                self._measure(walls)
-                agreement = self._agreement(walls)
+                self._measure(measured)
+                agreement = self._agreement(measured)
                 if agreement.suspects:
-                    walls = self._confirm(walls, agreement)
-                    return self._result(latency, walls, self._agreement(walls))
+                    measured = self._confirm(measured, agreement)
+                    return self._result(latency, measured, self._agreement(measured))
                 if not agreement.wide or sets == most:
-                    return self._result(latency, walls, agreement)
+                    return self._result(latency, measured, agreement)
                 batch_ns = agreement.sealed_ns * agreement.calls
             sets = min(most, max(2 * sets, round(1.5 * sets * shortest_ns / max(batch_ns, 1))))
 
-    def _walls(self, sets: int) -> tuple[_Walls, SealedRound]:
+    def _prepared(self, sets: int) -> tuple[_Measurements, SealedRound]:
         """Make a batch of this size ready, and a round that does not count: it meets paths that are cold."""
-        walls = _Walls(self._rounds.prepare(sets))
+        measured = _Measurements(self._rounds.prepare(sets))
         warm_up, _ = self._rounds.play("warm-up round", checked=False)
-        return walls, warm_up
+        return measured, warm_up
 
-    def _confirm(self, walls: _Walls, agreement: Agreement) -> _Walls:
+    def _confirm(self, measured: _Measurements, agreement: Agreement) -> _Measurements:
         """Measure with another size of batch what lies too far below the clock; returns the larger one's rounds.
 
         Raises:
             SubmissionFault: both sizes together say that the claims are false.
         """
-        sets = walls.rounds[0].sets
+        sets = measured.rounds[0].sets
         other = _RESIZED * sets if _RESIZED * sets <= self._most_sets else max(1, sets // _RESIZED)
-        again, _ = self._walls(other)
+        again, _ = self._prepared(other)
         self._measure(again)
         if contradicted(agreement, self._agreement(again)):
             raise SubmissionFault(
@@ -107,12 +107,12 @@ class Sealing:
                 f"{agreement.sealed_ns:,} ns (tolerance {agreement.tolerance_ns:,} ns), and with "
                 f"{again.rounds[0].calls} in place of {agreement.calls} calls a round it was no other",
             )
-        return max(walls, again, key=lambda each: each.rounds[0].sets)
+        return max(measured, again, key=lambda each: each.rounds[0].sets)
 
-    def _bounds(self, sets: int, walls: _Walls) -> Bounds:
-        return self._overhead.bounds(mapped_bytes(self._layout, sets), 0 if walls.plain else sets)
+    def _bounds(self, sets: int, measured: _Measurements) -> Bounds:
+        return self._overhead.bounds(mapped_bytes(self._layout, sets), 0 if measured.plain else sets)
 
-    def _measure(self, walls: _Walls) -> None:
+    def _measure(self, measured: _Measurements) -> None:
         """Add blocks until the intervals are narrow at one of the looks, or the budget ends.
 
         The budget does not end it before the second look while the time is not known: too few rounds may be left where
@@ -124,86 +124,88 @@ class Sealing:
         blocks, least, ended = 0, self._plan.blocks_min, False
         for look in stats.looks(least, self._plan.blocks_max):
             while blocks < look and not ended:
-                self._block(walls)
+                self._block(measured)
                 blocks += 1
                 over = time.perf_counter_ns() - started > self._plan.blocks_budget_ns
-                ended = blocks >= least and over and (blocks >= 2 * least or self._known(walls))
-            walls.converged = self._narrow(walls)
-            if walls.converged or ended:
+                ended = blocks >= least and over and (blocks >= 2 * least or self._known(measured))
+            measured.converged = self._narrow(measured)
+            if measured.converged or ended:
                 return
 
-    def _block(self, walls: _Walls) -> None:
+    def _block(self, measured: _Measurements) -> None:
         """The submission, every baseline, and back: ABBA for each of them."""
-        self._round(walls)
+        self._round(measured)
         for paired in self._baselines:
             paired.play()
         for paired in reversed(self._baselines):
             paired.play()
-        self._round(walls)
+        self._round(measured)
 
-    def _round(self, walls: _Walls) -> None:
-        played, null_ns = self._rounds.play(f"sealed round {len(walls.rounds) + 1}")
-        walls.rounds.append(played)
-        walls.null_ns.append(null_ns)
+    def _round(self, measured: _Measurements) -> None:
+        played, null_ns = self._rounds.play(f"sealed round {len(measured.rounds) + 1}")
+        measured.rounds.append(played)
+        measured.null_ns.append(null_ns)
 
-    def _narrow(self, walls: _Walls) -> bool:
-        agreement = self._agreement(walls)
-        times, telling = self._times(walls, agreement), agreement.telling(walls.rounds)
-        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times, telling))]
-        estimates = (_estimate(times, telling), *speedups)
+    def _narrow(self, measured: _Measurements) -> bool:
+        agreement = self._agreement(measured)
+        times, clean = self._times(measured, agreement), agreement.clean_rounds(measured.rounds)
+        speedups = [estimate for paired in self._baselines if (estimate := paired.speedup(times, clean))]
+        estimates = (_estimate(times, clean), *speedups)
         return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
 
-    def _known(self, walls: _Walls) -> bool:
-        agreement = self._agreement(walls)
-        return half_width(_estimate(self._times(walls, agreement), agreement.telling(walls.rounds))) <= UNSTABLE
+    def _known(self, measured: _Measurements) -> bool:
+        agreement = self._agreement(measured)
+        return (
+            half_width(_estimate(self._times(measured, agreement), agreement.clean_rounds(measured.rounds))) <= UNSTABLE
+        )
 
-    def _times(self, walls: _Walls, agreement: Agreement) -> list[float]:
+    def _times(self, measured: _Measurements, agreement: Agreement) -> list[float]:
         """What each round counts for; in a batch that is too short for the clock, and will be made anew, its claim."""
-        if agreement.wide and walls.rounds[0].sets < self._most_sets:
-            return [claim_ns(r, plain=walls.plain) for r in walls.rounds]
-        return agreement.believed(walls.rounds)
+        if agreement.wide and measured.rounds[0].sets < self._most_sets:
+            return [claim_ns(r, plain=measured.plain) for r in measured.rounds]
+        return agreement.credited_ns(measured.rounds)
 
-    def _agreement(self, walls: _Walls) -> Agreement:
-        bounds = self._bounds(walls.rounds[0].sets, walls)
-        return Agreement.of(walls.rounds, walls.null_ns, bounds, plain=walls.plain)
+    def _agreement(self, measured: _Measurements) -> Agreement:
+        bounds = self._bounds(measured.rounds[0].sets, measured)
+        return Agreement.of(measured.rounds, measured.null_ns, bounds, plain=measured.plain)
 
-    def _result(self, latency: ClaimedLatency, walls: _Walls, agreement: Agreement) -> SealedBenchmark:
-        times, telling = agreement.believed(walls.rounds), agreement.telling(walls.rounds)
-        estimate = _estimate(times, telling)
-        share = self._roof.share(self._case, walls.rounds[0].calls, estimate.median) if self._roof else None
+    def _result(self, latency: ClaimedLatency, measured: _Measurements, agreement: Agreement) -> SealedBenchmark:
+        times, clean = agreement.credited_ns(measured.rounds), agreement.clean_rounds(measured.rounds)
+        estimate = _estimate(times, clean)
+        share = self._roof.share(self._case, measured.rounds[0].calls, estimate.median) if self._roof else None
         known_badly = half_width(estimate) > UNSTABLE
-        measured = Measured(
+        evidence = Measured(
             device=self._device,
             latency=latency,
-            rounds=walls.rounds,
+            rounds=measured.rounds,
             agreement=agreement,
-            plain_because=walls.captured.reason if walls.plain else None,
-            input_bytes=walls.rounds[0].calls * self._layout.input_stride,
+            plain_because=measured.captured.reason if measured.plain else None,
+            input_bytes=measured.rounds[0].calls * self._layout.input_stride,
             cache_bytes=self._plan.cache_bytes,
         )
         return SealedBenchmark(
             name=self._case.name,
             params=dict(self._case.params),
-            mode="calls" if walls.plain else "graphs",
+            mode="calls" if measured.plain else "graphs",
             claimed_latency=latency,
-            rounds=tuple(walls.rounds),
-            null_walls_ns=tuple(walls.null_ns),
+            rounds=tuple(measured.rounds),
+            null_walls_ns=tuple(measured.null_ns),
             overhead_ns=agreement.overhead_ns,
             noise_ns=agreement.noise_ns,
             sealed_ns=agreement.sealed_ns,
             claimed_ns=agreement.claimed_ns,
             tolerance_ns=agreement.tolerance_ns,
             score=interval(estimate),
-            stop_reason="converged" if walls.converged else "unstable" if known_badly else "budget",
-            baselines=tuple(found for paired in self._baselines if (found := paired.result(times, telling))),
+            stop_reason="converged" if measured.converged else "unstable" if known_badly else "budget",
+            baselines=tuple(found for paired in self._baselines if (found := paired.result(times, clean))),
             roofline=share,
             minimum_bytes=self._case.minimum_bytes,
             minimum_flops=self._case.minimum_flops,
-            doubts=doubts(measured),
+            doubts=doubts(evidence),
         )
 
 
-def _estimate(times: Sequence[float], telling: Sequence[int]) -> stats.Estimate:
+def _estimate(times: Sequence[float], clean: Sequence[int]) -> stats.Estimate:
     """The median of all rounds, and the interval that those which tell give it."""
-    middle, known = stats.median(times), stats.estimate_median([times[place] for place in telling], CONFIDENCE)
+    middle, known = stats.median(times), stats.estimate_median([times[place] for place in clean], CONFIDENCE)
     return stats.Estimate(middle, min(known.low, middle), max(known.high, middle), known.confidence)

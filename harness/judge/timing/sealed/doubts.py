@@ -76,6 +76,6 @@ def _of_the_clocks(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
 
 
 def _of_the_samples(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
-    times = measured.agreement.believed(measured.rounds)
+    times = measured.agreement.credited_ns(measured.rounds)
     samples = {"single calls": measured.latency.claimed_samples_ns, "rounds": times}
     yield from doubts_of_series(times, samples, "round", [r.telemetry for r in measured.rounds])

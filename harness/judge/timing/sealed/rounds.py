@@ -134,8 +134,8 @@ class Rounds:
     def _check(self, batch: Batch, order: list[int], sample: Sample, where: str) -> None:
         if not batch.holds(sample):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
-        if trespass := batch.trespass(order):
-            raise SubmissionFault(Outcome.REJECTED, f"{where}: call {trespass.set} {trespass.text}")
+        if out_of_bounds := batch.out_of_bounds(order):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: call {out_of_bounds.set} {out_of_bounds.text}")
         if wrong := first_wrong(batch, self._truth, order):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
 

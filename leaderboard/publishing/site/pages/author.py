@@ -8,7 +8,7 @@ from typing import Any
 from harness.verdict import Outcome
 from leaderboard.publishing.site import boards
 from leaderboard.publishing.site import paths as place
-from leaderboard.publishing.site.digest import Board, Book, Failure, Tally
+from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally
 from leaderboard.publishing.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
@@ -21,7 +21,7 @@ _FAILED = 40  # whose reports a page shows: it stays below 300 KB
 
 def pages(site: Site) -> Iterator[Page]:
     """A page for everybody who ever submitted, and the list of them."""
-    rows: dict[str, list[tuple[Book, Board, Row]]] = {}
+    rows: dict[str, list[tuple[LedgerDigest, Board, Row]]] = {}
     tallies: dict[str, list[tuple[str, Tally]]] = {}
     for book in site.books:
         for board in book.boards:
@@ -35,7 +35,7 @@ def pages(site: Site) -> Iterator[Page]:
 
 
 def _everybody(
-    site: Site, rows: dict[str, list[tuple[Book, Board, Row]]], tallies: dict[str, list[tuple[str, Tally]]]
+    site: Site, rows: dict[str, list[tuple[LedgerDigest, Board, Row]]], tallies: dict[str, list[tuple[str, Tally]]]
 ) -> Page:
     document = AuthorsDocument(
         authors=tuple(
@@ -55,7 +55,9 @@ def _everybody(
     )
 
 
-def _page(site: Site, author: str, rows: list[tuple[Book, Board, Row]], tallies: list[tuple[str, Tally]]) -> Page:
+def _page(
+    site: Site, author: str, rows: list[tuple[LedgerDigest, Board, Row]], tallies: list[tuple[str, Tally]]
+) -> Page:
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
         attempts = tuple(
             Attempts(

@@ -12,7 +12,7 @@ from typing import Any
 from harness.verdict import Interval, Ratio
 from leaderboard.publishing.site import markup
 from leaderboard.publishing.site import paths as place
-from leaderboard.publishing.site.digest import Board, Book, Case, Run
+from leaderboard.publishing.site.digest import Board, Case, LedgerDigest, Run
 from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
@@ -29,7 +29,7 @@ def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
     yield from ((rows[0], other) for other in rows[2:])
 
 
-def page(site: Site, book: Book, key: TableKey, rows: tuple[Row, Row]) -> Page:
+def page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) -> Page:
     """The page of two rows of the board with this key."""
     one, other = (book.runs[row.run] for row in rows)
     path = place.comparison(one.run, other.run)

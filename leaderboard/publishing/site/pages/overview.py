@@ -13,7 +13,7 @@ from leaderboard.publishing.site import boards, markup
 from leaderboard.publishing.site import paths as place
 from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
-from leaderboard.publishing.site.digest import Book
+from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.document import Device, DevicesDocument, FrontDocument, MethodDocument, Summary
 from leaderboard.publishing.site.folder import Page, key
 from leaderboard.publishing.site.inputs import Site
@@ -57,7 +57,7 @@ def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device,
     return site.page(place.FRONT, "front.html", parts, make)
 
 
-def _summary(site: Site, statement: Statement, book: Book | None) -> Summary:
+def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Summary:
     if book is None:
         return Summary(slug=statement.slug, title=statement.title, verdicts=0, accepted=0, authors=0)
     sha256 = statement.sha256 if statement.slug in site.statements else None

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from leaderboard.publishing.site import boards, markup
 from leaderboard.publishing.site import paths as place
 from leaderboard.publishing.site.charts import figure
-from leaderboard.publishing.site.digest import Board, Book
+from leaderboard.publishing.site.digest import Board, LedgerDigest
 from leaderboard.publishing.site.document import BoardDocument, ProblemDocument, Standing
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
@@ -34,7 +34,7 @@ class Shown(NamedTuple):
     cases: list[tuple[str, Markup]]
 
 
-def page(site: Site, statement: Statement, book: Book | None) -> Page:
+def page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
     path = place.problem(statement.slug)
     hidden = site.hidden(statement.slug)
 
@@ -66,7 +66,7 @@ def _sha256(site: Site, statement: Statement) -> str | None:
     return statement.sha256 if statement.slug in site.statements else None
 
 
-def _shown(number: int, document: BoardDocument, board: Board, book: Book, path: str, room: int) -> Shown:
+def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDigest, path: str, room: int) -> Shown:
     rows = document.rows[: room if document.current else _OLD_ROWS]
     root = place.root(path)
     runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]

@@ -15,7 +15,7 @@ from harness.verdict import Doubt, Verdict
 from leaderboard.publishing.site import markup
 from leaderboard.publishing.site import paths as place
 from leaderboard.publishing.site.charts import trace
-from leaderboard.publishing.site.digest import Book, Run
+from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import RunDocument
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
@@ -68,7 +68,7 @@ class Kernel(NamedTuple):
     time_ns: int
 
 
-def page(site: Site, book: Book, run: Run, row: Row | None) -> Page:
+def page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
     """The page of a run, and of its row where it stands on a board."""
     path = place.run(run.run)
     hidden = site.hidden(book.problem)

@@ -16,7 +16,7 @@ import pytest
 
 from harness import judge
 from harness.judge.timing import device_lock as module
-from harness.judge.timing.device_lock import share_turn, take_turn
+from harness.judge.timing.device_lock import lock_alone, lock_shared
 from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
@@ -32,7 +32,7 @@ from harness.judge.timing import device_lock as module
 from harness.sandbox import gpu
 module._DIRECTORY = Path(sys.argv[1])
 gpu.address_in_use = lambda: "0000:1b:00.0"
-with module.take_turn("cuda", lambda: None):
+with module.lock_alone("cuda", lambda: None):
     print("held", flush=True)
     signal.pause()
 """
@@ -53,11 +53,11 @@ def test_the_second_grading_on_a_device_waits_for_the_first(device: DeviceKind) 
     waits, entered = threading.Event(), threading.Event()
 
     def second() -> None:
-        with take_turn(device, waits.set):
+        with lock_alone(device, waits.set):
             entered.set()
 
     thread = threading.Thread(target=second)
-    with take_turn(device, nobody_waits):
+    with lock_alone(device, nobody_waits):
         thread.start()
         assert waits.wait(5)
         assert not entered.wait(0.1)
@@ -66,7 +66,7 @@ def test_the_second_grading_on_a_device_waits_for_the_first(device: DeviceKind) 
 
 
 def test_what_is_not_timed_is_done_side_by_side() -> None:
-    with share_turn("cuda", nobody_waits), share_turn("cuda", nobody_waits):
+    with lock_shared("cuda", nobody_waits), lock_shared("cuda", nobody_waits):
         pass
 
 
@@ -82,7 +82,7 @@ def in_a_thread(turn: Callable[..., AbstractContextManager[None]]) -> tuple[thre
     return waits, entered
 
 
-@pytest.mark.parametrize(("first", "second"), [(take_turn, share_turn), (share_turn, take_turn)])
+@pytest.mark.parametrize(("first", "second"), [(lock_alone, lock_shared), (lock_shared, lock_alone)])
 def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any) -> None:
     with first("cuda", nobody_waits):
         waits, entered = in_a_thread(second)
@@ -92,10 +92,10 @@ def test_nothing_else_is_done_while_something_is_timed(first: Any, second: Any) 
 
 
 def test_those_who_share_do_not_overtake_whoever_waits_to_be_alone() -> None:
-    with share_turn("cuda", nobody_waits):
-        alone_waits, alone = in_a_thread(take_turn)
+    with lock_shared("cuda", nobody_waits):
+        alone_waits, alone = in_a_thread(lock_alone)
         assert alone_waits.wait(5)
-        share_waits, shares = in_a_thread(share_turn)
+        share_waits, shares = in_a_thread(lock_shared)
         assert share_waits.wait(5)
         assert not alone.is_set()
         assert not shares.wait(0.1)
@@ -110,7 +110,7 @@ def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:
         assert _busy()
         holder.kill()
         holder.wait()
-    with take_turn("cuda", nobody_waits):
+    with lock_alone("cuda", nobody_waits):
         pass
 
 
@@ -127,11 +127,11 @@ def _busy() -> bool:
 
 
 def test_another_gpu_is_not_waited_for_and_cpu_and_gpu_not_for_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    with take_turn("cuda", nobody_waits):
-        with take_turn("cpu", nobody_waits):
+    with lock_alone("cuda", nobody_waits):
+        with lock_alone("cpu", nobody_waits):
             pass
         monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:43:00.0")
-        with take_turn("cuda", nobody_waits):
+        with lock_alone("cuda", nobody_waits):
             pass
 
 
@@ -139,7 +139,7 @@ def test_another_gpu_is_not_waited_for_and_cpu_and_gpu_not_for_each_other(monkey
 def test_judges_of_other_users_can_take_the_lock(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
-        with take_turn("cpu", nobody_waits):
+        with lock_alone("cpu", nobody_waits):
             pass
     finally:
         os.umask(before)
@@ -167,7 +167,7 @@ def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypat
 
     monkeypatch.setattr(judge, "Session", session)
     thread = threading.Thread(target=grading)
-    with take_turn("cpu", nobody_waits):
+    with lock_alone("cpu", nobody_waits):
         with pytest.raises(Stopped):
             judge.check(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
         assert told == []

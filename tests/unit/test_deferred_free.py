@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.arena.retired import Retired
+from harness.arena.deferred_free import DeferredFree
 from harness.errors import DeviceError
 
 GIB = 1 << 30
@@ -13,37 +13,37 @@ GIB = 1 << 30
 def test_memory_is_kept_until_there_is_a_lot_and_then_released_together() -> None:
     released: list[str] = []
     slept: list[float] = []
-    retired = Retired(released.append, slept.append)
+    deferred = DeferredFree(released.append, slept.append)
     for name in "abc":
-        retired.make_room(8 * GIB, most_bytes=30 * GIB)
-        retired.add(name, 8 * GIB)
+        deferred.make_room(8 * GIB, most_bytes=30 * GIB)
+        deferred.add(name, 8 * GIB)
     assert (released, slept) == ([], []), "24 GiB are kept"
-    retired.make_room(8 * GIB, most_bytes=30 * GIB)
+    deferred.make_room(8 * GIB, most_bytes=30 * GIB)
     assert released == ["a", "b", "c"]
-    assert retired.kept_bytes == 0
+    assert deferred.kept_bytes == 0
     [seconds] = slept
     assert 0.1 <= seconds <= 0.15, "42 GiB took the driver between 60 and 100 ms"
-    retired.make_room(40 * GIB, most_bytes=30 * GIB)
+    deferred.make_room(40 * GIB, most_bytes=30 * GIB)
     assert len(slept) == 1, "nothing is kept, so nothing is waited for"
 
 
 def test_a_small_release_is_waited_for_as_well() -> None:
     slept: list[float] = []
-    retired = Retired(lambda _: None, slept.append)
-    retired.add("a", 6 * GIB)
-    retired.make_room(GIB, most_bytes=GIB)
+    deferred = DeferredFree(lambda _: None, slept.append)
+    deferred.add("a", 6 * GIB)
+    deferred.make_room(GIB, most_bytes=GIB)
     assert 0.03 <= slept[0] <= 0.06
 
 
 def test_the_end_of_a_grading_gives_everything_back_and_waits_for_nothing() -> None:
     released: list[str] = []
     slept: list[float] = []
-    retired = Retired(released.append, slept.append)
-    retired.add("a", 5)
-    retired.add("b", 7)
-    assert retired.give_back() == 12
-    assert (released, slept, retired.kept_bytes) == (["a", "b"], [], 0)
-    assert retired.give_back() == 0
+    deferred = DeferredFree(released.append, slept.append)
+    deferred.add("a", 5)
+    deferred.add("b", 7)
+    assert deferred.free() == 12
+    assert (released, slept, deferred.kept_bytes) == (["a", "b"], [], 0)
+    assert deferred.free() == 0
 
 
 @pytest.mark.parametrize("hoard", ["retired", "spare"])
@@ -55,10 +55,10 @@ def test_a_device_that_is_full_of_what_is_kept_for_later_has_memory_still(hoard:
             raise DeviceError("CUDA driver: CUDA_ERROR_OUT_OF_MEMORY")
         return "new"
 
-    retired = Retired(lambda _: full.update(retired=False), lambda _: None, lambda: full.update(spare=False))
-    retired.add("old", GIB)
-    assert retired.allocate(create, GIB, most_bytes=30 * GIB) == "new"
-    assert retired.kept_bytes == 0
+    deferred = DeferredFree(lambda _: full.update(retired=False), lambda _: None, lambda: full.update(spare=False))
+    deferred.add("old", GIB)
+    assert deferred.allocate(create, GIB, most_bytes=30 * GIB) == "new"
+    assert deferred.kept_bytes == 0
 
 
 def test_a_device_that_others_have_filled_has_none() -> None:
@@ -66,4 +66,4 @@ def test_a_device_that_others_have_filled_has_none() -> None:
         raise DeviceError("CUDA driver: CUDA_ERROR_OUT_OF_MEMORY")
 
     with pytest.raises(DeviceError, match="OUT_OF_MEMORY"):
-        Retired(lambda _: None, lambda _: None).allocate(create, GIB, most_bytes=30 * GIB)
+        DeferredFree(lambda _: None, lambda _: None).allocate(create, GIB, most_bytes=30 * GIB)

@@ -19,7 +19,7 @@ from harness.errors import DeviceError
 _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
 
 
-class Retired:
+class DeferredFree:
     """Handles of allocations, oldest first; `release` gives one back to the driver.
 
     `spare` gives back what else this process keeps for later use. Several threads may use it.
@@ -47,7 +47,7 @@ class Retired:
         with self._lock:
             if not self._handles or self.kept_bytes + nbytes <= most_bytes:
                 return
-            self._sleep(_CLEARED_S + self.give_back() * _CLEARED_S_PER_BYTE)
+            self._sleep(_CLEARED_S + self.free() * _CLEARED_S_PER_BYTE)
 
     def allocate(self, create: Callable[[], Any], nbytes: int, most_bytes: int) -> Any:
         """A new handle by `create`; where there is no memory, once more when nothing is kept for later any more.
@@ -63,7 +63,7 @@ class Retired:
             self.make_room(nbytes, 0)
             return create()
 
-    def give_back(self) -> int:
+    def free(self) -> int:
         """Release everything at once; returns how many bytes that were."""
         with self._lock:
             while self._handles:

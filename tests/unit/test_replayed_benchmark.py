@@ -29,7 +29,7 @@ APART = wire.Loaded(
 PLAN = ReplayPlan(blocks_min=6, blocks_max=40, budget_ns=1000 * BLOCK_NS, narrow=0.005)
 
 
-class Told:
+class Scripted:
     """A launcher whose calls take what an iterator says, and None ends it; and the clock that goes on with them."""
 
     def __init__(self, times: Iterator[int | None]) -> None:
@@ -80,13 +80,17 @@ def varying() -> Iterator[int]:
         yield round(CALL_NS * drawn.uniform(0.8, 1.2))
 
 
-def player(launcher: Told) -> Player:
+def player(launcher: Scripted) -> Player:
     recorded: Any = SimpleNamespace(packed=Packed(CALL, memoryview(b"")))
     return Player(launcher, recorded, CASE.resolve(CASE.benchmarks[0]), 10.0)  # type: ignore[arg-type]  # a stand-in
 
 
 def timed(
-    monkeypatch: pytest.MonkeyPatch, launcher: Told, *beside: Told, plan: ReplayPlan = PLAN, places: int = 1
+    monkeypatch: pytest.MonkeyPatch,
+    launcher: Scripted,
+    *beside: Scripted,
+    plan: ReplayPlan = PLAN,
+    places: int = 1,
 ) -> tuple[ReplayedBenchmark, Inputs, list[Any]]:
     clock = SimpleNamespace(perf_counter_ns=lambda: launcher.now_ns)
     monkeypatch.setattr(replaying, "time", clock)
@@ -102,7 +106,7 @@ def timed(
 
 
 def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, inputs, _ = timed(monkeypatch, Told(every(CALL_NS)))
+    result, inputs, _ = timed(monkeypatch, Scripted(every(CALL_NS)))
     assert (len(result.calls.device_ns), result.stop_reason) == (12, "converged")
     assert (result.score.low_ns, result.score.median_ns, result.score.high_ns) == (CALL_NS,) * 3
     assert [(k.name, k.launches, k.time_ns) for k in result.kernels] == [("twice", 1, CALL_NS)]
@@ -114,7 +118,7 @@ def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.Monk
     plan = ReplayPlan(10, 10, 1000 * BLOCK_NS, 0.005)
     slow_first = every(9 * CALL_NS, *[CALL_NS] * 10)
     baseline = every(8 * CALL_NS, *[2 * CALL_NS] * 10)
-    result, inputs, _ = timed(monkeypatch, Told(slow_first), Told(baseline), plan=plan, places=2)
+    result, inputs, _ = timed(monkeypatch, Scripted(slow_first), Scripted(baseline), plan=plan, places=2)
     assert result.calls.device_ns == (CALL_NS,) * 20
     [paired] = result.baselines
     assert paired.calls is not None
@@ -124,26 +128,31 @@ def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.Monk
 
 
 def test_a_block_counts_for_the_mean_of_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, *_ = timed(monkeypatch, Told(every(CALL_NS, 3 * CALL_NS)), Told(every(CALL_NS, CALL_NS)))
+    result, *_ = timed(monkeypatch, Scripted(every(CALL_NS, 3 * CALL_NS)), Scripted(every(CALL_NS, CALL_NS)))
     assert (result.score.low_ns, result.score.median_ns, result.score.high_ns) == (2 * CALL_NS,) * 3
     [paired] = result.baselines
     assert (paired.speedup.low, paired.speedup.median) == (pytest.approx(0.5 / 1.002), pytest.approx(0.5))
 
 
 def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, *_ = timed(monkeypatch, Told(varying()))
+    result, *_ = timed(monkeypatch, Scripted(varying()))
     assert (len(result.calls.device_ns), result.stop_reason) == (80, "unstable")
 
 
 def test_the_budget_ends_it_but_not_before_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(6, 40, 7 * BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Scripted(varying()), plan=ReplayPlan(6, 40, 7 * BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 14
-    result, *_ = timed(monkeypatch, Told(varying()), plan=ReplayPlan(6, 40, BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Scripted(varying()), plan=ReplayPlan(6, 40, BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 12
 
 
 def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, inputs, _ = timed(monkeypatch, Told(every(CALL_NS)), Told(every(3 * CALL_NS)), Told(every(2 * CALL_NS)))
+    result, inputs, _ = timed(
+        monkeypatch,
+        Scripted(every(CALL_NS)),
+        Scripted(every(3 * CALL_NS)),
+        Scripted(every(2 * CALL_NS)),
+    )
     assert inputs.asked[:8] == ["next", "keep", *["again"] * 4, "next", "keep"]
     assert [(p.name, p.claimed_ns, p.speedup.median) for p in result.baselines] == [
         ("baseline0", 3 * CALL_NS, pytest.approx(3)),
@@ -153,25 +162,27 @@ def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pyte
 
 
 def test_a_baseline_that_fails_costs_the_speedup_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _, [baseline] = timed(monkeypatch, Told(every(CALL_NS)), Told(every(CALL_NS, CALL_NS, CALL_NS, None)))
+    result, _, [baseline] = timed(
+        monkeypatch, Scripted(every(CALL_NS)), Scripted(every(CALL_NS, CALL_NS, CALL_NS, None))
+    )
     assert baseline.fault == "CUDA driver: it broke"
     assert result.baselines == ()
     assert result.stop_reason == "converged"
 
 
 def test_a_baseline_may_fail_before_its_first_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, _, [baseline] = timed(monkeypatch, Told(every(CALL_NS)), Told(every(None)))
+    result, _, [baseline] = timed(monkeypatch, Scripted(every(CALL_NS)), Scripted(every(None)))
     assert baseline.fault == "CUDA driver: it broke"
     assert result.baselines == ()
 
 
 def test_a_submission_that_fails_ends_its_grading(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SubmissionFault, match="it broke"):
-        timed(monkeypatch, Told(every(CALL_NS, None)))
+        timed(monkeypatch, Scripted(every(CALL_NS, None)))
 
 
 def test_a_time_that_events_contradict_is_not_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Lying(Told):
+    class Lying(Scripted):
         def play(self, *_: object) -> wire.Replayed:
             honest = super().play()
             return wire.Replayed(device_ns=1, event_ns=honest.event_ns, span_ns=honest.span_ns, nodes_ns=(1,))
