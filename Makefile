@@ -15,7 +15,7 @@ pytest := $(bin)/python -m pytest -rs
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint workflows unit integration test full test-full image doctor schema clean
+.PHONY: help setup submit check lint workflows unit integration test full test-full image doctor schema cli-reference clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -69,6 +69,10 @@ doctor: $(ready) ## what this machine needs before it can grade
 schema: $(ready) ## write problems/problem.schema.json anew
 	$(bin)/python -m harness.problem.schema >problems/.schema.tmp
 	mv problems/.schema.tmp problems/problem.schema.json
+
+cli-reference: $(ready) ## write docs/cli.md anew
+	PYTHONPATH=. $(bin)/python tools/cli_reference.py >docs/.cli.tmp
+	mv docs/.cli.tmp docs/cli.md
 
 clean: ## remove .venv, wheels and caches; results and submissions stay
 	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info
