@@ -25,7 +25,7 @@ def compiler(name: str, suffix: str, *, needed: bool) -> Finding:
         return Finding("ok", name, found)
     if not needed:
         return Finding("ok", name, f"not found, and not needed without a CUDA device ({suffix} files)")
-    return Finding("warn", name, "not found", f"install it to grade {suffix} files outside Docker")
+    return Finding("warn", name, "not found", f"install it to grade {suffix} files")
 
 
 def calibration(settings: Settings, devices: list[str]) -> Finding:
