@@ -22,7 +22,6 @@ from typing import Any
 from benchmarks.replay import recordings
 from benchmarks.scratch import report
 from harness import sandbox, stats
-from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.truth import Truth
 from harness.judge.environment import device_facts
 from harness.judge.session import Session
@@ -128,7 +127,7 @@ def _measure(
             session = stack.enter_context(Session(provider, "cuda", problem.limits, role="launcher"))
             launchers.append(stack.enter_context(Launcher(session, "cuda")))
         for _ in range(count):
-            fresh = FreshInputs(Layout(case), "cuda", truth)
+            fresh = FreshInputs(case)
             try:
                 loaded = zip(launchers, both, strict=True)
                 mine, other = [Player(*each, case, problem.limits.time_s) for each in loaded]

@@ -24,18 +24,14 @@ from benchmarks.scratch import report
 from harness import sandbox, stats, wire
 from harness.arena import free_deferred
 from harness.errors import HarnessError
-from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
 from harness.judge.environment import device_facts
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import Problem, ResolvedCase, load
-from harness.problem.reference import Reference
 from harness.submission import Submission
 from kernelmark.services.api import providers
 from kernelmark.services.settings import Settings
@@ -56,7 +52,7 @@ def recordings(
         session.hand_over(build_command(problem, submission, cases, "cuda"), submission.source, problem.limits.build_s)
         for case in cases:
             try:
-                found[case.name] = record(session, problem, case, "cuda", TimeLimit(problem.limits.time_s))
+                found[case.name] = record(session, case, case.time_limit())
             except NotReplayed as why:
                 found[case.name] = str(why)
         seconds["recording"] = time.perf_counter() - begun
@@ -68,7 +64,7 @@ def replayed(
 ) -> dict[str, Any]:
     """What one launcher says of a case."""
     begun = time.perf_counter()
-    fresh = FreshInputs(Layout(case), "cuda", Truth(Reference.load(problem), case))
+    fresh = FreshInputs(case)
     try:
         session = Session(provider, "cuda", problem.limits, role="launcher")
         with session, Launcher(session, "cuda") as launcher:

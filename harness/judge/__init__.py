@@ -111,7 +111,7 @@ class _Way:
             from harness.judge.timing.sealed.baseline import Baseline
             from harness.judge.timing.sealed.timing import SealedTiming
 
-            paired = [Baseline(each, own, self.problem, self.device) for each, own in beside]
+            paired = [Baseline(each, own) for each, own in beside]
             timing = SealedTiming(self.effort, paired, self.calibrations, why)
             return self._grading().grade(session, timing, self.effort)
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from harness import wire
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, result
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import architecture, environment
 from harness.judge.progress import Progress
@@ -53,18 +55,18 @@ class Grading:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
         self._on_progress = on_progress
         self._started_ns = time.perf_counter_ns()
-        tests = self._cases("tests")
-        self._tests = [case for case in tests if not case.hidden]
-        self._hidden = [case for case in tests if case.hidden]
-        self._benchmarks = self._cases("benchmarks")
+        tests, benchmarks = self._cases("tests"), self._cases("benchmarks")
         self._runs_here = device in LANGUAGES[submission.language].devices
         if device == "cuda" and not self._runs_here:
             what = f"a .{submission.language} kernel does not run on a GPU"
             raise SubmissionError(submission.name, what, "use --device cpu, or submit a .cu")
-        self._reference = Reference.load(problem)
+        of = partial(GradedCase, problem, Reference.load(problem), device)
+        self._tests = [of(case) for case in tests if not case.hidden]
+        self._hidden = [of(case) for case in tests if case.hidden]
+        self._benchmarks = [of(case) for case in benchmarks]
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context, while the runner makes its own
-        self._to_time = Benchmarks(problem, self._reference, device, self._benchmarks, self._build_command, self._enter)
-        self._correctness = Correctness(problem, self._reference, device)
+        self._to_time = Benchmarks(problem, device, self._benchmarks, self._build_command, self._enter)
+        self._correctness = Correctness()
         self._stage = Stage.BUILD
         self._interpreted = False
         self._build_log = self._traceback = ""
@@ -189,7 +191,7 @@ class Grading:
                 message = fault.message
                 if fault.memory_fault and (name := self._written_input(case)):
                     message = f"wrote to its input `{name}`, which is read-only: {message}"
-                self._results.append(result(case, case.name, fault.outcome, message))
+                self._results.append(result(case.case, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
                 return
@@ -209,7 +211,7 @@ class Grading:
             try:
                 self._results.append(self._correctness.run(session, case, label))
             except SubmissionFault as fault:
-                self._results.append(result(case, label, fault.outcome, ""))
+                self._results.append(result(case.case, label, fault.outcome, ""))
                 break  # the runner is gone
             except ProblemError:
                 remedy = "`kernelmark problems lint` says why"
@@ -219,7 +221,7 @@ class Grading:
         """When this is, and how long the grading has taken so far: fields of the verdict."""
         return {"created_at": datetime.now(UTC), "duration_ns": time.perf_counter_ns() - self._started_ns}
 
-    def _written_input(self, case: ResolvedCase) -> str | None:
+    def _written_input(self, case: GradedCase) -> str | None:
         """After a memory fault: repeat the case in a sandbox of its own, to tell a forbidden write from a wild one."""
         try:
             with Session(self._provider, self._device, self._problem.limits) as session:
@@ -231,7 +233,8 @@ class Grading:
             return None  # the diagnosis is a kindness; the outcome stands without it
 
     def _build_command(self, submission: Submission) -> wire.Build:
-        return build_command(self._problem, submission, self._tests + self._hidden + self._benchmarks, self._device)
+        cases = [each.case for each in self._tests + self._hidden + self._benchmarks]
+        return build_command(self._problem, submission, cases, self._device)
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
         own = self._submission

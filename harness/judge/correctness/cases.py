@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from harness import wire
 from harness.compare import all_pass_fast_check, check_output, describe, dtype_name
 from harness.judge.correctness.batch import Batch
-from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.truth import Expected, Tensors, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
-from harness.problem import Problem, ResolvedCase, Tolerance
-from harness.problem.reference import Reference
-from harness.verdict import CaseResult, DeviceKind, Mismatch, Outcome, OutputCheck
+from harness.problem import ResolvedCase, Tolerance
+from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
 
 _WRONG_TOLD = 3  # members of a list
 
@@ -21,72 +20,67 @@ _WRONG_TOLD = 3  # members of a list
 class Correctness:
     """Runs test cases in one session; a case's batch lives only as long as the case."""
 
-    def __init__(self, problem: Problem, reference: Reference, device: DeviceKind) -> None:
-        self._problem, self._reference, self._device = problem, reference, device
+    def __init__(self) -> None:
         self._called = False
         self.seeds: list[int] = []  # of the cases that are not hidden
         self.tracebacks: dict[str, str] = {}  # by case, of those that are not hidden
 
-    def run(self, session: Session, case: ResolvedCase, label: str) -> CaseResult:
+    def run(self, session: Session, case: GradedCase, label: str) -> CaseResult:
         """Grade one case.
 
         Raises:
             SubmissionFault: the runner cannot go on after what happened.
         """
-        layout = Layout(case)
-        batch = Batch(layout, self._device, sets=1)
+        batch = case.batch(1)
         if not case.hidden:
             self.seeds.append(batch.seed)
         try:
             doing = f"running test {label}"
-            limits = self._problem.limits
+            limits = case.problem.limits
             # The first call of all may have to compile, as Triton's and torch.compile's do.
             limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
             self._called = True
-            commands = layout.commands(case, self._problem.parameters, 1)
-            session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+            case.bind(session, batch, limit=limit, doing=doing)
             session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
             batch.snapshot()
             if out_of_bounds := batch.out_of_bounds([0]):
-                return result(case, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
+                return result(case.case, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
             if changed := batch.inputs_changed():
-                return result(case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-            found = Findings(case)
-            for check in check_batch(batch, Truth(self._reference, case), [0], found.enough):
+                return result(case.case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
+            found = Findings(case.case)
+            for check in check_batch(batch, case.truth, [0], found.enough):
                 found.add(check)
             wrong = found.first_wrong
             outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-            return result(case, label, outcome, describe(wrong) if wrong else "", found.told())
+            return result(case.case, label, outcome, describe(wrong) if wrong else "", found.told())
         except SubmissionFault as fault:
             if not fault.survives:
                 raise
             if not case.hidden:
                 self.tracebacks[label] = fault.traceback
-            return result(case, label, fault.outcome, fault.message)
+            return result(case.case, label, fault.outcome, fault.message)
         finally:
             batch.close_arenas()
 
-    def rehearse(self, case: ResolvedCase) -> None:
+    def rehearse(self, case: GradedCase) -> None:
         """Check a case that nobody called: the judge loads its own device code while the runner still starts."""
-        batch = Batch(Layout(case), self._device, sets=1)
+        batch = case.batch(1)
         try:
             batch.snapshot()
             batch.out_of_bounds([0])
             batch.inputs_changed()
-            if not self._reference.compares:  # which may expect what a call leaves
-                for _ in check_batch(batch, Truth(self._reference, case), [0]):
+            if not case.reference.compares:  # which may expect what a call leaves
+                for _ in check_batch(batch, case.truth, [0]):
                     pass
         finally:
             batch.close_arenas()
 
-    def who_wrote_to_an_input(self, session: Session, case: ResolvedCase) -> str | None:
+    def who_wrote_to_an_input(self, session: Session, case: GradedCase) -> str | None:
         """Repeat a case whose call ended in a memory fault, with writable inputs: the name of one that it changed."""
-        layout = Layout(case)
-        batch = Batch(layout, self._device, sets=1, sealed=False)
+        batch = case.batch(1, sealed=False)
         try:
-            commands = layout.commands(case, self._problem.parameters, 1, inputs_writable=True)
-            limit = TimeLimit(self._problem.limits.call_s)
-            session.bind(commands, batch.descriptors, limit=limit, doing="repeating")
+            limit = TimeLimit(case.problem.limits.call_s)
+            case.bind(session, batch, limit=limit, doing="repeating", inputs_writable=True)
             session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing="repeating")
         except SubmissionFault:
             pass  # it fails for another reason as well; what it wrote before that still tells

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from harness import wire
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
-from harness.problem import Problem, ResolvedCase
-from harness.problem.reference import Reference
+from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
 from harness.verdict import Timing as Kind
@@ -21,9 +21,8 @@ class Benchmarks:
     """The cases to time, and what it takes."""
 
     problem: Problem
-    reference: Reference
     device: DeviceKind
-    cases: Sequence[ResolvedCase]
+    cases: Sequence[GradedCase]
     build: Callable[[Submission], wire.Build]
     """The command that builds a submission, or a baseline, for all cases of the grading."""
     on_stage: Callable[[Stage, int, int, str], None]
@@ -33,7 +32,7 @@ class Benchmarks:
         self.on_stage(stage, done, len(self.cases), label)
 
     @contextlib.contextmanager
-    def of(self, case: ResolvedCase) -> Iterator[None]:
+    def of(self, case: GradedCase) -> Iterator[None]:
         """Say of a fault in which case it was."""
         try:
             yield

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 import torch
 
 from harness import stats, wire
-from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
-from harness.problem import Problem, ResolvedCase
 from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
 _BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
@@ -88,22 +87,17 @@ def replay_plan_for(effort: Effort) -> ReplayPlan:
     return _REPLAYS[effort]
 
 
-def claimed_latency(
-    session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, plan: Plan, limit: TimeLimit
-) -> ClaimedLatency:
+def claimed_latency(session: Session, case: GradedCase, plan: Plan, limit: TimeLimit) -> ClaimedLatency:
     """Run the event/sync protocol on practice inputs, until the median is known well enough or the budget ends.
 
     Raises:
         SubmissionFault: the submission failed on them, or the limit is used up.
     """
-    layout = Layout(case)
-    sets = max(1, min(4, plan.memory_bytes // layout.bytes_per_set))
-    batch = Batch(layout, device, sets)
+    batch = case.batch(max(1, min(4, plan.memory_bytes // case.layout.bytes_per_set)))
     doing = f"timing {case.name}"
     found: list[wire.Sampled] = []
     try:
-        commands = layout.commands(case, problem.parameters, sets)
-        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+        case.bind(session, batch, limit=limit, doing=doing)
         deadline = time.perf_counter_ns() + plan.sample_budget_ns
         for look in stats.looks(min(_FIRST_LOOK, plan.samples), plan.samples):
             left_ns = max(1, deadline - time.perf_counter_ns())

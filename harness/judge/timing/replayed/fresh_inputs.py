@@ -17,8 +17,8 @@ from harness.arena import Arena
 from harness.compare import describe
 from harness.judge.correctness.batch import Batch, arenas
 from harness.judge.correctness.cases import first_wrong
-from harness.judge.correctness.layout import Layout, Slot
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.layout import Slot
 from harness.judge.session import SubmissionFault
 from harness.verdict import DeviceKind, Outcome
 
@@ -73,8 +73,9 @@ class _Drawn(Batch):
 class FreshInputs:
     """A supply of inputs for the calls of one case."""
 
-    def __init__(self, layout: Layout, device: DeviceKind, truth: Truth) -> None:
-        self._truth = truth
+    def __init__(self, case: GradedCase) -> None:
+        layout, device = case.layout, case.device
+        self._truth = case.truth
         self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
         """How many calls' inputs are drawn at a time."""
         self.seeds: list[int] = []

@@ -15,13 +15,11 @@ import torch
 
 from harness import recording, wire
 from harness.arena import Arena, make_arena
-from harness.judge.correctness.batch import Batch
-from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.memory_file import memory_file
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
-from harness.problem import Problem, ResolvedCase
 from harness.verdict import DeviceKind, Outcome
 
 
@@ -34,18 +32,17 @@ class Recorded:
     scratch: torch.Tensor | None  # [scratch_bytes] uint8
 
 
-def record(session: Session, problem: Problem, case: ResolvedCase, device: DeviceKind, limit: TimeLimit) -> Recorded:
+def record(session: Session, case: GradedCase, limit: TimeLimit) -> Recorded:
     """Let the runner record its call of a case, on inputs that are used for nothing else.
 
     Raises:
         NotReplayed: it says that it cannot.
         SubmissionFault: the call failed, or what came is no recording.
     """
-    layout, doing = Layout(case), f"recording {case.name}"
-    practice = Batch(layout, device, sets=1)
+    doing, practice = f"recording {case.name}", case.batch(1)
     scratch: Arena | None = None
     try:
-        session.bind(layout.commands(case, problem.parameters, 1), practice.descriptors, limit=limit, doing=doing)
+        case.bind(session, practice, limit=limit, doing=doing)
         session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         told = session.ask(wire.Record(), wire.Recorded, limit=limit, doing=doing)
         if told.reason:
@@ -53,7 +50,7 @@ def record(session: Session, problem: Problem, case: ResolvedCase, device: Devic
         if told.file_bytes > recording.MAX_FILE_BYTES or told.scratch_bytes > recording.MAX_SCRATCH_BYTES:
             raise NotReplayed(f"a recording of {told.file_bytes:,} bytes with {told.scratch_bytes:,} bytes of scratch")
         if told.scratch_bytes:
-            scratch = make_arena(device, told.scratch_bytes, read_only=False)
+            scratch = make_arena(case.device, told.scratch_bytes, read_only=False)
         with memory_file() as file:
             os.ftruncate(file, told.file_bytes)
             given = (file, scratch.descriptor()) if scratch else (file,)
@@ -106,7 +103,7 @@ class Launcher:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._forget()
 
-    def load(self, recorded: Recorded, case: ResolvedCase, limit: TimeLimit) -> wire.Loaded:
+    def load(self, recorded: Recorded, case: GradedCase, limit: TimeLimit) -> wire.Loaded:
         """Hand a recording of a case over, in place of the last one; at first this waits for the sandbox.
 
         Raises:
@@ -118,12 +115,11 @@ class Launcher:
         self._forget()
         self._mapped = None
         self._doing = f"timing {case.name}"
-        layout = Layout(case)
         if recorded.scratch is not None:
             self._first = recorded.scratch
             self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
             self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
-        command = wire.Load(input_bytes=layout.input_stride, output_bytes=layout.output_stride)
+        command = wire.Load(input_bytes=case.layout.input_stride, output_bytes=case.layout.output_stride)
         with memory_file(recorded.file) as file:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
             return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)

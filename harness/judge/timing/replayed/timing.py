@@ -14,10 +14,8 @@ from typing import Self
 import torch
 
 from harness.errors import DeviceError, SandboxError
-from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import replay_plan_for
@@ -26,7 +24,6 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.judge.timing.roof import Roof
 from harness.judge.timing.telemetry import Sensors
-from harness.problem import ResolvedCase
 from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
@@ -57,20 +54,19 @@ class ReplayedBaseline:
 
     def record(self, benchmarks: Benchmarks) -> None:
         """Record its calls; then its runner is needed no more."""
-        problem = benchmarks.problem
         self._session.handshake()
         try:
-            self._session.hand_over(benchmarks.build(self.submission), self.submission.source, problem.limits.build_s)
+            command, seconds = benchmarks.build(self.submission), benchmarks.problem.limits.build_s
+            self._session.hand_over(command, self.submission.source, seconds)
             for case in benchmarks.cases:
                 if self._stopped:
                     return
-                limit = TimeLimit(problem.limits.time_s)
-                self._recorded[case.name] = record(self._session, problem, case, benchmarks.device, limit)
+                self._recorded[case.name] = record(self._session, case, case.time_limit())
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault = _told(why)
         self._session.close()
 
-    def load(self, case: ResolvedCase, seconds: float) -> Player | None:
+    def load(self, case: GradedCase, seconds: float) -> Player | None:
         """Load one case; None once it has failed."""
         if self.fault is None:
             try:
@@ -79,7 +75,7 @@ class ReplayedBaseline:
                 self.fault = f"{case.name}: {_told(fault)}"
         return None
 
-    def beside(self, case: ResolvedCase, player: Player, fresh: FreshInputs) -> Beside | None:
+    def beside(self, case: GradedCase, player: Player, fresh: FreshInputs) -> Beside | None:
         """Warm it up for one case; None if it fails."""
         try:
             player.warm_up(fresh)
@@ -164,13 +160,13 @@ class ReplayedTiming:
                     self.timed.append(self._time(benchmarks, case, sensors, roof))
             return time.perf_counter_ns() - started_ns
 
-    def _record(self, session: Session, benchmarks: Benchmarks, case: ResolvedCase) -> None:
+    def _record(self, session: Session, benchmarks: Benchmarks, case: GradedCase) -> None:
         """Record a case's call, and let the launcher make it once."""
         seconds = benchmarks.problem.limits.time_s
-        recorded = record(session, benchmarks.problem, case, benchmarks.device, TimeLimit(seconds))
+        recorded = record(session, case, case.time_limit())
         self._recorded[case.name] = recorded
         player = Player(self._launcher, recorded, case, seconds)  # gives up the memory of the case before
-        fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
+        fresh = FreshInputs(case)
         try:
             fresh.next()
             player.play(fresh)
@@ -179,13 +175,11 @@ class ReplayedTiming:
         finally:
             fresh.close()
 
-    def _time(
-        self, benchmarks: Benchmarks, case: ResolvedCase, sensors: Sensors, roof: Roof | None
-    ) -> ReplayedBenchmark:
+    def _time(self, benchmarks: Benchmarks, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
         seconds = benchmarks.problem.limits.time_s
         player = Player(self._launcher, self._recorded[case.name], case, seconds)
         loaded = [(each, its) for each in self.baselines if (its := each.load(case, seconds))]
-        fresh = FreshInputs(Layout(case), benchmarks.device, Truth(benchmarks.reference, case))
+        fresh = FreshInputs(case)
         try:
             player.warm_up(fresh)
             found = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]

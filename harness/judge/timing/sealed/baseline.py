@@ -10,26 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness import stats, wire
-from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
+from harness import stats
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import Plan, claimed_latency, sets_for
 from harness.judge.timing.precision import RESOLUTION, ratio
 from harness.judge.timing.sealed.agreement import claim_ns
 from harness.judge.timing.sealed.rounds import Rounds
 from harness.judge.timing.telemetry import Sensors
-from harness.problem import Problem, ResolvedCase
 from harness.submission import Submission
-from harness.verdict import DeviceKind, PairedBaseline, SealedRound
+from harness.verdict import PairedBaseline, SealedRound
 
 
 class Baseline:
     """One baseline of a grading. After a fault `fault` says what it was, and nothing is measured any more."""
 
-    def __init__(self, submission: Submission, session: Session, problem: Problem, device: DeviceKind) -> None:
-        self.submission, self._session, self._problem, self._device = submission, session, problem, device
+    def __init__(self, submission: Submission, session: Session) -> None:
+        self.submission, self._session = submission, session
         self.name = submission.name.partition(".")[0]
         self.fault: str | None = None
 
@@ -37,22 +35,23 @@ class Baseline:
         """As for `Sandbox.cpu_ns`."""
         return self._session.cpu_ns()
 
-    def build(self, command: wire.Build) -> None:
+    def build(self, benchmarks: Benchmarks) -> None:
         """Wait for its sandbox, and hand the source over."""
         self._session.handshake()
         try:
-            self._session.hand_over(command, self.submission.source, self._problem.limits.build_s)
+            command, seconds = benchmarks.build(self.submission), benchmarks.problem.limits.build_s
+            self._session.hand_over(command, self.submission.source, seconds)
         except SubmissionFault as fault:
             self.fault = fault.message
 
-    def pair(self, case: ResolvedCase, truth: Truth, plan: Plan, sensors: Sensors) -> Paired | None:
+    def pair(self, case: GradedCase, plan: Plan, sensors: Sensors) -> Paired | None:
         """Make it ready for one case; None once it has failed."""
         if self.fault is None:
             try:
-                limit = TimeLimit(self._problem.limits.time_s)
-                rounds = Rounds(self._session, self._problem, truth, case, self._device, sensors, limit)
-                latency = claimed_latency(self._session, self._problem, case, self._device, plan, limit)
-                captured = rounds.prepare(sets_for(Layout(case), latency.claimed_median_ns, plan))
+                limit = case.time_limit()
+                rounds = Rounds(self._session, case, sensors, limit)
+                latency = claimed_latency(self._session, case, plan, limit)
+                captured = rounds.prepare(sets_for(case.layout, latency.claimed_median_ns, plan))
                 rounds.play_alone("warm-up round")
                 return Paired(self, rounds, plain=not captured.graphs)
             except SubmissionFault as fault:

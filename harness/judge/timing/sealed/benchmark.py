@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness import stats, wire
-from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import Plan, most_sets, sets_for
 from harness.judge.timing.precision import CONFIDENCE, UNSTABLE, half_width, interval
@@ -22,8 +22,7 @@ from harness.judge.timing.sealed.baseline import Paired
 from harness.judge.timing.sealed.doubts import Measured, doubts
 from harness.judge.timing.sealed.overhead import Overhead, mapped_bytes
 from harness.judge.timing.sealed.rounds import Rounds
-from harness.problem import ResolvedCase
-from harness.verdict import ClaimedLatency, DeviceKind, Outcome, SealedBenchmark, SealedRound
+from harness.verdict import ClaimedLatency, Outcome, SealedBenchmark, SealedRound
 
 _RESIZED = 4  # how many times as many calls, or a fraction, in the batch that confirms that a claim is false
 
@@ -48,15 +47,14 @@ class Sealing:
     def __init__(
         self,
         rounds: Rounds,
-        case: ResolvedCase,
-        device: DeviceKind,
+        case: GradedCase,
         plan: Plan,
         overhead: Overhead,
         baselines: Sequence[Paired] = (),
         roof: Roof | None = None,
     ) -> None:
-        self._rounds, self._case, self._device, self._plan, self._overhead = rounds, case, device, plan, overhead
-        self._baselines, self._roof, self._layout = baselines, roof, Layout(case)
+        self._rounds, self._case, self._plan, self._overhead = rounds, case, plan, overhead
+        self._baselines, self._roof, self._layout = baselines, roof, case.layout
         self._most_sets = most_sets(self._layout, plan.most_memory_bytes)
 
     def run(self, latency: ClaimedLatency) -> SealedBenchmark:
@@ -172,10 +170,10 @@ class Sealing:
     def _result(self, latency: ClaimedLatency, measured: _Measurements, agreement: Agreement) -> SealedBenchmark:
         times, clean = agreement.credited_ns(measured.rounds), agreement.clean_rounds(measured.rounds)
         estimate = _estimate(times, clean)
-        share = self._roof.share(self._case, measured.rounds[0].calls, estimate.median) if self._roof else None
+        share = self._roof.share(self._case.case, measured.rounds[0].calls, estimate.median) if self._roof else None
         known_badly = half_width(estimate) > UNSTABLE
         evidence = Measured(
-            device=self._device,
+            device=self._case.device,
             latency=latency,
             rounds=measured.rounds,
             agreement=agreement,
@@ -185,7 +183,7 @@ class Sealing:
         )
         return SealedBenchmark(
             name=self._case.name,
-            params=dict(self._case.params),
+            params=dict(self._case.case.params),
             mode="calls" if measured.plain else "graphs",
             claimed_latency=latency,
             rounds=tuple(measured.rounds),
@@ -199,8 +197,8 @@ class Sealing:
             stop_reason="converged" if measured.converged else "unstable" if known_badly else "budget",
             baselines=tuple(found for paired in self._baselines if (found := paired.result(times, clean))),
             roofline=share,
-            minimum_bytes=self._case.minimum_bytes,
-            minimum_flops=self._case.minimum_flops,
+            minimum_bytes=self._case.case.minimum_bytes,
+            minimum_flops=self._case.case.minimum_flops,
             doubts=doubts(evidence),
         )
 

@@ -14,13 +14,12 @@ from dataclasses import dataclass
 
 from harness import stats, wire
 from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.plan import Plan, most_sets
 from harness.judge.timing.sealed.agreement import ON_A_GPU, Bounds, Gap, median_error_ns
-from harness.problem import Problem, ResolvedCase
-from harness.verdict import DeviceKind
 
 _ROUNDS, _OWN_ROUNDS = 8, 5
 _OWN_SHARE = 4  # of the largest inputs our own calls have the fourth part: a round takes less, and has as much of a gap
@@ -93,9 +92,7 @@ def _unchecked_round(session: Session, batch: Batch, called: range, limit: TimeL
         return wall_ns, timed.claimed_ns
 
 
-def measure_overhead(
-    session: Session, problem: Problem, cases: Sequence[ResolvedCase], device: DeviceKind, plan: Plan
-) -> Overhead:
+def measure_overhead(session: Session, cases: Sequence[GradedCase], plan: Plan) -> Overhead:
     """Run null rounds in a sandbox that has no submission yet, up to the largest inputs that a batch of the cases has,
     and on a CPU rounds of calls of our own.
 
@@ -103,23 +100,23 @@ def measure_overhead(
         SandboxError: the runner failed; it is our own code that failed.
     """
 
-    def sets_of(case: ResolvedCase) -> int:
-        return most_sets(Layout(case), plan.memory_bytes)
+    def sets_of(case: GradedCase) -> int:
+        return most_sets(case.layout, plan.memory_bytes)
 
-    case = max(cases, key=lambda each: mapped_bytes(Layout(each), sets_of(each)))
+    case = max(cases, key=lambda each: mapped_bytes(each.layout, sets_of(each)))
     largest = sets_of(case)
-    practice = _Practice(session, problem, case, device)
+    practice = _Practice(session, case)
     large, small = ([wall_ns for wall_ns, _ in practice.rounds(sets, _ROUNDS)] for sets in (largest, 1))
     gap = ON_A_GPU
-    if device == "cpu":
+    if case.device == "cpu":
         fewer = -(-largest // _OWN_SHARE)
         share = (fewer - 1) / max(1, largest - 1)
         null_ns = (1 - share) * stats.median(small) + share * stats.median(large)
         gap = gap_of(practice.rounds(fewer, _OWN_ROUNDS, called=range(fewer)), null_ns)
     session.ask(wire.Release(), wire.Done, limit=TimeLimit(_SECONDS), doing=_DOING)
     return Overhead(
-        small=NullCost.of(mapped_bytes(Layout(case), 1), small),
-        large=NullCost.of(mapped_bytes(Layout(case), largest), large),
+        small=NullCost.of(mapped_bytes(case.layout, 1), small),
+        large=NullCost.of(mapped_bytes(case.layout, largest), large),
         spread_ns=round(stats.spread(large)),
         range_ns=max(large) - min(large),
         gap=gap,
@@ -138,17 +135,13 @@ class _Practice:
     """Rounds of one case in a sandbox that has no submission."""
 
     session: Session
-    problem: Problem
-    case: ResolvedCase
-    device: DeviceKind
+    case: GradedCase
 
     def rounds(self, sets: int, count: int, called: range = range(0)) -> list[tuple[int, int]]:
         """So many rounds over so many sets, by the judge's clock and by the runner's, in ns."""
-        layout, limit = Layout(self.case), TimeLimit(_SECONDS)
-        commands = layout.commands(self.case, self.problem.parameters, sets)
-        practice = Batch(layout, self.device, sets, filled=False)
+        limit, practice = TimeLimit(_SECONDS), self.case.batch(sets, filled=False)
         try:
-            self.session.bind(commands, practice.descriptors, limit=limit, doing=_DOING)
+            self.case.bind(self.session, practice, limit=limit, doing=_DOING)
             self.session.ask(wire.Unmap(), wire.Done, limit=limit, doing=_DOING)
             found = []
             for _ in range(count + 1):

@@ -20,15 +20,13 @@ from harness import wire
 from harness.compare import describe
 from harness.judge.correctness.batch import Batch, Sample
 from harness.judge.correctness.cases import first_wrong
-from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.conversation import R
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.sealed.overhead import null_round
 from harness.judge.timing.telemetry import Sensors
-from harness.problem import Problem, ResolvedCase
-from harness.verdict import DeviceKind, Outcome, SealedRound
+from harness.verdict import Outcome, SealedRound
 
 
 class Rounds:
@@ -40,15 +38,11 @@ class Rounds:
     def __init__(
         self,
         session: Session,
-        problem: Problem,
-        truth: Truth,
-        case: ResolvedCase,
-        device: DeviceKind,
+        case: GradedCase,
         sensors: Sensors,
         limit: TimeLimit,
     ) -> None:
-        self._session, self._problem, self._truth, self._case, self._device = session, problem, truth, case, device
-        self._layout, self._sensors, self._limit = Layout(case), sensors, limit
+        self._session, self._case, self._sensors, self._limit = session, case, sensors, limit
         self._random = random.SystemRandom()
         self._sets = 0
 
@@ -59,14 +53,12 @@ class Rounds:
             SubmissionFault: the submission failed, or its time is used up.
         """
         self._sets = sets
-        practice = Batch(self._layout, self._device, sets)
+        practice = self._case.batch(sets)
         try:
-            commands = self._layout.commands(self._case, self._problem.parameters, sets)
-            doing = f"timing {self._case.name}"
-            self._session.bind(commands, practice.descriptors, limit=self._limit, doing=doing)
+            self._case.bind(self._session, practice, limit=self._limit, doing=f"timing {self._case.name}")
             self._ask(wire.Call(sets=(0,)), wire.Done)
             captured = self._ask(wire.Capture(), wire.Captured)
-            if captured.graphs and self._device == "cpu":
+            if captured.graphs and self._case.device == "cpu":
                 raise SubmissionFault(Outcome.REJECTED, "says that it captured its calls, which a CPU cannot")
             self._ask(wire.Unmap(), wire.Done)
             return captured
@@ -80,7 +72,7 @@ class Rounds:
             SubmissionFault: an output was wrong, or the runner failed; `where` tells the participant in which round.
         """
         order = self._draw()
-        batch = Batch(self._layout, self._device, self._sets)
+        batch = self._case.batch(self._sets)
         try:
             played = self._round(batch, order, where, checked=checked)
             # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
@@ -91,7 +83,7 @@ class Rounds:
 
     def play_alone(self, where: str, *, checked: bool = True) -> SealedRound:
         """One sealed round without a null round, for a runner whose word is believed."""
-        batch = Batch(self._layout, self._device, self._sets)
+        batch = self._case.batch(self._sets)
         try:
             return self._round(batch, self._draw(), where, checked=checked)
         finally:
@@ -136,7 +128,7 @@ class Rounds:
             raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
         if out_of_bounds := batch.out_of_bounds(order):
             raise SubmissionFault(Outcome.REJECTED, f"{where}: call {out_of_bounds.set} {out_of_bounds.text}")
-        if wrong := first_wrong(batch, self._truth, order):
+        if wrong := first_wrong(batch, self._case.truth, order):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
 
 

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
-from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.doubts import busy_machine
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.neighbours import Neighbours
@@ -19,7 +18,6 @@ from harness.judge.timing.sealed.benchmark import Sealing
 from harness.judge.timing.sealed.overhead import Overhead, measure_overhead
 from harness.judge.timing.sealed.rounds import Rounds
 from harness.judge.timing.telemetry import Sensors
-from harness.problem import ResolvedCase
 from harness.roofline import Calibration
 from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, SealedBenchmark, Stage, Timing
 
@@ -43,7 +41,7 @@ class SealedTiming:
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
         """Measure what a round costs, while nothing but our own code is in the sandbox."""
         self._plan = plan_for(benchmarks.device, self._effort)
-        self._overhead = measure_overhead(session, benchmarks.problem, benchmarks.cases, benchmarks.device, self._plan)
+        self._overhead = measure_overhead(session, benchmarks.cases, self._plan)
 
     def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
         """Time every case.
@@ -53,7 +51,7 @@ class SealedTiming:
         """
         for baseline in self.baselines:
             benchmarks.enter(Stage.TIME, 0, f"baseline {baseline.name}")
-            baseline.build(benchmarks.build(baseline.submission))
+            baseline.build(benchmarks)
         sensors, roof = Sensors(benchmarks.device), Roof.of(self._calibrations, benchmarks.device)
         for i, case in enumerate(benchmarks.cases):
             with benchmarks.of(case):
@@ -74,19 +72,17 @@ class SealedTiming:
         session: Session,
         benchmarks: Benchmarks,
         i: int,
-        case: ResolvedCase,
+        case: GradedCase,
         sensors: Sensors,
         roof: Roof | None,
     ) -> SealedBenchmark:
-        problem, device, plan = benchmarks.problem, benchmarks.device, self._plan
         benchmarks.enter(Stage.TIME, i, case.name)
-        neighbours = Neighbours(device, [session.cpu_ns, *(each.cpu_ns for each in self.baselines)])
+        neighbours = Neighbours(case.device, [session.cpu_ns, *(each.cpu_ns for each in self.baselines)])
         before = neighbours.read()
-        limit = TimeLimit(problem.limits.time_s)
-        latency = claimed_latency(session, problem, case, device, plan, limit)
-        truth = Truth(benchmarks.reference, case)
-        paired = [found for each in self.baselines if (found := each.pair(case, truth, plan, sensors))]
+        limit = case.time_limit()
+        latency = claimed_latency(session, case, self._plan, limit)
+        paired = [found for each in self.baselines if (found := each.pair(case, self._plan, sensors))]
         benchmarks.enter(Stage.SEAL, i, case.name)
-        rounds = Rounds(session, problem, truth, case, device, sensors, limit)
-        timed = Sealing(rounds, case, device, plan, self._overhead, paired, roof).run(latency)
+        rounds = Rounds(session, case, sensors, limit)
+        timed = Sealing(rounds, case, self._plan, self._overhead, paired, roof).run(latency)
         return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})

@@ -1,0 +1,63 @@
+"""One case of a problem on one device, with what follows from it: what every stage of a grading is given. Trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.truth import Truth
+from harness.judge.session import Session
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Problem, ResolvedCase
+from harness.problem.reference import Reference
+from harness.verdict import DeviceKind
+
+
+@dataclass(frozen=True)
+class GradedCase:
+    """A case with its problem, the problem's reference, and the device."""
+
+    problem: Problem
+    reference: Reference
+    device: DeviceKind
+    case: ResolvedCase
+
+    @property
+    def name(self) -> str:
+        return self.case.name
+
+    @property
+    def hidden(self) -> bool:
+        return self.case.hidden
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where its tensors lie."""
+        return Layout(self.case)
+
+    @cached_property
+    def truth(self) -> Truth:
+        """What its outputs should be."""
+        return Truth(self.reference, self.case)
+
+    def batch(self, sets: int, *, sealed: bool = True, filled: bool = True) -> Batch:
+        """Arenas for so many calls."""
+        return Batch(self.layout, self.device, sets, sealed=sealed, filled=filled)
+
+    def bind(
+        self, session: Session, batch: Batch, *, limit: TimeLimit, doing: str, inputs_writable: bool = False
+    ) -> None:
+        """Let a runner prepare the calls of a batch.
+
+        Raises:
+            SubmissionFault: as for `Session.ask`.
+        """
+        parameters = self.problem.parameters
+        commands = self.layout.commands(self.case, parameters, batch.sets, inputs_writable=inputs_writable)
+        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+
+    def time_limit(self) -> TimeLimit:
+        """What the whole timing of the case may take."""
+        return TimeLimit(self.problem.limits.time_s)
