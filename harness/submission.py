@@ -102,7 +102,7 @@ class Submission(BaseModel):
         if not _AUTHOR.fullmatch(author):
             raise SubmissionError(
                 "author",
-                f"{author[:80]!r} cannot be one",
-                "use up to 64 letters, digits, '.', '_' and '-', a letter or a digit first",
+                f"{author[:80]!r} is not a valid name",
+                "use up to 64 letters, digits, '.', '_' and '-', starting with a letter or a digit",
             )
         return cls(name=name, author=author, language=language, source=raw)

@@ -16,7 +16,7 @@ def describe(check: OutputCheck) -> str:
     if mismatch and not mismatch.wrong:
         return f"{check.output}: {mismatch.hints[0]}"  # the problem's own `compare` counts nothing, and says why
     if check.max_error is None or check.rms_error is None:
-        return f"{check.output}: " + (f"{_wrong(mismatch)}, and all must be equal" if mismatch else "equal")
+        return f"{check.output}: " + (f"{_wrong(mismatch)}, but all must be equal" if mismatch else "equal")
     tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)
     if mismatch and tighter.met:
         return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"

@@ -173,4 +173,4 @@ class _Way:
 
     def _waits(self) -> None:
         name = "GPU" if self.device == "cuda" else "CPU"
-        self.on_progress(Progress(Stage.BUILD, 0, 0, f"waits: another grading is on this {name}"))
+        self.on_progress(Progress(Stage.BUILD, 0, 0, f"waiting: another grading is using this {name}"))

@@ -35,4 +35,4 @@ class DeviceMemory:
             held = torch.cuda.mem_get_info()[0] - before
         if held <= allowed:
             return None
-        return f"held {held:,} bytes of the device's memory, more than the {allowed:,} that are left to a submission"
+        return f"held {held:,} bytes of the device's memory, more than the {allowed:,} that a submission may hold"

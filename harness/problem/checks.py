@@ -24,7 +24,7 @@ def check(problem: ProblemSpec) -> None:
         if case.hidden:
             flaws.at(f"benchmarks[{number}].hidden", "is true", "only tests can be hidden: a time shows its sizes")
         if case.draw:
-            flaws.at(f"benchmarks[{number}].draw", "is given", "only tests can draw sizes: times are of one size")
+            flaws.at(f"benchmarks[{number}].draw", "is given", "only tests can draw sizes: a benchmark's are fixed")
     if problem.visibility == "after_deadline" and problem.deadline is None:
         flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
     for case in problem.tests + problem.benchmarks:
@@ -44,14 +44,14 @@ def _check_names(problem: ProblemSpec, flaws: Flaws) -> None:
     named += [(f"scalars[{n}].name", spec.name) for n, spec in enumerate(problem.scalars)]
     for key, name in named:
         if name in seen:
-            flaws.at(key, f"is {name!r}, as is `{seen[name]}`", "parameters, tensors and scalars have different names")
+            flaws.at(key, f"is {name!r}, as is `{seen[name]}`", "parameters, tensors and scalars need distinct names")
         seen[name] = key
     seen = {}
     for case in problem.tests + problem.benchmarks:
         key = f"{case_key(problem, case)}.name"
         if case.name in seen:
             flaws_of(problem, case).at(
-                key, f"is {case.name!r}, as is `{seen[case.name]}`", "cases have different names"
+                key, f"is {case.name!r}, as is `{seen[case.name]}`", "every case needs a name of its own"
             )
         seen[case.name] = key
 
@@ -64,7 +64,7 @@ def _check_kinds(problem: ProblemSpec) -> None:
             if isinstance(value, str) != isinstance(first[name], str):
                 key = f"{case_key(problem, case)}.{'draw' if name in case.draw else 'params'}.{name}"
                 what = f"is {value!r}, but {first[name]!r} in `tests[0]`"
-                flaws_of(problem, case).at(key, what, "be the same kind in all cases")
+                flaws_of(problem, case).at(key, what, "use the same kind in all cases")
 
 
 def _check_draw(problem: ProblemSpec, case: Case) -> None:
@@ -81,10 +81,10 @@ def _check_devices(problem: ProblemSpec, flaws: Flaws) -> None:
     tested = {device for case in problem.tests for device in case.devices}
     timed = {device for case in problem.benchmarks for device in case.devices}
     for device in sorted(timed - tested):
-        flaws.at("tests", f"has no case for {device}, but `benchmarks` has", f"add a test with devices [{device!r}]")
+        flaws.at("tests", f"has no case for {device}, but `benchmarks` does", f"add a test with devices [{device!r}]")
     for device in sorted(tested - timed):
         flaws.at(
-            "benchmarks", f"has no case for {device}, but `tests` has", f"add a benchmark with devices [{device!r}]"
+            "benchmarks", f"has no case for {device}, but `tests` does", f"add a benchmark with devices [{device!r}]"
         )
 
 
@@ -94,4 +94,4 @@ def _check_used(problem: ProblemSpec, flaws: Flaws) -> None:
     for number, name in enumerate(problem.parameters):
         value = problem.tests[0].params.get(name)
         if value in DTYPES and name not in used:
-            flaws.at(f"parameters[{number}]", f"`{name}` is the dtype of no tensor", "remove it, or use it as a dtype")
+            flaws.at(f"parameters[{number}]", f"`{name}` is no tensor's dtype", "remove it, or use it as a dtype")

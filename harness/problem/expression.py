@@ -91,13 +91,13 @@ def _check(node: ast.expr, names: set[str]) -> None:
         case ast.BinOp(left=left, op=op, right=right):
             if type(op) not in _OPERATORS:
                 slash = "; write `//` for whole-number division" if isinstance(op, ast.Div) else ""
-                raise ExpressionError(f"only + - * // % ** are known{slash}")
+                raise ExpressionError(f"only + - * // % ** are allowed{slash}")
             _check(left, names)
             _check(right, names)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in FUNCTIONS:
             _check_call(name, args, names)
         case _:
-            raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are known")
+            raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are allowed")
 
 
 def _check_call(name: str, args: list[ast.expr], names: set[str]) -> None:
@@ -138,7 +138,7 @@ def _value(node: ast.expr, parameters: Mapping[str, int | str]) -> int:
 def _number(name: str, parameters: Mapping[str, int | str]) -> int:
     value = parameters.get(name)
     if value is None:
-        raise ExpressionError(f"`{name}` is no parameter")
+        raise ExpressionError(f"`{name}` is not a parameter")
     if isinstance(value, str):
         raise ExpressionError(f"`{name}` holds {value!r}, not a number")
     return _bounded(value)  # -2⁶³ is a whole number of TOML, and its negative is none of C
@@ -147,7 +147,7 @@ def _number(name: str, parameters: Mapping[str, int | str]) -> int:
 def _sizeof(name: str, parameters: Mapping[str, int | str]) -> int:
     dtype = parameters.get(name, name)
     if dtype not in DTYPES:
-        raise ExpressionError(f"sizeof({name}): {dtype!r} is no dtype")
+        raise ExpressionError(f"sizeof({name}): {dtype!r} is not a dtype")
     return DTYPES[str(dtype)].size_bytes
 
 
@@ -161,7 +161,7 @@ def _elements(name: str, parameters: Mapping[str, int | str]) -> int:
     if value is None:
         known = sorted(key for key in parameters if key.startswith("elements("))
         raise ExpressionError(
-            f"`{name}` is no tensor" if known else "`elements` is known in costs only, when all shapes are"
+            f"`{name}` is not a tensor" if known else "`elements` works only in costs, when all shapes are known"
         )
     return _bounded(int(value))
 

@@ -61,10 +61,10 @@ def load(directory: Path, private: Path | None = None) -> Problem:
     if not directory.is_dir():
         siblings = [p.name for p in directory.parent.glob("*/") if (p / "problem.toml").is_file()]
         remedy = nearest(directory.name, siblings) if siblings else "give the directory that holds problem.toml"
-        raise ProblemError(str(directory), "is no directory", remedy)
+        raise ProblemError(str(directory), "is not a directory", remedy)
     slug = directory.resolve().name
     if not _SLUG.fullmatch(slug):
-        raise ProblemError(str(directory), f"{slug!r} cannot be a slug", "use lower-case letters, digits and '_'")
+        raise ProblemError(str(directory), f"{slug!r} is not a valid slug", "use lower-case letters, digits and '_'")
     toml, reference = _read(directory / "problem.toml"), _read(directory / "reference.py")
     data = _parse(directory / "problem.toml", toml)
     try:
@@ -114,7 +114,7 @@ def _private_bytes(file: Path) -> bytes | None:
 def _private_tests(file: Path, raw: bytes) -> list[Case]:
     data = _parse(file, raw)
     if "benchmarks" in data:
-        raise ProblemError(str(file), "key `benchmarks` stands in a private file", "a time shows its sizes; remove it")
+        raise ProblemError(str(file), "key `benchmarks` is in a private file", "a time reveals its sizes; remove it")
     try:
         parts = PrivateFile.model_validate(data)
     except ValidationError as error:
@@ -142,7 +142,7 @@ def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
         unchanged = False
     if not unchanged:
         remedy = "write each as `key = value` on a line of its own, above the first table"
-        raise ProblemError(str(path), "key `visibility` or `deadline` does not stand on its own line", remedy)
+        raise ProblemError(str(path), "key `visibility` or `deadline` is not on a line of its own", remedy)
     return question
 
 

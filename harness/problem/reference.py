@@ -105,7 +105,7 @@ class Reference:
             inspect.signature(function).bind(**dict.fromkeys(arguments))
         except TypeError as error:
             self._fail(
-                f"`{name}` cannot be called by the names of problem.toml ({error})", f"define `{wanted}`", function
+                f"`{name}` cannot be called with problem.toml's names ({error})", f"define `{wanted}`", function
             )
         return function
 

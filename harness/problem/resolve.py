@@ -60,7 +60,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """A remedy for an unknown word: the nearest known one, or all of them."""
     names = list(known)
     close = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known are {', '.join(f'`{name}`' for name in names) or 'none'}"
+    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in names) or 'none'}"
 
 
 class Flaws:
@@ -111,7 +111,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     for number, spec in enumerate(problem.tensors):
         tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
     if len(tensors) > MAX_TENSORS:
-        flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists counted out")
+        flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists expanded")
     scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
     known = {**case.params, **_elements(tensors)}
     minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, known)
@@ -161,7 +161,7 @@ def _check_parameters(problem: ProblemSpec, case: Case, key: str, flaws: Flaws) 
             flaws.at(f"{key}.params", f"lacks `{name}`", "give every parameter a value")
         value = case.params[name]
         if isinstance(value, str) and value not in DTYPES:
-            flaws.at(f"{key}.params.{name}", f"is {value!r}, which is no dtype", nearest(value, DTYPES))
+            flaws.at(f"{key}.params.{name}", f"is {value!r}, not a dtype", nearest(value, DTYPES))
 
 
 def _check_fills(problem: ProblemSpec, case: Case, key: str, flaws: Flaws) -> None:

@@ -45,7 +45,7 @@ _CPP_KEYWORDS = frozenset(
 def _name(text: str) -> str:
     """A name that Python, C and C++ accept, and that means nothing else in an expression."""
     if not _C_NAME.fullmatch(text) or len(text) > 64:
-        raise ValueError(f"{text!r} is no name: use up to 64 letters, digits and '_', a letter first")
+        raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
     if keyword.iskeyword(text) or text in _CPP_KEYWORDS:
         raise ValueError(f"{text!r} is a keyword of Python or C++: choose another name")
     if text in DTYPES or text in FUNCTIONS or text == "index":

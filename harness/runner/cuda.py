@@ -155,7 +155,7 @@ class Cuda:
     def record(self, call: Callable[[], None]) -> Record:
         """Capture one call, and describe it."""
         if self._images is None or self._scratch is None:
-            return Record(reason="CUPTI, which tells what the driver loads, is not here")
+            return Record(reason="CUPTI, which tells what the driver loads, is not available")
         from harness.runner.recorder import Recorder
 
         try:

@@ -85,7 +85,7 @@ class Recorder:
         packed = _listed(function, int(parameters.kernelParams or 0)) or _extra(int(parameters.extra or 0))
         if foreign := _foreign(packed):
             raise Unrecordable(
-                f"`{name[:80]}` is given memory at {foreign:#x} that neither PyTorch in its thread nor cudaMalloc gave"
+                f"`{name[:80]}` is given memory at {foreign:#x} from neither PyTorch in its thread nor cudaMalloc"
             )
         clustered = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
         cluster = clustered.clusterDim  # lies in `clustered`, which must outlive it

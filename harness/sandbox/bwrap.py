@@ -61,7 +61,7 @@ class Bwrap:
             return "bubblewrap did not end within 10 s; try `bwrap --unshare-all --ro-bind / / true`"
         if ran.returncode:
             return (
-                f"bubblewrap may not make namespaces here ({ran.stderr.strip()}); set the sysctls "
+                f"bubblewrap is not allowed to create namespaces here ({ran.stderr.strip()}); set the sysctls "
                 "kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0, "
                 "or in a container allow them (--privileged)"
             )
@@ -163,7 +163,7 @@ class BwrapSandbox:
             return breach
         if self._group is not None:
             kills = self._group.kills()
-            return Breach("memory", f"more than {self._limits.memory_bytes:,} bytes wanted") if kills else None
+            return Breach("memory", f"more than {self._limits.memory_bytes:,} bytes requested") if kills else None
         return over(process_tree.usage(process_tree.tree({self._init_pid})), self._limits)
 
     def cpu_ns(self) -> int:

@@ -236,7 +236,7 @@ class Container:
         if self._closed or self._pidfd < 0:
             return None
         if self._group is not None and cgroup.kills(self._group):
-            return Breach("memory", f"more than {self._memory_bytes:,} bytes wanted")
+            return Breach("memory", f"more than {self._memory_bytes:,} bytes requested")
         return too_many_sockets(self._pid, self._pidfd)
 
     def cpu_ns(self) -> int | None:
@@ -338,6 +338,6 @@ def _translated() -> Iterator[None]:
     except (docker.errors.DockerException, requests.RequestException) as error:
         if "Permission denied" in str(error):
             raise SandboxError(
-                "the Docker daemon may not be used by this user", "add it to the group docker"
+                "this user may not use the Docker daemon", "add it to the group docker"
             ) from error
         raise SandboxError(f"no Docker daemon answers ({error})", "start dockerd, or set DOCKER_HOST") from error

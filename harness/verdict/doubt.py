@@ -24,7 +24,7 @@ class DoubtCode(StrEnum):
 
     PLAIN_CALLS = (
         "plain_calls",
-        "The submission's own code ran inside the timed rounds, and what it takes on the host counts.",
+        "The submission's own code ran inside the timed rounds, and its time on the host counts.",
         "make the call capturable as a CUDA graph; the reason is in the text",
     )
     SYNCHRONIZES = (
@@ -53,7 +53,7 @@ class DoubtCode(StrEnum):
     )
     UNSTEADY = (
         "unsteady",
-        "The machine was disturbed while this ran; the score is an upper bound of the time.",
+        "The machine was disturbed while this ran; the score is an upper bound on the time.",
         _QUIET,
     )
     BUSY_MACHINE = (
@@ -64,7 +64,7 @@ class DoubtCode(StrEnum):
     WIDE_TOLERANCE = (
         "wide_tolerance",
         "The batch was too short for the judge's clock to check the claim closely: its noise counts.",
-        f"nothing where the problem is small; else {_QUIET}",
+        f"nothing if the problem is small; otherwise {_QUIET}",
     )
     ESCAPED_WORK = (
         "escaped_work",
@@ -83,13 +83,13 @@ class DoubtCode(StrEnum):
     )
     THROTTLED = (
         "throttled",
-        "The device ran slower than it can, to keep its power or temperature: a cooler one would be faster.",
+        "The device ran slower than it can, to limit its power or temperature: a cooler one would be faster.",
         "rely on the speedup, which is the steadier number",
     )
     NOT_REPLAYED = (
         "not_replayed",
         "The calls were timed beside the submission's own code, and rank apart from replayed ones.",
-        "do what the text says is missing; docs/timing.md, section 10, has all that a replay needs",
+        "provide what the text says is missing; docs/timing.md, section 10, lists all that a replay needs",
     )
     CLOCKS_DISAGREE = (
         "clocks_disagree",

@@ -38,8 +38,8 @@ _REASON = 1000  # characters of an annotation
 
 @click.command()
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
-@click.option("--top", type=click.IntRange(min=1), help="The first so many authors of each board of this device.")
-@click.option("--problem", metavar="PROBLEM", help="With --top: of this problem alone.")
+@click.option("--top", type=click.IntRange(min=1), help="Audit this many top authors of each board of this device.")
+@click.option("--problem", metavar="PROBLEM", help="With --top: only this problem's boards.")
 @click.option("--no-record", is_flag=True, help="Print what the tools say, and append nothing.")
 @click.option("--self-test", is_flag=True, help="Try every known attack here instead, and every honest kernel.")
 @click.option("--only", multiple=True, metavar="TEXT", help="With --self-test: this case or surface, or `honest`.")
@@ -58,7 +58,7 @@ def audit(
 ) -> int:
     """Repeat RUN under compute-sanitizer and Nsight Compute, and append what they say; or test this machine itself.
 
-    Exit status: 0 if nothing was found, 4 if a kernel was caught, 7 if a tool could not do its work; of --self-test 7
+    Exit status: 0 if nothing was found, 4 if a kernel was caught, 7 if a tool could not do its work; with --self-test 7
     if anything did not hold.
     """
     from harness.verdict import Outcome
@@ -66,12 +66,12 @@ def audit(
     settings = load_settings(**flags)
     if self_test:
         if runs or top or problem or no_record:
-            raise UsageError("--self-test", "stands alone", "leave out runs, --top, --problem and --no-record")
+            raise UsageError("--self-test", "cannot be combined", "leave out runs, --top, --problem and --no-record")
         return _self_test(settings, only, form)
     if only or not (runs or top):
         raise UsageError("kernelmark audit", "needs a RUN, --top or --self-test", "`kernelmark board` lists the runs")
     if problem and not top:
-        raise UsageError("--problem", "needs --top", "say how many of its board")
+        raise UsageError("--problem", "needs --top", "say how many authors of its boards")
     found = []
     for each in _prepare(settings, runs, top, problem):
         found.append(each.document(record=not no_record))
@@ -115,7 +115,7 @@ class _Audit:
             say(f"{self.run} {tool.name}: {what}")
 
         try:
-            with lock_alone("cuda", lambda: tell("waits: another grading is on this GPU")):
+            with lock_alone("cuda", lambda: tell("waiting: another grading is using this GPU")):
                 return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
         except KernelmarkError as error:
             return Finding("failed", str(error))
@@ -132,13 +132,13 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
     from leaderboard.record.archive import stored
 
     if choose_device(settings.device, "py") != "cuda":
-        raise UsageError("kernelmark audit", "its tools watch a GPU", "run it where there is one")
+        raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
     provider, found, now = choose_provider(settings), tools.find(), current(settings)
     audits = []
     for prefix in (*prefixes, *(_first(settings, top, problem) if top else ())):
         verdict = find_run(settings, prefix)[1].verdict
         if verdict.environment.device_kind != "cuda":
-            raise UsageError(f"run {verdict.run}", "was graded on a CPU", "name a run of a GPU")
+            raise UsageError(f"run {verdict.run}", "was graded on a CPU", "name a run graded on a GPU")
         graded = find_problem(settings, verdict.problem.slug)
         if now.sha256(verdict.problem) != verdict.problem.sha256:
             raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")

@@ -42,7 +42,7 @@ class SubmittedFile:
             layout = f"{settings.submissions.as_posix()}/PROBLEM/AUTHOR/FILE"
             raise UsageError(self.path, "is not where submissions lie", f"move it to {layout}")
         if self.mode not in _PLAIN:
-            raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'no file')}", "submit the file itself")
+            raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'not a file')}", "submit the file itself")
         from kernelmark.services.problems import problem_directories
 
         known = {directory.name: directory for directory in problem_directories(settings)}
@@ -106,7 +106,7 @@ def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, lat
     try:
         directory, author, name = submitted.place(settings)
         if only is not None and author != only:
-            raise UsageError(submitted.path, f"lies in the folder of {author}, and {only} submits", "use your own")
+            raise UsageError(submitted.path, f"is in the folder of {author}, but {only} submits it", "use your own")
         job = Job.prepare(settings, directory, submitted.read(settings, author, name), author=author)
         lateness = job.admit(late) if record else None
         with Reporter() as reporter:

@@ -95,7 +95,7 @@ def _timed(command: F) -> F:
             "baselines",
             multiple=True,
             metavar="NAME",
-            help="Alternate with this kernel of reference/; repeatable, `none` for none. [default: eager on a GPU]",
+            help="Alternate with this kernel in reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
         ),
         click.option("--thorough", "effort", flag_value="thorough", help="Four times the budget."),
         click.option("--quick", "effort", flag_value="quick", help="A quarter of the budget, and no baseline."),
@@ -200,7 +200,7 @@ def problems() -> None:
 @problems.command("list")
 @form_option
 def problems_list(form: str) -> int:
-    """One line a problem.
+    """List the problems, one line each.
 
     Exit status: 0, or 2 if one cannot be read; the others are listed all the same.
     """
@@ -254,7 +254,7 @@ def problems_new(slug: str) -> None:
 @sandbox_option("Where the samples run.")
 @device_option("On which device the samples run.")
 def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None) -> int:
-    """Test PROBLEM (default: every one): no kernel may pass that does not do the work, or in too low a precision.
+    """Test PROBLEM (default: all): no kernel may pass that skips the work or does it in too low a precision.
 
     Exit status: 0 if nothing is wrong with the problems, 2 if something is.
     """
@@ -280,7 +280,7 @@ def problems_schema() -> None:
 @form_option
 @device_option("Which device.")
 def calibrate(form: str, device: str | None) -> None:
-    """Measure what this device can do at most, and store it: results then show their share of it."""
+    """Measure the most that this device can do, and store it: results then show their share of it."""
     from harness.calibrate import measure
     from kernelmark.services.api import choose_device
     from kernelmark.services.calibrations import store

@@ -26,20 +26,20 @@ from kernelmark.text.terminal import columns, counted, visible
 
 @click.group()
 def moderate() -> None:
-    """Say something about a recorded run; it is appended, and nothing is ever edited or removed."""
+    """Moderate a recorded run: an event is appended, and nothing is ever edited or removed."""
 
 
 def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command:
     @click.argument("run")
     @click.option("--actor", required=True, help="Who says so.")
-    @click.option("--reason", required=True, help="Why; it stands on the board.")
+    @click.option("--reason", required=True, help="Why; shown on the board.")
     @form_option
     def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
         from kernelmark.services.recording import moderate
         from kernelmark.text import show
 
         if source and author:
-            raise UsageError("--source and --author", "are two different things to speak of", "give one of them")
+            raise UsageError("--source and --author", "cannot be given together", "give one of them")
         scope = "source" if source else "author" if author else "run"
         event = moderate(load_settings(), run, action, actor, reason, scope)  # type: ignore[arg-type]  # of those below
         print_lines([event.to_json()] if form == "json" else [event.run, *show.moderation([event])])
@@ -54,9 +54,9 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
     return click.command(action, help=text)(command)
 
 
-moderate.add_command(_moderating("disqualify", "Take RUN from the ranking; `show` still shows it."))
+moderate.add_command(_moderating("disqualify", "Remove RUN from the ranking; `show` still shows it."))
 moderate.add_command(_moderating("reinstate", "Let RUN rank again, or for the first time if it came late."))
-moderate.add_command(_moderating("annotate", "Say something about RUN; its state stays as it is.", scoped=False))
+moderate.add_command(_moderating("annotate", "Attach a note to RUN; its state stays as it is.", scoped=False))
 
 
 @click.command()
@@ -81,7 +81,7 @@ def verify(form: str) -> int:
         for each in found:
             entries, verdicts = counted(each.entries, "entry", "entries"), counted(each.known, "verdict")
             told = f"{entries}, {verdicts} on the problem as it is, {each.stale} on earlier versions of it"
-            unknown = f", {each.unknown} on a problem that is not here" if each.unknown else ""
+            unknown = f", {each.unknown} on a problem not found here" if each.unknown else ""
             others = each.entries - each.known - each.stale - each.unknown
             # Events of moderation, and kinds of later versions.
             rest = f", {counted(others, 'other')}" if others else ""
@@ -120,11 +120,11 @@ def export(problem: str | None, out: Path, form: str) -> None:
 @click.option(
     "--head", default="HEAD", show_default=True, help="The branch with the submissions; it need not be checked out."
 )
-@click.option("--only", metavar="AUTHOR", help="Refuse what lies in the folder of anybody else.")
+@click.option("--only", metavar="AUTHOR", help="Refuse submissions in anyone else's folder.")
 @click.option("--late", metavar="ORGANIZER", help="As for `submit`.")
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
-@click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write what became of them here.")
-@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="The same as JUnit XML.")
+@click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here as JUnit XML.")
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
 @form_option
@@ -139,9 +139,9 @@ def grade(
     form: str,
     **flags: str | None,
 ) -> int:
-    """Grade and record exactly the submissions that a branch adds or changes, as submissions/softmax/ada/kernel.py.
+    """Grade and record only the submissions that a branch adds or changes, such as submissions/softmax/ada/kernel.py.
 
-    Exit status: the worst of theirs, as for `submit`; 0 where there are none.
+    Exit status: the worst of them all, as for `submit`; 0 if there are none.
     """
     from kernelmark.commands import changed
     from kernelmark.text import report
@@ -184,10 +184,10 @@ def _write(path: Path | None, content: bytes) -> None:
 @click.option(
     "--base",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="What both began with; an empty file where both began anew.",
+    help="What both began with; an empty file if both began from nothing.",
 )
 def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
-    """Make one ledger of two that were both appended to, and write it to OURS; git can call it as a merge driver.
+    """Merge two ledgers that were both appended to, and write the result to OURS; usable as a git merge driver.
 
     Exit status: 0 if OURS now holds both, 7 if they contradict each other, and OURS is as it was.
     """
@@ -205,7 +205,7 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 @form_option
 def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
     """Grade again what is out of date on the board of PROBLEM, or of all (a problem, protocol or machine has changed),
-    and what is known too badly to rank.
+    and what was timed too imprecisely to rank.
 
     Exit status: 0 if every file has a new verdict, whatever it says; 2 or 7 if one could not be graded.
     """

@@ -51,7 +51,7 @@ def build(out: Path) -> None:
 
 @site.command()
 @_out
-@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any that is free.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 def serve(out: Path, port: int) -> None:
     """Show the site on this machine only, and build it again whenever a ledger or a problem changes."""
     from kernelmark.services.serving import begin

@@ -212,7 +212,7 @@ class Job:
         try:
             lateness.event("0" * 16)  # before the grading: what cannot be recorded afterwards has cost its time
         except ValueError as error:
-            raise UsageError("--late", f"{late!r} is no name", "give one of up to 100 characters") from error
+            raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
         return lateness
 
     def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
@@ -254,7 +254,7 @@ def read_submission(given: str | Path | Submission, author: str, language: str =
     if isinstance(given, Path):
         return Submission.read(given, author)
     if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
-        warnings.warn(f"a str is source, not a path: give Path({given!r}) to grade that file", stacklevel=4)
+        warnings.warn(f"a str is taken as source, not as a path: pass Path({given!r}) to grade that file", stacklevel=4)
     return Submission.of(given, language, author=author)
 
 

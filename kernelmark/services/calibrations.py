@@ -29,7 +29,7 @@ def stored(settings: Settings) -> list[Calibration]:
         except (OSError, ValidationError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
             raise UsageError(
-                str(file), f"is no calibration ({why})", "remove it and run `kernelmark calibrate`"
+                str(file), f"is not a valid calibration ({why})", "remove it and run `kernelmark calibrate`"
             ) from error
     return found
 

@@ -173,4 +173,4 @@ def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample)
             remedy = "fix the sample, or raise `tolerance` where it is right"
         yield Finding("error", (), "", what, remedy)
     elif not re.search(sample.message, check.message):
-        yield Finding("error", (), "", f"sample `{name}`: the message does not hold {sample.message!r}{said}")
+        yield Finding("error", (), "", f"sample `{name}`: the message does not match {sample.message!r}{said}")

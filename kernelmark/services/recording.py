@@ -78,7 +78,7 @@ def moderate(
         )
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise UsageError(f"--{first['loc'][0]}", f"does not fit: {first['msg']}") from error
+        raise UsageError(f"--{first['loc'][0]}", f"is not valid: {first['msg']}") from error
     for each in ledgers(settings) if scope == "author" else [ledger]:
         for warning in each.moderate(event).warnings:
             warn(warning)

@@ -75,7 +75,7 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
 
     if not re.fullmatch("[0-9a-f]+", prefix):  # an empty one, as of an unset variable, would fit every run
         raise UsageError(
-            f"run {prefix!r}", "is no run", "give its first hexadecimal digits, as `kernelmark board` shows"
+            f"run {prefix!r}", "is not a run id", "give its first hexadecimal digits, as `kernelmark board` shows"
         )
     needle = f'"run":"{prefix}'.encode()  # looked for before a document is parsed
     candidates = (

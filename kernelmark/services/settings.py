@@ -176,7 +176,7 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
         where = f"--{key.replace('_', '-')}"
     else:
         where = variable if os.environ.get(variable) else f"{file}: key `{key}`"
-    return SettingsError(where, f"{first['input']!r} does not fit", first["msg"].removeprefix("Value error, "))
+    return SettingsError(where, f"{first['input']!r} is not valid", first["msg"].removeprefix("Value error, "))
 
 
 def _git_user() -> str:

@@ -55,7 +55,7 @@ name = "large magnitudes"
 params = { rows = 32, cols = 100 }
 fill = { x = { kind = "normal", scale = 1e4 } }
 
-# Participants see whether it passed, and nothing else; the sizes are others in each grading.
+# Participants see whether it passed, and nothing else; the sizes differ from grading to grading.
 [[tests]]
 name = "hidden sizes"
 draw = { rows = { low = 2, high = 64 }, cols = { low = 2, high = 600 } }
@@ -145,8 +145,8 @@ def write(settings: Settings, slug: str) -> list[Path]:
         UsageError: the slug is none, is taken, or its directory cannot be written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", slug):
-        remedy = "use up to 64 lower-case letters, digits and '_', a letter first"
-        raise UsageError(f"`{visible(slug)}`", "cannot be a slug", remedy)
+        remedy = "use up to 64 lower-case letters, digits and '_', starting with a letter"
+        raise UsageError(f"`{visible(slug)}`", "is not a valid slug", remedy)
     directory = settings.locate("problems") / slug
     try:
         if directory.exists():
@@ -160,7 +160,7 @@ def write(settings: Settings, slug: str) -> list[Path]:
             load(made)  # a slug may still be a keyword of C++, or have a meaning in expressions
             made.rename(directory)
     except ProblemError as error:
-        raise UsageError(slug, f"cannot be a slug ({error.what})") from None
+        raise UsageError(slug, f"is not a valid slug ({error.what})") from None
     except OSError as error:
         raise UsageError(str(directory), f"cannot be written ({error.strerror})", "make it writable") from None
     return [directory / name for name in FILES]

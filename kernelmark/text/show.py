@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from leaderboard.standings.ranking import Row, SetAside, Table
 
 NOT_ISOLATED = (
-    "not isolated: the submission ran with your own rights, and its time is ranked apart; "
+    "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
 _NAMED = 4  # of the tests that failed alike
@@ -107,7 +107,7 @@ def _too_wide(row: Row) -> str:
     """That a source does not rank, and what its author can do."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
     return (
-        f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} times from end to end); grade it again "
+        f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high); grade it again "
         "on a quiet machine or with --thorough: gradings of one source are pooled"
     )
 
@@ -222,7 +222,7 @@ def problem(found: Problem) -> Iterator[str]:
     for scalar in found.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
     allowed = found.tolerance
-    grows = "" if allowed.sum_length == 1 else f", and more for long sums, which have {allowed.sum_length} terms"
+    grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
     yield (
         f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, "
         f"at least {allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"

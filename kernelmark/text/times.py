@@ -118,15 +118,15 @@ def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
         by_events, by_host = (round(stats.median(times)) for times in (b.calls.event_ns, b.calls.span_ns))
         said = ", ".join(map(duration, by_cupti))
         yield "CUPTI", f"{said} (p10, median, p90), from the first kernel to the last, {len(b.calls.device_ns)} calls"
-        more = f"of a kernel of our own {duration(b.event_extra_ns)} more than CUPTI"
+        more = f"for a kernel of our own, {duration(b.event_extra_ns)} more than CUPTI"
         yield "events", f"{duration(by_events)} in the median; {more}"
-        more = f"of a kernel of our own {duration(b.span_extra_ns)} more than the events"
+        more = f"for a kernel of our own, {duration(b.span_extra_ns)} more than the events"
         yield "host clock", f"{duration(by_host)} in the median; {more}"
         return
     tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
     yield "sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"
     yield "claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"
-    nulls = f"null rounds spread by {duration(b.noise_ns)}, {len(b.null_walls_ns)} of them"
+    nulls = f"{len(b.null_walls_ns)} null rounds spread by {duration(b.noise_ns)}"
     yield "overhead", f"{duration(b.overhead_ns)} of a round; {nulls}"
 
 

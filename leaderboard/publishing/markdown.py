@@ -97,7 +97,7 @@ def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[s
         yield grid(columns, lines)
     if table.set_aside:
         yield "Set aside, without a rank:\n"
-        head = ("state", "author", "submission", "time per call", "date (UTC)", "run", "said of it")
+        head = ("state", "author", "submission", "time per call", "date (UTC)", "run", "what was said")
         yield grid(head, ([*_aside(run), _said(run.moderation)] for run in table.set_aside))
 
 

@@ -34,7 +34,7 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
     except OSError as error:
         raise HarnessError(f"{path}: the submission cannot be archived ({error.strerror})") from error
     if stored != submission.source:
-        raise HarnessError(f"{path}: holds something else than what was submitted", "restore or remove that file")
+        raise HarnessError(f"{path}: holds something other than what was submitted", "restore or remove that file")
     return path
 
 

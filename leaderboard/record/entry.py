@@ -63,7 +63,7 @@ class Entry:
             LedgerError: the entry is of another kind, or of a version of the event that this one cannot read.
         """
         if self.kind != MODERATION:
-            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is no event of moderation")
+            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is not a moderation event")
         try:
             return Moderation.model_validate_json(self.document)
         except ValidationError as error:

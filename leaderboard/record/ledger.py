@@ -62,7 +62,7 @@ class JsonlLedger:
                 whole and durable (nothing of it is left then).
         """
         if f"{verdict.problem.slug}.jsonl" != self.path.name:
-            raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs into another ledger")
+            raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
         events = [(MODERATION, late.to_json().encode())] if late else []
         return self._append([*events, (VERDICT, verdict.to_json().encode())])
 
@@ -114,7 +114,7 @@ class JsonlLedger:
             LedgerError: the chain is broken.
         """
         if not _RUN_PREFIX.fullmatch(run_prefix):
-            raise UsageError("run", f"{run_prefix!r} is no run", "give its first hexadecimal digits, up to 16")
+            raise UsageError("run", f"{run_prefix!r} is not a run id", "give its first hexadecimal digits, up to 16")
         needle = f'"run":"{run_prefix}'.encode()  # saves parsing every verdict; a parameter may be called "run" too
         verdicts = (entry for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
         found = [entry for entry in verdicts if entry.verdict.run.startswith(run_prefix)]

@@ -47,7 +47,7 @@ def merge(ours: bytes, theirs: bytes, base: bytes | None = None) -> bytes:
             raise LedgerError(f"{name}: does not begin with the base: an old line was changed or removed", _REMEDY)
     common = _common(mine, others)
     if base is None and mine and others and not common:
-        what = "ours and theirs have not even their first line in common"
+        what = "ours and theirs do not even have their first line in common"
         raise LedgerError(what, "if both are new ledgers of one problem, give an empty file as --base")
     _refuse_two_stories([*mine, *others])
     tails = sorted((mine[common:], others[common:]), key=lambda tail: [entry.hash for entry in tail[:1]])

@@ -343,7 +343,7 @@ class Session:
             time.sleep(0.01)
         self.output.drain()
         if ended is None:
-            raise self._fault(Outcome.REJECTED, f"the runner closed its connection and lives on, while {doing}")
+            raise self._fault(Outcome.REJECTED, f"the runner closed its connection but is still alive, while {doing}")
         if ended.out_of_memory:
             limit = self._limits.memory_bytes
             raise self._fault(

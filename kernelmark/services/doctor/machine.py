@@ -40,7 +40,7 @@ def calibration(settings: Settings, devices: list[str]) -> Finding:
     except KernelmarkError as error:
         return Finding("fail", "calibration", str(error))
     if found is None:
-        return Finding("warn", "calibration", f"none of {device}", "`kernelmark calibrate`, for shares of its roofline")
+        return Finding("warn", "calibration", f"none for {device}", "run `kernelmark calibrate` for roofline shares")
     return Finding("ok", "calibration", f"{device}, {found.created_at:%Y-%m-%d}")
 
 

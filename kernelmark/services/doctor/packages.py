@@ -79,7 +79,7 @@ def torch_and_triton(probe: dict[str, Any]) -> Iterator[Finding]:
     yield Finding("ok", "torch", f"{torch['version']} ({'CUDA ' + probe['cuda'] if probe['cuda'] else 'CPU build'})")
     yield _triton(probe["triton"])
     if not probe.get("bytecode", True):
-        what = "none of torch's: every sandbox that uses this installation compiles it again, which takes seconds"
+        what = "torch has none: every sandbox that uses this installation compiles it again, which takes seconds"
         yield Finding("warn", "bytecode", what, "`python -m compileall -q` on its site-packages")
 
 
@@ -114,7 +114,7 @@ def cuda(probe: dict[str, Any]) -> Iterator[Finding]:
     else:
         yield Finding("ok", "cuda-bindings", "importable")
     if probe.get("reaches_host"):
-        what = "kernels can reach all memory of their process (HMM or ATS), so those of a submission its launcher's"
+        what = "kernels can reach all memory of their process (HMM or ATS), so a submission's can reach its launcher's"
         yield Finding("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
 
 

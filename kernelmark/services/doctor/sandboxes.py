@@ -17,7 +17,7 @@ from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible
 
 LAUNCH_S, LAUNCH_POLL_S = 30.0, 0.05
-LAUNCH_REMEDY = "make the image anew (`make image`), or see what the daemon and the kernel's log say of it"
+LAUNCH_REMEDY = "rebuild the image (`make image`), or see what the daemon and the kernel's log say about it"
 GPU_WAYS: dict[gpu.Way, str] = {
     "toolkit": "by the NVIDIA container toolkit",
     "cdi": "by a CDI specification",
@@ -47,7 +47,7 @@ def usable(settings: Settings, *, cuda_is_here: bool) -> Iterator[Finding]:
         if provider.name == "docker" and reason is None and cuda_is_here:
             yield gpu_in_docker()
     if not isolated:
-        remedy = "put docker or bwrap right: until then results are ranked apart"
+        remedy = "get docker or bwrap working: until then results are ranked separately"
         yield Finding("warn", "isolation", "none: submissions run with your own rights", remedy)
 
 

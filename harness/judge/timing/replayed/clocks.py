@@ -45,9 +45,9 @@ class Clocks:
         least_ns = (1 - _RELATIVE) * span_ns - slack_ns - waking_ns
         if (missing_ns := least_ns - stats.median(counted)) > 0:
             said = f"the launcher's host waited {span_ns:,.0f} ns for what CUPTI says took {device_ns:,.0f} ns"
-            return cls([each + missing_ns for each in counted], f"{said}: more counts than CUPTI's time")
+            return cls([each + missing_ns for each in counted], f"{said}: more than CUPTI's time counts")
         longer = sum(ns > fine for fine, ns in zip(finest, counted, strict=True))
         if longer > _OFTEN * len(calls):
             said = f"in {longer} of {len(calls)} calls events lasted longer than CUPTI's time allows"
-            return cls(counted, f"{said} (medians {event_ns:,.0f} and {device_ns:,.0f} ns): more counts there")
+            return cls(counted, f"{said} (medians {event_ns:,.0f} and {device_ns:,.0f} ns): there a longer time counts")
         return cls(counted)

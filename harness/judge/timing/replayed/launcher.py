@@ -48,7 +48,7 @@ def record(session: Session, case: GradedCase, limit: TimeLimit) -> Recorded:
         if told.reason:
             raise NotReplayed(told.reason)
         if told.file_bytes > recording.MAX_FILE_BYTES or told.scratch_bytes > recording.MAX_SCRATCH_BYTES:
-            raise NotReplayed(f"a recording of {told.file_bytes:,} bytes with {told.scratch_bytes:,} bytes of scratch")
+            raise NotReplayed(f"too large a recording: {told.file_bytes:,} bytes, {told.scratch_bytes:,} of scratch")
         if told.scratch_bytes:
             scratch = make_arena(case.device, told.scratch_bytes, read_only=False)
         with memory_file() as file:
@@ -79,7 +79,7 @@ def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
         if packed.recording.scratch_bytes != scratch_bytes:
             raise wire.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
     except wire.WireError as error:
-        raise SubmissionFault(Outcome.REJECTED, f"{doing}: the runner's recording is none: {error}") from None
+        raise SubmissionFault(Outcome.REJECTED, f"{doing}: the runner's recording is not valid: {error}") from None
     return packed
 
 

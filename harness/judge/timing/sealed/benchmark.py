@@ -103,7 +103,7 @@ class Sealing:
                 Outcome.REJECTED,
                 f"claims {agreement.claimed_ns:,} ns a call, but by the judge's clock a call took "
                 f"{agreement.sealed_ns:,} ns (tolerance {agreement.tolerance_ns:,} ns), and with "
-                f"{again.rounds[0].calls} in place of {agreement.calls} calls a round it was no other",
+                f"{again.rounds[0].calls} instead of {agreement.calls} calls a round it was no different",
             )
         return max(measured, again, key=lambda each: each.rounds[0].sets)
 

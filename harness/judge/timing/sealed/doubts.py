@@ -41,15 +41,15 @@ def _of_the_batch(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
     if cuda and measured.latency.hold == "none":
         yield DoubtCode.SYNCHRONIZES, "a call waits for the device: single calls were timed with their launches"
     if measured.input_bytes < 2 * measured.cache_bytes:
-        yield DoubtCode.WARM_CACHE, "the inputs of a batch fit into twice the L2 cache"
+        yield DoubtCode.WARM_CACHE, "the inputs of a batch take up less than twice the L2 cache"
 
 
 def _of_the_clocks(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
     agreement = measured.agreement
     if agreement.claimed_ns > agreement.sealed_ns + agreement.tolerance_ns:
-        yield DoubtCode.SLOW_CLAIM, "the claim is higher than the judge's clock"
+        yield DoubtCode.SLOW_CLAIM, "the claim is higher than the judge's clock says"
     if agreement.claimed_ns + agreement.tolerance_ns < agreement.sealed_ns:
-        yield DoubtCode.LOW_CLAIM, "the claim is lower than the judge's clock, which counts instead"
+        yield DoubtCode.LOW_CLAIM, "the claim is lower than the judge's clock says; the clock counts instead"
     elif late := [ns for ns in agreement.late_ns(measured.rounds) if ns]:
         worst_ms = max(late) / 1e6
         rounds = f"{len(late)} of {len(measured.rounds)} rounds"
@@ -64,7 +64,7 @@ def _of_the_clocks(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
         percent = 100 * agreement.tolerance_ns / max(agreement.sealed_ns, 1)
         batch_ms = agreement.sealed_ns * measured.rounds[0].calls / 1e6
         text = (
-            f"in {batch_ms:.2f} ms the clock could hold the claim to {percent:.0f} % only, not to {100 * WIDEST:.0f} %"
+            f"in {batch_ms:.2f} ms the clock checked the claim to {percent:.0f} % at best, not to {100 * WIDEST:.0f} %"
         )
         yield DoubtCode.WIDE_TOLERANCE, text + ": the higher of the two counts"
     if measured.plain_because is None and 2 * sum(map(escaped, measured.rounds)) > len(measured.rounds):

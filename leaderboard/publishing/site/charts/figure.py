@@ -42,7 +42,7 @@ def records(board: Board, root: str) -> Markup | None:
     first, last = board.records[0], board.records[-1]
     title = (
         f"Record over time: from {duration(first.score_ns)} to {duration(last.score_ns)} in {len(board.records)} "
-        f"steps; faint lines are the own bests of the first {len(bests)} authors"
+        f"steps; faint lines are the personal bests of the first {len(bests)} authors"
     )
     return plot(title, x, y, series)
 

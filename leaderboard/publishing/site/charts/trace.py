@@ -46,7 +46,7 @@ def over_time(benchmarks: Sequence[BenchmarkResult]) -> Markup:
     what, clocks, median = "sealed rounds", "per call by both clocks", "the median that is claimed for its case"
     if any(b.mode == "replayed" for b in benchmarks):
         what, clocks, median = "calls", "by CUPTI and by events", "the median of its case by CUPTI"
-    drawn = f"; drawn is one of {every}" if every > 1 else ""
+    drawn = f"; one in {every} is drawn" if every > 1 else ""
     title = (
         f"{number} {what} of {len(benchmarks)} cases in their order: time {clocks}, "
         f"{min(values):.1f} to {max(values):.1f} % of {median}{drawn}"

@@ -73,7 +73,7 @@ def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDiges
     figures, cases = list[tuple[Markup, str]](), list[tuple[str, Markup]]()
     if document.current and number <= _DRAWN:
         if (drawn := figure.records(board, root)) is not None:
-            figures.append((drawn, "Record over time; faint: the own bests of the first authors."))
+            figures.append((drawn, "Record over time; faint: the personal bests of the first authors."))
         if (drawn := figure.roofline(runs, root)) is not None:
             figures.append((drawn, "Roofline: the cases of the first rows under what the device allows."))
         cases = figure.cases(runs, root)
