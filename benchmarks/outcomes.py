@@ -31,10 +31,10 @@ from benchmarks.scratch import report
 from harness import sandbox, stats
 from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, share_of_budget
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
 from harness.problem import Problem, load
-from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
 from kernelmark.services.api import providers
@@ -95,15 +95,16 @@ def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Te
                 cases = [problem.resolve(case.drawn(rng)) for case in problem.tests if "cpu" in case.devices]
                 command = build_command(problem, submission, cases, "cpu")
                 session.hand_over(command, submission.source, problem.limits.build_s)
-                correctness = Correctness(problem, Reference.load(problem), "cpu")
+                correctness = Correctness()
+                reference = Reference.load(problem)
                 while len(found) < seeds:
-                    found.append(test_once(session, correctness, problem))
+                    found.append(test_once(session, correctness, problem, reference))
             except SubmissionFault as fault:
                 found.append(Tested(fault.outcome, ("",), None))
     return found
 
 
-def test_once(session: Session, correctness: Correctness, problem: Problem) -> Tested:
+def test_once(session: Session, correctness: Correctness, problem: Problem, reference: Reference) -> Tested:
     """All tests of one grading.
 
     Raises:
@@ -114,7 +115,8 @@ def test_once(session: Session, correctness: Correctness, problem: Problem) -> T
         if "cpu" in case.devices:
             # A hidden case's record has no errors to look at.
             seen = replace(problem.resolve(case.drawn(rng)), hidden=False)
-            results.append(correctness.run(session, seen, case.name))
+            graded = GradedCase(problem, reference, "cpu", seen)
+            results.append(correctness.run(session, graded, case.name))
     wrong = [result for result in results if result.outcome is not Outcome.ACCEPTED]
     shares = [share(output) for result in results for output in result.outputs]
     decided = any(not result.outputs for result in wrong) or None in shares

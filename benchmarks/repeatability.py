@@ -22,7 +22,7 @@ from typing import Any
 from benchmarks.replay import recordings
 from benchmarks.scratch import report
 from harness import sandbox, stats
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.environment import device_facts
 from harness.judge.session import Session
 from harness.judge.timing.plan import replay_plan_for
@@ -30,7 +30,7 @@ from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded
 from harness.judge.timing.telemetry import Sensors
-from harness.problem import Problem, ResolvedCase, load
+from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import ReplayedBenchmark
@@ -80,7 +80,7 @@ def slower_addition() -> Submission:
 def pairs(slug: str, parameters: dict[str, Any], candidate: Submission, count: int) -> dict[str, Any]:
     """Measure a candidate against the Triton kernel of a problem `count` times."""
     problem = with_benchmark(slug, parameters)
-    case = problem.resolve(problem.benchmarks[0])
+    case = GradedCase(problem, Reference.load(problem), "cuda", problem.resolve(problem.benchmarks[0]))
     baseline = Submission.read(ROOT / "reference" / slug / "triton.py", "baseline")
     settings = Settings.load()
     provider = sandbox.choose(settings.sandbox, providers(settings))
@@ -105,7 +105,7 @@ def pairs(slug: str, parameters: dict[str, Any], candidate: Submission, count: i
     }
 
 
-def _recorded(submission: Submission, problem: Problem, case: ResolvedCase, provider: sandbox.Provider) -> Recorded:
+def _recorded(submission: Submission, problem: Problem, case: GradedCase, provider: sandbox.Provider) -> Recorded:
     found = recordings(submission, problem, [case], provider)[0][case.name]
     assert isinstance(found, Recorded), found
     return found
@@ -113,14 +113,14 @@ def _recorded(submission: Submission, problem: Problem, case: ResolvedCase, prov
 
 def _measure(
     problem: Problem,
-    case: ResolvedCase,
+    case: GradedCase,
     both: list[Recorded],
     baseline: Named,
     provider: sandbox.Provider,
     count: int,
 ) -> Iterator[ReplayedBenchmark]:
     """Measure `count` pairs in one pair of launchers, as `harness.judge.timing.replayed.timing` measures a case."""
-    truth, sensors = Truth(Reference.load(problem), case), Sensors("cuda")
+    sensors = Sensors("cuda")
     with contextlib.ExitStack() as stack:
         launchers = []
         for _ in both:

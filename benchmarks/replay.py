@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from benchmarks.scratch import report
 from harness import sandbox, stats, wire
 from harness.arena import free_deferred
 from harness.errors import HarnessError
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.environment import device_facts
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
@@ -31,7 +33,8 @@ from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
-from harness.problem import Problem, ResolvedCase, load
+from harness.problem import Problem, load
+from harness.problem.reference import Reference
 from harness.submission import Submission
 from kernelmark.services.api import providers
 from kernelmark.services.settings import Settings
@@ -40,7 +43,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def recordings(
-    submission: Submission, problem: Problem, cases: list[ResolvedCase], provider: sandbox.Provider
+    submission: Submission, problem: Problem, cases: list[GradedCase], provider: sandbox.Provider
 ) -> tuple[dict[str, Recorded | str], dict[str, float]]:
     """Of each case its recording, or why there is none; and the seconds that it took."""
     found: dict[str, Recorded | str] = {}
@@ -49,7 +52,8 @@ def recordings(
         session.handshake()
         seconds = {"runner": time.perf_counter() - begun}
         begun = time.perf_counter()
-        session.hand_over(build_command(problem, submission, cases, "cuda"), submission.source, problem.limits.build_s)
+        command = build_command(problem, submission, [each.case for each in cases], "cuda")
+        session.hand_over(command, submission.source, problem.limits.build_s)
         for case in cases:
             try:
                 found[case.name] = record(session, case, case.time_limit())
@@ -60,7 +64,7 @@ def recordings(
 
 
 def replayed(
-    recorded: Recorded, problem: Problem, case: ResolvedCase, provider: sandbox.Provider, calls: int
+    recorded: Recorded, problem: Problem, case: GradedCase, provider: sandbox.Provider, calls: int
 ) -> dict[str, Any]:
     """What one launcher says of a case."""
     begun = time.perf_counter()
@@ -97,7 +101,8 @@ def replayed(
 
 def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int) -> Iterator[dict[str, Any]]:
     problem = load(kernel.problem)
-    cases = [problem.resolve(case) for case in problem.benchmarks if "cuda" in case.devices]
+    of = partial(GradedCase, problem, Reference.load(problem), "cuda")
+    cases = [of(problem.resolve(case)) for case in problem.benchmarks if "cuda" in case.devices]
     try:
         found, seconds = recordings(Submission.read(kernel.file, "bench"), problem, cases, provider)
     except (SubmissionFault, HarnessError) as error:

@@ -104,9 +104,7 @@ class Reference:
         try:
             inspect.signature(function).bind(**dict.fromkeys(arguments))
         except TypeError as error:
-            self._fail(
-                f"`{name}` cannot be called with problem.toml's names ({error})", f"define `{wanted}`", function
-            )
+            self._fail(f"`{name}` cannot be called with problem.toml's names ({error})", f"define `{wanted}`", function)
         return function
 
     def _call(self, function: Callable[..., Any], **arguments: Any) -> Any:

@@ -337,7 +337,5 @@ def _translated() -> Iterator[None]:
         raise SandboxError(f"the Docker daemon refused ({error.explanation or error})") from error
     except (docker.errors.DockerException, requests.RequestException) as error:
         if "Permission denied" in str(error):
-            raise SandboxError(
-                "this user may not use the Docker daemon", "add it to the group docker"
-            ) from error
+            raise SandboxError("this user may not use the Docker daemon", "add it to the group docker") from error
         raise SandboxError(f"no Docker daemon answers ({error})", "start dockerd, or set DOCKER_HOST") from error

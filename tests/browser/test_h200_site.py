@@ -242,7 +242,7 @@ def test_a_source_is_shown_where_it_is_what_was_graded(
             assert json.loads((site / f"runs/{verdict.run}.json").read_bytes())["source"] == code
         else:
             assert shown.count() == 0
-            assert page.get_by_text("The archive has not this source.").count() == 1
+            assert page.get_by_text("The archive does not have this source.").count() == 1
 
 
 def test_the_front_and_the_devices_name_all_of_it(site: Path, verdicts: list[Verdict]) -> None:

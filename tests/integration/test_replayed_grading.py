@@ -239,7 +239,7 @@ def test_what_hidden_tests_took_is_not_told() -> None:
     ("runner", "factor", "why"),
     [
         (recording(b"", told={"reason": "a host node"}), 2.0, "a host node"),
-        (recording(b"no recording"), 2.0, "benchmark a million: .*the runner's recording is none"),
+        (recording(b"no recording"), 2.0, "benchmark a million: .*the runner's recording is not valid"),
         (recording(pack(CALL, BLOBS)), 3.0, "benchmark a million: call 1: y"),
     ],
     ids=["it says so", "what came is none", "the launcher makes something else of it"],

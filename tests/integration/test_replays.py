@@ -14,8 +14,7 @@ import pytest
 
 from harness import wire
 from harness.errors import SandboxError
-from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
@@ -31,7 +30,7 @@ from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
 PROBLEM = load(PROBLEMS / "double")
-CASE = PROBLEM.resolve(PROBLEM.tests[1])
+CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
 LIMIT_S = 2.0
 WITH_SCRATCH = Recording(images=CALL.images, nodes=CALL.nodes, edges=(), scratch_bytes=8192)
 TIMES = {"device_ns": 5000, "event_ns": 7000, "span_ns": 20_000, "nodes_ns": [5000]}
@@ -66,7 +65,7 @@ def recorded(act: Act) -> Recorded:
     with session:
         session.handshake()
         session.hand_over(wire.Build(language="py", symbols=("twice",), architecture="x86"), b"", LIMIT_S)
-        return record(session, PROBLEM, CASE, "cpu", TimeLimit(LIMIT_S))
+        return record(session, CASE, TimeLimit(LIMIT_S))
 
 
 def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
@@ -81,7 +80,7 @@ def test_what_cannot_be_replayed_says_why() -> None:
     with pytest.raises(NotReplayed, match=r"^a host node$"):
         recorded(recording(b"", told={"reason": "a host node"}))
     for size in ({"file_bytes": 1 << 40}, {"scratch_bytes": 1 << 40}):
-        with pytest.raises(NotReplayed, match="a recording of "):
+        with pytest.raises(NotReplayed, match="too large a recording"):
             recorded(recording(b"", told=size))
 
 
@@ -97,7 +96,7 @@ def test_what_cannot_be_replayed_says_why() -> None:
     ids=["nothing", "noise", "cut short", "scratch that it has not", "scratch that never came"],
 )
 def test_what_is_no_recording_is_the_submissions_fault(file: bytes, scratch: bytes) -> None:
-    with pytest.raises(SubmissionFault, match="the runner's recording is none") as raised:
+    with pytest.raises(SubmissionFault, match="the runner's recording is not valid") as raised:
         recorded(recording(file, scratch))
     assert raised.value.outcome is Outcome.REJECTED
 
@@ -112,7 +111,7 @@ def test_a_recording_that_is_cut_off_while_it_is_read_ends_no_judge() -> None:
         else:
             honest(script, token, body)
 
-    with pytest.raises(SubmissionFault, match="a recording of 3 bytes"):
+    with pytest.raises(SubmissionFault, match="too large a recording: 3 bytes"):
         recorded(act)
 
 
@@ -128,7 +127,7 @@ def launching(work: Doing, *, times: dict[str, Any] | None = None) -> Act:
             return
         inputs, outputs = script.arenas()
         with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
-            slots = {slot.tensor.name: slot for slot in Layout(CASE).slots}
+            slots = {slot.tensor.name: slot for slot in CASE.layout.slots}
             x = np.frombuffer(given[: slots["x"].nbytes], np.float32)
             y = np.frombuffer(to, np.uint8)
             work(x, y)
@@ -139,7 +138,7 @@ def launching(work: Doing, *, times: dict[str, Any] | None = None) -> Act:
 
 
 def twice(x: Any, region: Any) -> None:
-    y = next(slot for slot in Layout(CASE).outputs)
+    y = next(slot for slot in CASE.layout.outputs)
     region[y.offset : y.offset + y.nbytes].view(np.float32)[:] = 2 * x
 
 
@@ -153,7 +152,7 @@ def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iter
 @contextmanager
 def loaded(act: Act) -> Iterator[tuple[Player, FreshInputs]]:
     found = recorded(recording(pack(CALL, BLOBS)))
-    fresh = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
+    fresh = FreshInputs(CASE)
     try:
         with launcher_of(act) as launcher:
             yield Player(launcher, found, CASE, LIMIT_S), fresh
@@ -258,7 +257,7 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
         launching(twice)(script, token, body)
 
     found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
-    fresh = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
+    fresh = FreshInputs(CASE)
     with launcher_of(act) as launcher:
         make(Player(launcher, found, CASE, LIMIT_S), fresh, 3)
     fresh.close()

@@ -120,7 +120,7 @@ class SlowToEnd(Scripted):
     ("program", "outcome", "message"),
     [
         ("sys.exit(3)", Outcome.RUNTIME_ERROR, "exit status 3"),
-        ("judge.close(); time.sleep(1e6)", Outcome.REJECTED, "closed its connection and lives on"),
+        ("judge.close(); time.sleep(1e6)", Outcome.REJECTED, "closed its connection but is still alive"),
     ],
     ids=["dead, and the sandbox ends slowly", "alive"],
 )

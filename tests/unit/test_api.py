@@ -73,7 +73,7 @@ def test_who_gives_a_path_as_a_str_is_told(judge: Callable[..., Judge], project:
         (("x\0", "py", "ada", ""), "holds a NUL character"),
         (("#" * 10**7, "py", "ada", ""), "is larger than"),
         (("x", "py", 5, ""), "its author is of type int"),
-        (("x", "py", "a" * 10**6, ""), "cannot be one"),
+        (("x", "py", "a" * 10**6, ""), "is not a valid name"),
         (("x", "py", "ada", Path("x.py")), "its name is of type PosixPath"),
         (("x", None, "ada", ""), "unknown language 'None'"),
         (("x", ["py"] * 10**6, "ada", ""), "unknown language"),

@@ -80,7 +80,7 @@ def test_authors_and_versions_lie_side_by_side(tmp_path):
 def test_other_content_is_never_overwritten(tmp_path):
     path = archive(tmp_path, "softmax", submission())
     path.write_bytes(b"tampered")
-    with pytest.raises(HarnessError, match="holds something else than what was submitted"):
+    with pytest.raises(HarnessError, match="holds something other than what was submitted"):
         archive(tmp_path, "softmax", submission())
     assert path.read_bytes() == b"tampered"
     assert len(files(tmp_path)) == 1

@@ -118,7 +118,7 @@ def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Co
         ("submissions/double/ada/deep/kernel.py", RIGHT, "is not where submissions lie"),
         ("submissions/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
         ("submissions/double/ada/kernel.txt", RIGHT, "unknown language '.txt'"),
-        ("submissions/double/.ada/kernel.py", RIGHT, "cannot be one"),
+        ("submissions/double/.ada/kernel.py", RIGHT, "is not a valid name"),
         ("submissions/double/ada/kernel.py", "x" * ((1 << 20) + 1), "is larger than"),
         ("submissions/double/ada/kernel.py", "a\0b", "NUL"),
     ],
@@ -171,7 +171,7 @@ def test_only_lets_nobody_hand_in_for_somebody_else(
     commit(competition, {"submissions/double/ada/kernel.py": RIGHT, "submissions/double/mallory/kernel.py": RIGHT})
     said = command("grade", "--changed", base, "--only", "mallory")
     assert (said.code, [each.author for each in graded]) == (2, ["mallory"])
-    assert "lies in the folder of ada" in said.out
+    assert "is in the folder of ada" in said.out
 
 
 def test_our_own_failure_is_the_worst_and_stops_nothing(

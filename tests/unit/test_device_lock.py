@@ -174,6 +174,6 @@ def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypat
         entered.clear()
         thread.start()
         assert not entered.wait(0.2)
-        assert told == ["waits: another grading is on this CPU"]
+        assert told == ["waiting: another grading is using this CPU"]
     thread.join(5)
     assert entered.is_set()

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.timing.replayed import fresh_inputs as module
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import load
@@ -16,13 +15,13 @@ from harness.problem.reference import Reference
 from kernelmark.services.selftest import PROBLEMS
 
 PROBLEM = load(PROBLEMS / "double")
-CASE = PROBLEM.resolve(PROBLEM.tests[1])
+CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
 
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshInputs]:
     monkeypatch.setattr(module, "_MOST_PLACES", 3)
-    made = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
+    made = FreshInputs(CASE)
     yield made
     made.close()
 
@@ -59,7 +58,7 @@ def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_th
 
 def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MOST_PLACED_BYTES", 1)
-    fresh = FreshInputs(Layout(CASE), "cpu", Truth(Reference.load(PROBLEM), CASE))
+    fresh = FreshInputs(CASE)
     fresh.next()
     before = fresh.descriptors
     assert not fresh.move()

@@ -89,7 +89,7 @@ def test_a_ledger_that_does_not_exist_is_empty_and_is_not_made_by_reading(tmp_pa
 
 def test_a_verdict_on_another_problem_is_refused(tmp_path):
     ledger = JsonlLedger(tmp_path / "softmax.jsonl")
-    with pytest.raises(LedgerError, match="'matmul' belongs into another ledger"):
+    with pytest.raises(LedgerError, match="'matmul' belongs in another ledger"):
         ledger.append(accepted(problem="matmul"))
     assert not ledger.path.exists()
 
@@ -190,7 +190,7 @@ def test_get_finds_exactly_one(tmp_path):
 
 @pytest.mark.parametrize("prefix", ["", "xyz", "AA", "0" * 17, "a\n"])
 def test_what_is_no_run_is_told_so(tmp_path, prefix):
-    with pytest.raises(UsageError, match="is no run"):
+    with pytest.raises(UsageError, match="is not a run id"):
         filled(tmp_path, SMALL[:1]).get(prefix)
 
 

@@ -306,7 +306,7 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(
     said = [finding["what"] for finding in report["findings"]]
     assert (status, report["problem"], report["wrong"], report["samples"]) == (2, "p", True, 3)
     assert said[0] == "samples/stray.py is in no table of samples/expected.toml"
-    assert said[1].startswith("sample `caught`: the message does not hold 'transposed' (test test: y: ")
+    assert said[1].startswith("sample `caught`: the message does not match 'transposed' (test test: y: ")
     assert said[2].startswith("sample `surprise` is wrong_answer, where accepted is expected (test test: y: ")
     assert len(said) == 3
     assert "p: sample good" in err

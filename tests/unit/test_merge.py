@@ -137,7 +137,7 @@ THIRD = lines(verdict(3, 10), after=BASE)
         (THIRD, BASE[: BASE.index(b"\n") + 1], BASE, "theirs: does not begin with the base"),
         (THIRD, THIRD[:-9], BASE, "theirs line 3: is not a ledger line"),
         (THIRD.replace(b"ada", b"eve"), THIRD, None, "ours line 1: was changed after it was written"),
-        (lines(verdict(3)), lines(verdict(4)), None, "not even their first line in common"),
+        (lines(verdict(3)), lines(verdict(4)), None, "not even have their first line in common"),
         (
             lines(verdict(3)),
             lines(accepted(problem="gelu", run="f" * 16)),

@@ -284,4 +284,4 @@ def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:
     numbers = torch.arange(4)
     right, wrong = (check_output("n", numbers + off, numbers, numbers, Tolerance()) for off in (0, 1))
     assert describe(right) == "n: equal"
-    assert describe(wrong) == "n: 4 of 4 elements wrong (100 %), and all must be equal"
+    assert describe(wrong) == "n: 4 of 4 elements wrong (100 %), but all must be equal"

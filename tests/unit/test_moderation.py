@@ -214,10 +214,10 @@ def test_the_commands_append_and_the_board_follows(ledger: JsonlLedger, command:
     [
         ("dddd", "grace", "why", "run dddd: was never recorded here"),
         ("a", "grace", "why", "give more digits"),
-        ("", "grace", "why", "run '': is no run"),
-        ("aaaa", "", "why", "--actor: does not fit"),
-        ("aaaa", "grace", "", "--reason: does not fit"),
-        ("aaaa", "grace", "\udcff", "--reason: does not fit"),
+        ("", "grace", "why", "run '': is not a run id"),
+        ("aaaa", "", "why", "--actor: is not valid"),
+        ("aaaa", "grace", "", "--reason: is not valid"),
+        ("aaaa", "grace", "\udcff", "--reason: is not valid"),
     ],
 )
 def test_what_cannot_be_moderated_is_one_line(

@@ -101,7 +101,7 @@ BAD = [
     ("n = 4711", 'n = "int8"', "key `tensors[0].shape[0]` has no value"),
     ('"unknown to all"', '"prime"', "key `tests[0].name` is 'prime', as is `tests[1].name`"),
     ("[[tests]]", "[[test]]", "key `test` is unknown; did you mean `tests`?"),
-    ("[[tests]]", "[[benchmarks]]", "key `benchmarks` stands in a private file; a time shows its sizes"),
+    ("[[tests]]", "[[benchmarks]]", "key `benchmarks` is in a private file; a time reveals its sizes"),
     (f'salt = "{SALT}"', "", "key `salt` is missing; it is 32 or more random characters"),
     (SALT, "short", "key `salt`: string should have at least 32 characters"),
     ('salt = "', "salt = ", "is not TOML"),

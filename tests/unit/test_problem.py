@@ -150,7 +150,7 @@ def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Prob
 def test_a_rule_that_is_no_line_of_its_own_is_refused(tmp_path: Path, old: str, new: str) -> None:
     directory = _write(tmp_path / "odd", GOOD.replace(old, new))
     for read in (load, identify):
-        with pytest.raises(ProblemError, match="does not stand on its own line"):
+        with pytest.raises(ProblemError, match="is not on a line of its own"):
             read(directory)
 
 
@@ -260,7 +260,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         '["rows", "cols"]\ndtype',
         '["rows", "columns"]\ndtype',
-        "key `tensors[0].shape[1]` has no value: `columns`: `columns` is no parameter; parameters that hold",
+        "key `tensors[0].shape[1]` has no value: `columns`: `columns` is not a parameter; parameters that hold",
     ),
     ('["rows", "cols"]\ndtype', '["rows", "index"]\ndtype', "key `tensors[0].shape[1]` has no value: `index`"),
     (
@@ -288,16 +288,16 @@ BAD: list[tuple[str, str, str]] = [
     (
         'dtype = "bfloat16"',
         'dtype = "bfloat61"',
-        "key `benchmarks[0].params.dtype` is 'bfloat61', which is no dtype; did you mean `bfloat16`?",
+        "key `benchmarks[0].params.dtype` is 'bfloat61', not a dtype; did you mean `bfloat16`?",
     ),
     ('dtype = "bfloat16"', "dtype = 16", "key `tensors[0].dtype` names the parameter `dtype`, which holds 16"),
     ("cols = 50", 'cols = "int32"', "key `tensors[0].shape[1]` has no value"),
-    ('"rows * cols"', '"rows * kols"', "key `scalars[1].value` has no value: `rows * kols`: `kols` is no parameter"),
+    ('"rows * cols"', '"rows * kols"', "key `scalars[1].value` has no value: `rows * kols`: `kols` is not a parameter"),
     ('"rows * cols"', "1.5", "key `scalars[1]`: an int64 scalar needs a whole number"),
     (
         "sizeof(dtype)",
         "sizeof(dytpe)",
-        "key `cost.bytes` has no value: `rows * cols * sizeof(dytpe)`: sizeof(dytpe): 'dytpe' is no dtype",
+        "key `cost.bytes` has no value: `rows * cols * sizeof(dytpe)`: sizeof(dytpe): 'dytpe' is not a dtype",
     ),
     ("flops = 0", "flops = -1", "key `cost` is 60 bytes and -1 flops in tests[0]"),
     # Drawn sizes.
@@ -328,7 +328,7 @@ BAD: list[tuple[str, str, str]] = [
     (
         'rows = 200, cols = 50, dtype = "bfloat16" }',
         'rows = 200, dtype = "bfloat16" }\ndraw = { cols = { low = 1, high = 5 } }',
-        "key `benchmarks[0].draw` is given; only tests can draw sizes: times are of one size",
+        "key `benchmarks[0].draw` is given; only tests can draw sizes: a benchmark's are fixed",
     ),
     # Fills.
     (
@@ -352,12 +352,12 @@ BAD: list[tuple[str, str, str]] = [
     (
         'bytes = "rows * cols * sizeof(dtype)"',
         'bytes = "elements(part)"',
-        "key `cost.bytes` has no value: `elements(part)`: `part` is no tensor; parameters that hold a number: rows",
+        "key `cost.bytes` has no value: `elements(part)`: `part` is not a tensor; parameters that hold a number: rows",
     ),
     (
         'shape = ["rows"]',
         'shape = ["elements(x)"]',
-        "key `tensors[1].shape[0]` has no value: `elements(x)`: `elements` is known in costs only",
+        "key `tensors[1].shape[0]` has no value: `elements(x)`: `elements` works only in costs",
     ),
     (
         'kind = "integers", low = 0, high = 9',
@@ -388,11 +388,11 @@ BAD: list[tuple[str, str, str]] = [
         "key `deadline`: a date and time is written without quotation marks",
     ),
     ('"bfloat16" }', '"bfloat16" }\nhidden = true', "key `benchmarks[0].hidden` is true; only tests can be hidden"),
-    ('"bfloat16" }', '"bfloat16" }\ndevices = ["cuda"]', "key `benchmarks` has no case for cpu, but `tests` has"),
+    ('"bfloat16" }', '"bfloat16" }\ndevices = ["cuda"]', "key `benchmarks` has no case for cpu, but `tests` does"),
     (
         'dtype = "float32" }',
         'dtype = "float32" }\ndevices = ["cuda"]',
-        "key `tests` has no case for cpu, but `benchmarks` has",
+        "key `tests` has no case for cpu, but `benchmarks` does",
     ),
     ('"cols", "dtype"]', '"cols", "cols"]', "key `parameters[2]` is 'cols', as is `parameters[1]`"),
 ]
@@ -440,13 +440,13 @@ def test_inputs_alone_are_no_problem(tmp_path: Path) -> None:
 
 
 def test_a_dtype_must_reach_the_kernel(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match=r"key `parameters\[2\]` `dtype` is the dtype of no tensor"):
+    with pytest.raises(ProblemError, match=r"key `parameters\[2\]` `dtype` is no tensor's dtype"):
         load(_write(tmp_path / "bad", GOOD.replace('dtype = "dtype"', 'dtype = "float32"')))
 
 
 def test_missing_files(tmp_path: Path) -> None:
     directory = _write(tmp_path / "softmax", GOOD)
-    with pytest.raises(ProblemError, match=r"sofmax: is no directory; did you mean `softmax`\?"):
+    with pytest.raises(ProblemError, match=r"sofmax: is not a directory; did you mean `softmax`\?"):
         load(tmp_path / "sofmax")
     (directory / "reference.py").unlink()
     with pytest.raises(ProblemError, match=r"reference\.py: does not exist; a problem is a directory with"):
@@ -458,7 +458,7 @@ def test_missing_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["Softmax", "soft-max", "soft max", "ßoftmax"])
 def test_a_slug_is_plain(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ProblemError, match="cannot be a slug; use lower-case letters"):
+    with pytest.raises(ProblemError, match="is not a valid slug; use lower-case letters"):
         load(_write(tmp_path / name, GOOD))
 
 

@@ -10,18 +10,21 @@ from typing import Any
 import pytest
 
 from harness import wire
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import ReplayPlan
 from harness.judge.timing.replayed import benchmark as replaying
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.problem import load
+from harness.problem.reference import Reference
 from harness.recording import Packed
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark
 from kernelmark.services.selftest import PROBLEMS
 from tests.recordings import CALL
 
-CASE = load(PROBLEMS / "double")
+PROBLEM = load(PROBLEMS / "double")
+CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.benchmarks[0]))
 CALL_NS, BLOCK_NS = 10_000, 1_000_000
 APART = wire.Loaded(
     functions=(wire.Function(registers=16, local_bytes=0, shared_bytes=0),), event_extra_ns=2_900, span_extra_ns=9_000
@@ -82,7 +85,7 @@ def varying() -> Iterator[int]:
 
 def player(launcher: Scripted) -> Player:
     recorded: Any = SimpleNamespace(packed=Packed(CALL, memoryview(b"")))
-    return Player(launcher, recorded, CASE.resolve(CASE.benchmarks[0]), 10.0)  # type: ignore[arg-type]  # a stand-in
+    return Player(launcher, recorded, CASE, 10.0)  # type: ignore[arg-type]  # a stand-in
 
 
 def timed(
@@ -101,8 +104,7 @@ def timed(
     ]
     found = [Beside(each, player(its)) for each, its in zip(baselines, beside, strict=True)]
     sensors: Any = SimpleNamespace(read=lambda: None)
-    case = CASE.resolve(CASE.benchmarks[0])
-    return Replaying(case, player(launcher), found, inputs, plan, sensors, None).run(), inputs, baselines
+    return Replaying(CASE, player(launcher), found, inputs, plan, sensors, None).run(), inputs, baselines
 
 
 def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:

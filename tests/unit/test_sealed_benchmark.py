@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from harness import wire
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import Plan
 from harness.judge.timing.sealed import benchmark as sealing
 from harness.judge.timing.sealed.benchmark import Sealing
 from harness.judge.timing.sealed.overhead import NullCost, Overhead
 from harness.problem import load
+from harness.problem.reference import Reference
 from harness.verdict import ClaimedLatency, Outcome, SealedBenchmark, SealedRound
 
 PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
@@ -68,7 +70,8 @@ def sealed(rounds: Any, monkeypatch: pytest.MonkeyPatch) -> SealedBenchmark:
         hold="memory", claimed_p10_ns=CALL_NS, claimed_median_ns=CALL_NS, claimed_p90_ns=CALL_NS,
         claimed_samples_ns=(CALL_NS,), claimed_span_ns=CALL_NS,
     )  # fmt: skip
-    return Sealing(rounds, PROBLEM.resolve(case), "cuda", plan, overhead).run(latency)
+    graded = GradedCase(PROBLEM, Reference.load(PROBLEM), "cuda", PROBLEM.resolve(case))
+    return Sealing(rounds, graded, plan, overhead).run(latency)
 
 
 def test_a_quiet_case_gets_six_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -63,9 +63,9 @@ def test_the_nearest_file_upward_is_the_root_of_relative_paths(project: Path) ->
     [
         ("autor = 'x'", r"kernelmark\.toml: unknown key `autor`; did you mean `author`\?"),
         ("root = '/'", r"kernelmark\.toml: unknown key `root`"),
-        ("device = 'tpu'", r"toml: key `device`: 'tpu' does not fit; Input should be 'auto', 'cpu' or 'cuda'"),
+        ("device = 'tpu'", r"toml: key `device`: 'tpu' is not valid; Input should be 'auto', 'cpu' or 'cuda'"),
         ("docker_binds = ['usr']", r"key `docker_binds`: .*'usr' is not an absolute path"),
-        ("image = 3", r"key `image`: 3 does not fit"),
+        ("image = 3", r"key `image`: 3 is not valid"),
         ("a b", r"kernelmark\.toml: cannot be read as TOML"),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_file_is_not_passed_over(project: Path, make: Callable
         ("KERNELMARK_DEVCE", "cpu", r"unknown variable `KERNELMARK_DEVCE`; did you mean `KERNELMARK_DEVICE`"),
         ("kernelmark_device", "cpu", r"unknown variable `kernelmark_device`; did you mean `KERNELMARK_DEVICE`"),
         ("KERNELMARK_ROOT", "/", r"unknown variable `KERNELMARK_ROOT`"),
-        ("KERNELMARK_SANDBOX", "jail", r"KERNELMARK_SANDBOX: 'jail' does not fit"),
+        ("KERNELMARK_SANDBOX", "jail", r"KERNELMARK_SANDBOX: 'jail' is not valid"),
     ],
 )
 def test_a_bad_variable_is_refused_by_name(
@@ -108,7 +108,7 @@ def test_a_bad_variable_is_refused_by_name(
 
 def test_a_bad_flag_is_blamed_on_the_flag_although_the_file_is_bad_too(project: Path) -> None:
     write(project, "device = 'tpu'")
-    with pytest.raises(SettingsError, match=r"^--device: 'gpu' does not fit"):
+    with pytest.raises(SettingsError, match=r"^--device: 'gpu' is not valid"):
         Settings.load(project, device="gpu")
 
 

@@ -102,7 +102,7 @@ def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
 def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
     wide = accepted(score_ns=380_000, low_ns=31_000, high_ns=407_000, source="wide")
     remedy = "grade it again on a quiet machine or with --thorough: gradings of one source are pooled"
-    why = "none: interval too wide to rank (380 µs [31, 407], more than 1.5 times from end to end); "
+    why = "none: interval too wide to rank (380 µs [31, 407], more than 1.5 × from low to high); "
     [table] = tables(wide)
     assert show.standing(wide, table) == why + remedy
     assert f"standing    {why}" in "\n".join(show.verdict(wide, table))
@@ -200,8 +200,8 @@ def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
     for expected in (
         "mode        replayed: a launcher made the recorded calls",
         "CUPTI       56.9 µs, 57.3 µs, 57.7 µs (p10, median, p90), from the first kernel to the last, 40 calls",
-        "events      59.8 µs in the median; of a kernel of our own 2.40 µs more than CUPTI",
-        "host clock  71.3 µs in the median; of a kernel of our own 11.3 µs more than the events",
+        "events      59.8 µs in the median; for a kernel of our own, 2.40 µs more than CUPTI",
+        "host clock  71.3 µs in the median; for a kernel of our own, 11.3 µs more than the events",
         "stopped     the intervals were narrow enough",
         f"× eager     1.500 [1.492, 1.507] at 96.9 %, which took 86.0 µs in 40 calls, sha256 {sha256}",
         "device      SM 1875–1980 MHz, temperature 41 °C",

@@ -300,7 +300,7 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
     said = text(page.read_text())
     assert "1500 more rows are in" in said
     assert "8000 calls of 8 cases" in page.read_text()
-    assert "drawn is one of 6" in page.read_text()
+    assert "one in 6 is drawn" in page.read_text()
     paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
     assert len(re.findall(r"[\d.]+ [\d.]+", paths[0])) == 167, "of a thousand calls of the first case every sixth"
 
@@ -434,7 +434,7 @@ def test_a_source_that_is_not_what_was_submitted_is_not_shown(project: SiteProje
         file.unlink()
     project.build()
     assert "planted" not in project.html(f"runs/{'b' * 16}.html")
-    assert "The archive has not this source." in project.html(f"runs/{'b' * 16}.html")
+    assert "The archive does not have this source." in project.html(f"runs/{'b' * 16}.html")
 
 
 def test_every_json_fits_its_published_schema(project: SiteProject) -> None:

@@ -47,7 +47,7 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
 
 @pytest.mark.parametrize("slug", ["", "Swish", "a b", "../swish", "1st", "é", "a" * 65, "class", "template", "float32"])
 def test_what_is_no_slug_is_refused_and_nothing_is_written(settings: Settings, slug: str) -> None:
-    with pytest.raises(UsageError, match="cannot be a slug"):
+    with pytest.raises(UsageError, match="is not a valid slug"):
         skeleton.write(settings, slug)
     assert not list(settings.locate("problems").glob("*"))
 
