@@ -35,6 +35,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
 from harness.problem import Problem, load
+from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
 from kernelmark.services.api import providers

@@ -54,7 +54,7 @@ def test_a_str_is_source_whatever_it_says(judge: Callable[..., Judge], project: 
 
 def test_who_gives_a_path_as_a_str_is_told(judge: Callable[..., Judge], project: Path) -> None:
     judge(accepted(), accepted(), accepted())
-    with pytest.warns(UserWarning, match=r"give Path\('kernel.py'\) to grade that file") as told:
+    with pytest.warns(UserWarning, match=r"pass Path\('kernel.py'\) to grade that file") as told:
         kernelmark.grade("double", "kernel.py")
     assert told[0].filename == __file__
     with warnings.catch_warnings():

@@ -102,7 +102,7 @@ def test_refuses_to_parse(text: str, why: str) -> None:
         ("2 * dtype", "`dtype` holds 'bfloat16', not a number"),
         ("sizeof(m)", "7 is not a dtype"),
         ("sizeof(float31)", "'float31' is not a dtype"),
-        ("elements(x)", "known in costs only"),
+        ("elements(x)", "works only in costs"),
         ("m // (n - 5)", "division by zero"),
         ("m % 0", "division by zero"),
         ("ceil_div(m, 0)", "division by zero"),

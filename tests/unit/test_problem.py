@@ -245,8 +245,8 @@ BAD: list[tuple[str, str, str]] = [
     ("neg_inf = 0.1", "neg_inf = 1.1", "key `tests[1].fill.x.neg_inf`: should be less than or equal to 1; it is 1.1"),
     ("neg_inf = 0.1", "neginf = 0.1", "key `tests[1].fill.x.neginf` is unknown; did you mean `neg_inf`?"),
     # Names.
-    ('name = "x"', 'name = "x y"', "key `tensors[0].name`: 'x y' is no name"),
-    ('name = "x"', 'name = "größe"', "key `tensors[0].name`: 'größe' is no name"),
+    ('name = "x"', 'name = "x y"', "key `tensors[0].name`: 'x y' is not a valid name"),
+    ('name = "x"', 'name = "größe"', "key `tensors[0].name`: 'größe' is not a valid name"),
     ('name = "x"', 'name = "lambda"', "key `tensors[0].name`: 'lambda' is a keyword"),
     ('name = "x"', 'name = "template"', "key `tensors[0].name`: 'template' is a keyword"),
     ('name = "x"', 'name = "index"', "key `tensors[0].name`: 'index' has a meaning"),
@@ -255,7 +255,7 @@ BAD: list[tuple[str, str, str]] = [
     ('name = "alpha"', 'name = "x"', "key `scalars[0].name` is 'x', as is `tensors[0].name`"),
     ('name = "large"', 'name = "small"', "key `benchmarks[0].name` is 'small', as is `tests[0].name`"),
     ('name = "large"', 'name = ""', "key `benchmarks[0].name`: a case's name is one line"),
-    ('entry = "scale_rows"', 'entry = "scale-rows"', "key `entry`: 'scale-rows' is no name"),
+    ('entry = "scale_rows"', 'entry = "scale-rows"', "key `entry`: 'scale-rows' is not a valid name"),
     # Shapes, dtypes, expressions.
     (
         '["rows", "cols"]\ndtype',
