@@ -111,7 +111,7 @@ def test_a_recording_that_is_cut_off_while_it_is_read_ends_no_judge() -> None:
         else:
             honest(script, token, body)
 
-    with pytest.raises(SubmissionFault, match="too large a recording: 3 bytes"):
+    with pytest.raises(SubmissionFault, match="a recording of 3 bytes"):
         recorded(act)
 
 
