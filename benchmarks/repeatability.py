@@ -130,7 +130,7 @@ def _measure(
             fresh = FreshInputs(case)
             try:
                 loaded = zip(launchers, both, strict=True)
-                mine, other = [Player(*each, case, problem.limits.time_s) for each in loaded]
+                mine, other = [Player(*each, case) for each in loaded]
                 mine.warm_up(fresh)
                 other.warm_up(fresh)
                 beside = [Beside(baseline, other)]

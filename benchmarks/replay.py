@@ -52,11 +52,11 @@ def recordings(
         session.handshake()
         seconds = {"runner": time.perf_counter() - begun}
         begun = time.perf_counter()
-        command = build_command(problem, submission, [each.case for each in cases], "cuda")
+        command = build_command(problem, submission, [each.resolved for each in cases], "cuda")
         session.hand_over(command, submission.source, problem.limits.build_s)
         for case in cases:
             try:
-                found[case.name] = record(session, case, case.time_limit())
+                found[case.name] = record(session, case)
             except NotReplayed as why:
                 found[case.name] = str(why)
         seconds["recording"] = time.perf_counter() - begun
@@ -72,7 +72,7 @@ def replayed(
     try:
         session = Session(provider, "cuda", problem.limits, role="launcher")
         with session, Launcher(session, "cuda") as launcher:
-            player = Player(launcher, recorded, case, problem.limits.time_s)
+            player = Player(launcher, recorded, case)
             player.warm_up(fresh)
             begun_calls = time.perf_counter()
             for _ in range(calls):

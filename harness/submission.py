@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -29,6 +29,17 @@ def _known(suffix: str) -> str:
 LanguageName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(LANGUAGES)})]
 """The suffix of a language in `harness.languages`: `py`, `cu`, `cpp`."""
 _AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def language_of(path: PurePath) -> str:
+    """The language of a file, by its suffix.
+
+    Raises:
+        SubmissionError: no language has it.
+    """
+    if (language := path.suffix.removeprefix(".")) not in LANGUAGES:
+        raise SubmissionError(str(path), f"unknown language {path.suffix or '(no suffix)'!r}", f"use {known()}")
+    return language
 
 
 class Submission(BaseModel):
@@ -55,9 +66,7 @@ class Submission(BaseModel):
         """
         if not isinstance(path, Path):
             raise SubmissionError("path", f"is of type {type(path).__name__}", "give a pathlib.Path")
-        language = path.suffix.removeprefix(".")
-        if language not in LANGUAGES:
-            raise SubmissionError(str(path), f"unknown language {path.suffix or '(no suffix)'!r}", f"use {known()}")
+        language = language_of(path)
         try:
             with path.open("rb") as file:
                 source = file.read(MAX_SOURCE_BYTES + 1)

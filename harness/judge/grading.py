@@ -191,7 +191,7 @@ class Grading:
                 message = fault.message
                 if fault.memory_fault and (name := self._written_input(case)):
                     message = f"wrote to its input `{name}`, which is read-only: {message}"
-                self._results.append(result(case.case, case.name, fault.outcome, message))
+                self._results.append(result(case.resolved, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
                 return
@@ -211,7 +211,7 @@ class Grading:
             try:
                 self._results.append(self._correctness.run(session, case, label))
             except SubmissionFault as fault:
-                self._results.append(result(case.case, label, fault.outcome, ""))
+                self._results.append(result(case.resolved, label, fault.outcome, ""))
                 break  # the runner is gone
             except ProblemError:
                 remedy = "`kernelmark problems lint` says why"
@@ -233,7 +233,7 @@ class Grading:
             return None  # the diagnosis is a kindness; the outcome stands without it
 
     def _build_command(self, submission: Submission) -> wire.Build:
-        cases = [each.case for each in self._tests + self._hidden + self._benchmarks]
+        cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]
         return build_command(self._problem, submission, cases, self._device)
 
     def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:

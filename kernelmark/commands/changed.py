@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError
-from harness.languages import LANGUAGES, known
-from harness.submission import MAX_SOURCE_BYTES, Submission
+from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.printing import unexpected
 from kernelmark.services.settings import Settings, nearest
 from kernelmark.text.report import Graded
@@ -59,10 +58,7 @@ class SubmittedFile:
         size = int(_git(settings.root, "cat-file", "-s", self.blob))
         if size > MAX_SOURCE_BYTES:
             raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
-        suffix = PurePosixPath(name).suffix
-        language = suffix.removeprefix(".")
-        if language not in LANGUAGES:
-            raise SubmissionError(self.path, f"unknown language {suffix or '(no suffix)'!r}", f"use {known()}")
+        language = language_of(PurePosixPath(self.path))
         source = _git(settings.root, "cat-file", "blob", self.blob)
         return Submission.of(source, language, author=author, name=name)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
 
 T = TypeVar("T")
-_NAMES_A_FILE = re.compile(r"[^\n]{1,4096}\.(py|cu|cpp)")
+_NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
 
 
 def grade(

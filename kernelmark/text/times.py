@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from harness import stats
 from kernelmark.text.terminal import INDENT, columns, visible
-from leaderboard.text import kernels as launch
+from leaderboard.text import kernels as kernel_table
 from leaderboard.text.units import duration, interval, ratio
 
 if TYPE_CHECKING:
@@ -63,8 +63,10 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
     yield f"{INDENT}benchmark {visible(b.name)} ({parameters(b.params)})"
     yield from columns(list(_facts(b, effort)), indent=INDENT * 2)
     if b.mode == "replayed":
-        kernels = [launch.HEAD, *(launch.cells(each, _LETTERS) for each in b.kernels)]
-        yield from columns(kernels, right=frozenset(range(launch.LEFT, len(launch.HEAD))), indent=INDENT * 2)
+        kernels = [kernel_table.HEAD, *(kernel_table.cells(each, _LETTERS) for each in b.kernels)]
+        yield from columns(
+            kernels, right=frozenset(range(kernel_table.LEFT, len(kernel_table.HEAD))), indent=INDENT * 2
+        )
         return
     rounds = [
         (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))

@@ -29,9 +29,10 @@ from kernelmark.services.selftest import PROBLEMS
 from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
-PROBLEM = load(PROBLEMS / "double")
-CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
 LIMIT_S = 2.0
+DOUBLE = load(PROBLEMS / "double")
+PROBLEM = DOUBLE.model_copy(update={"limits": DOUBLE.limits.model_copy(update={"time_s": LIMIT_S})})
+CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
 WITH_SCRATCH = Recording(images=CALL.images, nodes=CALL.nodes, edges=(), scratch_bytes=8192)
 TIMES = {"device_ns": 5000, "event_ns": 7000, "span_ns": 20_000, "nodes_ns": [5000]}
 LOADED = {
@@ -65,7 +66,7 @@ def recorded(act: Act) -> Recorded:
     with session:
         session.handshake()
         session.hand_over(wire.Build(language="py", symbols=("twice",), architecture="x86"), b"", LIMIT_S)
-        return record(session, CASE, TimeLimit(LIMIT_S))
+        return record(session, CASE)
 
 
 def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
@@ -155,7 +156,7 @@ def loaded(act: Act) -> Iterator[tuple[Player, FreshInputs]]:
     fresh = FreshInputs(CASE)
     try:
         with launcher_of(act) as launcher:
-            yield Player(launcher, found, CASE, LIMIT_S), fresh
+            yield Player(launcher, found, CASE), fresh
     finally:
         fresh.close()
 
@@ -259,7 +260,7 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
     found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
     fresh = FreshInputs(CASE)
     with launcher_of(act) as launcher:
-        make(Player(launcher, found, CASE, LIMIT_S), fresh, 3)
+        make(Player(launcher, found, CASE), fresh, 3)
     fresh.close()
     os.close(held[0])
     assert seen == [scratch] * 3

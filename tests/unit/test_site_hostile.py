@@ -15,8 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline, Telemetry
-from leaderboard.publishing.site import markup
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import markup, paths
 from leaderboard.publishing.site.charts.plot import Series, linear, plot
 from tests.sites import SiteProject
 from tests.verdicts import REPLAYED, accepted, failed, kernel
@@ -189,7 +188,7 @@ def test_a_very_long_source_ends_early_and_is_whole_in_the_json(tmp_path: Path) 
 @given(st.text(max_size=80))
 @settings(max_examples=200, deadline=None)
 def test_a_name_is_one_component_of_a_path(name: str) -> None:
-    component = place.component(name)
+    component = paths.component(name)
     assert re.fullmatch(r"[a-z0-9][a-z0-9_.-]{0,70}", component)
     assert ".." not in component
 
@@ -197,7 +196,7 @@ def test_a_name_is_one_component_of_a_path(name: str) -> None:
 @given(st.sets(st.text(max_size=8), min_size=2, max_size=8))
 @settings(max_examples=200, deadline=None)
 def test_two_names_have_two_places_also_where_capitals_do_not_count(names: set[str]) -> None:
-    assert len({place.component(name).lower() for name in names}) == len(names)
+    assert len({paths.component(name).lower() for name in names}) == len(names)
 
 
 @given(st.text(max_size=200), st.sampled_from(["py", "cu", "cpp"]))

@@ -44,21 +44,21 @@ class Correctness:
             session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
             batch.snapshot()
             if out_of_bounds := batch.out_of_bounds([0]):
-                return result(case.case, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
+                return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
             if changed := batch.inputs_changed():
-                return result(case.case, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-            found = Findings(case.case)
+                return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
+            found = Findings(case.resolved)
             for check in check_batch(batch, case.truth, [0], found.enough):
                 found.add(check)
             wrong = found.first_wrong
             outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-            return result(case.case, label, outcome, describe(wrong) if wrong else "", found.told())
+            return result(case.resolved, label, outcome, describe(wrong) if wrong else "", found.told())
         except SubmissionFault as fault:
             if not fault.survives:
                 raise
             if not case.hidden:
                 self.tracebacks[label] = fault.traceback
-            return result(case.case, label, fault.outcome, fault.message)
+            return result(case.resolved, label, fault.outcome, fault.message)
         finally:
             batch.close_arenas()
 

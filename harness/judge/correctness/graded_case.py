@@ -22,25 +22,25 @@ class GradedCase:
     problem: Problem
     reference: Reference
     device: DeviceKind
-    case: ResolvedCase
+    resolved: ResolvedCase
 
     @property
     def name(self) -> str:
-        return self.case.name
+        return self.resolved.name
 
     @property
     def hidden(self) -> bool:
-        return self.case.hidden
+        return self.resolved.hidden
 
     @cached_property
     def layout(self) -> Layout:
         """Where its tensors lie."""
-        return Layout(self.case)
+        return Layout(self.resolved)
 
     @cached_property
     def truth(self) -> Truth:
         """What its outputs should be."""
-        return Truth(self.reference, self.case)
+        return Truth(self.reference, self.resolved)
 
     def batch(self, sets: int, *, sealed: bool = True, filled: bool = True) -> Batch:
         """Arenas for so many calls."""
@@ -55,7 +55,7 @@ class GradedCase:
             SubmissionFault: as for `Session.ask`.
         """
         parameters = self.problem.parameters
-        commands = self.layout.commands(self.case, parameters, batch.sets, inputs_writable=inputs_writable)
+        commands = self.layout.commands(self.resolved, parameters, batch.sets, inputs_writable=inputs_writable)
         session.bind(commands, batch.descriptors, limit=limit, doing=doing)
 
     def time_limit(self) -> TimeLimit:

@@ -31,6 +31,14 @@ class Benchmarks:
         """Tell that case `done` is about to begin in a stage."""
         self.on_stage(stage, done, len(self.cases), label)
 
+    def hand_over(self, session: Session, submission: Submission) -> wire.Built:
+        """Let a session's runner build a submission, or a baseline.
+
+        Raises:
+            SubmissionFault: it cannot be built.
+        """
+        return session.hand_over(self.build(submission), submission.source, self.problem.limits.build_s)
+
     @contextlib.contextmanager
     def of(self, case: GradedCase) -> Iterator[None]:
         """Say of a fault in which case it was."""

@@ -16,7 +16,7 @@ from typing import Any
 from harness.errors import HarnessError
 from harness.roofline import Calibration
 from harness.verdict import Record, Verdict
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import Standing
 from leaderboard.publishing.site.folder import Files, Page, key
@@ -83,12 +83,12 @@ class Site:
         def files() -> Files:
             document, values = make()
             html = render(template, path, page=document, titles=self.titles, runs=self.runs, **values)
-            return {path: html, place.document(path): published(document, path)}
+            return {path: html, paths.document(path): published(document, path)}
 
-        return Page((path, place.document(path)), key(self.version, path, *key_parts), files)
+        return Page((path, paths.document(path)), key(self.version, path, *key_parts), files)
 
 
 def published(document: Record, path: str) -> bytes:
     """A document as the JSON that is published, with the address of its schema in front."""
-    schema = json.dumps(f"{place.root(path)}schema/{type(document).model_fields['kind'].default}.json")
+    schema = json.dumps(f"{paths.root(path)}schema/{type(document).model_fields['kind'].default}.json")
     return f'{{"$schema":{schema},{document.model_dump_json(exclude_none=True)[1:]}\n'.encode()

@@ -25,7 +25,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from harness.languages import LANGUAGES
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import paths
 from leaderboard.standings.pooling import TOO_WIDE
 from leaderboard.text.units import duration, interval, ratio
 from leaderboard.text.visible import escaped, visible
@@ -38,7 +38,7 @@ _SOURCE_BYTES = 160_000  # of highlighted HTML: the rest is in the file beside t
 
 def page(template: str, path: str, **values: Any) -> bytes:
     """Render a template as the page at `path`."""
-    rendered = _environment().get_template(template).render(root=place.root(path), path=path, **values)
+    rendered = _environment().get_template(template).render(root=paths.root(path), path=path, **values)
     return rendered.encode("utf-8", "backslashreplace")
 
 
@@ -154,7 +154,7 @@ def _environment() -> Environment:
         percent=lambda share: f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}",
         params=parameters,
     )
-    environment.globals.update(place=place, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))
+    environment.globals.update(paths=paths, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))
     return environment
 
 

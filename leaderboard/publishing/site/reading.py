@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from harness.verdict import Verdict
-from leaderboard.publishing.site import digest as book
+from leaderboard.publishing.site import digest as ledger_digest
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.processes import share
 from leaderboard.publishing.site.summary import VerdictSummary, line
@@ -64,7 +64,7 @@ class Reader:
             return old
         lines: list[VerdictSummary] = []
         found = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
-        made = book.make(path.stem, _end(path), lines, found, old, lambda wanted: self._verdicts(path, wanted))
+        made = ledger_digest.make(path.stem, _end(path), lines, found, old, lambda wanted: self._verdicts(path, wanted))
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
         head = json.dumps([self._version, mark])
         self._keep(f"{path.stem}.book.json", f"{head}\n{made.model_dump_json()}")

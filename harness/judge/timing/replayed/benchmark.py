@@ -14,7 +14,6 @@ from harness import stats, wire
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
-from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.interface import Faulty
 from harness.judge.timing.plan import ReplayPlan
@@ -40,8 +39,8 @@ def block_times(calls_ns: Sequence[float]) -> list[float]:
 class Player:
     """One launcher with a case loaded, and the calls that it has made."""
 
-    def __init__(self, launcher: Launcher, recorded: Recorded, case: GradedCase, seconds: float) -> None:
-        self._launcher, self._limit = launcher, TimeLimit(seconds)
+    def __init__(self, launcher: Launcher, recorded: Recorded, case: GradedCase) -> None:
+        self._launcher, self._limit = launcher, case.time_limit()
         self.recording = recorded.packed.recording
         self.apart = launcher.load(recorded, case, self._limit)
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
@@ -193,10 +192,10 @@ class Replaying:
         times = clocks.counted_ns
         estimate = stats.estimate_pseudomedian(block_times(times), CONFIDENCE)
         # Each call comes to a cache without its inputs, as the second of two calls in a batch does.
-        share = self._roof.share(self._case.case, 1, estimate.median) if self._roof else None
+        share = self._roof.share(self._case.resolved, 1, estimate.median) if self._roof else None
         return ReplayedBenchmark(
             name=self._case.name,
-            params=dict(self._case.case.params),
+            params=dict(self._case.resolved.params),
             calls=player.calls,
             seeds=tuple(self._fresh.seeds),
             group=self._fresh.group,
@@ -208,8 +207,8 @@ class Replaying:
             stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
             baselines=tuple(found for beside in self._baselines if (found := beside.result(times))),
             roofline=share,
-            minimum_bytes=self._case.case.minimum_bytes,
-            minimum_flops=self._case.case.minimum_flops,
+            minimum_bytes=self._case.resolved.minimum_bytes,
+            minimum_flops=self._case.resolved.minimum_flops,
             doubts=_doubts(block_times(times), clocks, self._telemetry),
         )
 

@@ -32,14 +32,14 @@ class Recorded:
     scratch: torch.Tensor | None  # [scratch_bytes] uint8
 
 
-def record(session: Session, case: GradedCase, limit: TimeLimit) -> Recorded:
+def record(session: Session, case: GradedCase) -> Recorded:
     """Let the runner record its call of a case, on inputs that are used for nothing else.
 
     Raises:
         NotReplayed: it says that it cannot.
         SubmissionFault: the call failed, or what came is no recording.
     """
-    doing, practice = f"recording {case.name}", case.batch(1)
+    doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
     scratch: Arena | None = None
     try:
         case.bind(session, practice, limit=limit, doing=doing)

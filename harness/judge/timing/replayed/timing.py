@@ -56,21 +56,20 @@ class ReplayedBaseline:
         """Record its calls; then its runner is needed no more."""
         self._session.handshake()
         try:
-            command, seconds = benchmarks.build(self.submission), benchmarks.problem.limits.build_s
-            self._session.hand_over(command, self.submission.source, seconds)
+            benchmarks.hand_over(self._session, self.submission)
             for case in benchmarks.cases:
                 if self._stopped:
                     return
-                self._recorded[case.name] = record(self._session, case, case.time_limit())
+                self._recorded[case.name] = record(self._session, case)
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
             self.fault = _told(why)
         self._session.close()
 
-    def load(self, case: GradedCase, seconds: float) -> Player | None:
+    def load(self, case: GradedCase) -> Player | None:
         """Load one case; None once it has failed."""
         if self.fault is None:
             try:
-                return Player(self._launcher, self._recorded[case.name], case, seconds)
+                return Player(self._launcher, self._recorded[case.name], case)
             except (SubmissionFault, *_FAILURES) as fault:
                 self.fault = f"{case.name}: {_told(fault)}"
         return None
@@ -81,7 +80,7 @@ class ReplayedBaseline:
             player.warm_up(fresh)
             return Beside(self, player)
         except (SubmissionFault, *_FAILURES) as fault:
-            self.fault = f"{case.name}: {fault}"
+            self.fault = f"{case.name}: {_told(fault)}"
             fresh.discard()  # what it wrote is not the submission's
         return None
 
@@ -132,10 +131,10 @@ class ReplayedTiming:
             benchmarks.enter(Stage.RECORD, i, case.name)
             try:
                 try:
-                    self._record(session, benchmarks, case)
+                    self._record(session, case)
                 except _NO_MEMORY:
                     wait(recording)  # once more, with nobody else recording
-                    self._record(session, benchmarks, case)
+                    self._record(session, case)
             except SubmissionFault as fault:
                 # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
@@ -157,15 +156,14 @@ class ReplayedTiming:
             for i, case in enumerate(benchmarks.cases):
                 benchmarks.enter(Stage.REPLAY, i, case.name)
                 with benchmarks.of(case):
-                    self.timed.append(self._time(benchmarks, case, sensors, roof))
+                    self.timed.append(self._time(case, sensors, roof))
             return time.perf_counter_ns() - started_ns
 
-    def _record(self, session: Session, benchmarks: Benchmarks, case: GradedCase) -> None:
+    def _record(self, session: Session, case: GradedCase) -> None:
         """Record a case's call, and let the launcher make it once."""
-        seconds = benchmarks.problem.limits.time_s
-        recorded = record(session, case, case.time_limit())
+        recorded = record(session, case)
         self._recorded[case.name] = recorded
-        player = Player(self._launcher, recorded, case, seconds)  # gives up the memory of the case before
+        player = Player(self._launcher, recorded, case)  # gives up the memory of the case before
         fresh = FreshInputs(case)
         try:
             fresh.next()
@@ -175,10 +173,9 @@ class ReplayedTiming:
         finally:
             fresh.close()
 
-    def _time(self, benchmarks: Benchmarks, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
-        seconds = benchmarks.problem.limits.time_s
-        player = Player(self._launcher, self._recorded[case.name], case, seconds)
-        loaded = [(each, its) for each in self.baselines if (its := each.load(case, seconds))]
+    def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
+        player = Player(self._launcher, self._recorded[case.name], case)
+        loaded = [(each, its) for each in self.baselines if (its := each.load(case))]
         fresh = FreshInputs(case)
         try:
             player.warm_up(fresh)

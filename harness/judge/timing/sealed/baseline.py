@@ -39,8 +39,7 @@ class Baseline:
         """Wait for its sandbox, and hand the source over."""
         self._session.handshake()
         try:
-            command, seconds = benchmarks.build(self.submission), benchmarks.problem.limits.build_s
-            self._session.hand_over(command, self.submission.source, seconds)
+            benchmarks.hand_over(self._session, self.submission)
         except SubmissionFault as fault:
             self.fault = fault.message
 

@@ -153,9 +153,8 @@ class Sealing:
 
     def _known(self, measured: _Measurements) -> bool:
         agreement = self._agreement(measured)
-        return (
-            half_width(_estimate(self._times(measured, agreement), agreement.clean_rounds(measured.rounds))) <= UNSTABLE
-        )
+        clean = agreement.clean_rounds(measured.rounds)
+        return half_width(_estimate(self._times(measured, agreement), clean)) <= UNSTABLE
 
     def _times(self, measured: _Measurements, agreement: Agreement) -> list[float]:
         """What each round counts for; in a batch that is too short for the clock, and will be made anew, its claim."""
@@ -170,7 +169,7 @@ class Sealing:
     def _result(self, latency: ClaimedLatency, measured: _Measurements, agreement: Agreement) -> SealedBenchmark:
         times, clean = agreement.credited_ns(measured.rounds), agreement.clean_rounds(measured.rounds)
         estimate = _estimate(times, clean)
-        share = self._roof.share(self._case.case, measured.rounds[0].calls, estimate.median) if self._roof else None
+        share = self._roof.share(self._case.resolved, measured.rounds[0].calls, estimate.median) if self._roof else None
         known_badly = half_width(estimate) > UNSTABLE
         evidence = Measured(
             device=self._case.device,
@@ -183,7 +182,7 @@ class Sealing:
         )
         return SealedBenchmark(
             name=self._case.name,
-            params=dict(self._case.case.params),
+            params=dict(self._case.resolved.params),
             mode="calls" if measured.plain else "graphs",
             claimed_latency=latency,
             rounds=tuple(measured.rounds),
@@ -197,8 +196,8 @@ class Sealing:
             stop_reason="converged" if measured.converged else "unstable" if known_badly else "budget",
             baselines=tuple(found for paired in self._baselines if (found := paired.result(times, clean))),
             roofline=share,
-            minimum_bytes=self._case.case.minimum_bytes,
-            minimum_flops=self._case.case.minimum_flops,
+            minimum_bytes=self._case.resolved.minimum_bytes,
+            minimum_flops=self._case.resolved.minimum_flops,
             doubts=doubts(evidence),
         )
 

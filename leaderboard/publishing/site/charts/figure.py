@@ -10,7 +10,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, logarithmic, plot
 from leaderboard.publishing.site.digest import Board, Case, Run, moment
 from leaderboard.text.units import apart, duration
@@ -34,7 +34,7 @@ def records(board: Board, root: str) -> Markup | None:
     series = [Series("faint", _steps([(at.timestamp(), float(ns)) for at, ns in best], end)) for best in bests.values()]
     held = [(step.at.timestamp(), float(step.score_ns)) for step in board.records]
     labels = [f"{visible(s.author)}: {duration(s.score_ns)}" for s in board.records]
-    links = [root + place.run(step.run) for step in board.records]
+    links = [root + paths.run(step.run) for step in board.records]
     series += [
         Series("main", _steps(held, end)),
         Series("main", held, line=False, dots=True, labels=labels, links=links),
@@ -59,7 +59,7 @@ def roofline(runs: Sequence[Run], root: str) -> Markup | None:
             (intensity, rate), limit, peak = found
             roofs[limit] = max(peak, roofs.get(limit, 0.0))
             dots.append(
-                ((intensity, rate), f"{visible(run.author)}, {case.name}: {_rate(rate)}", root + place.run(run.run))
+                ((intensity, rate), f"{visible(run.author)}, {case.name}: {_rate(rate)}", root + paths.run(run.run))
             )
     if not dots:
         return None
@@ -100,7 +100,7 @@ def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
         dots.append((float(score.median_ns), line))
         bars += [(float(score.low_ns), line), (float(score.high_ns), line), None]
         labels.append(f"{visible(run.author)}: {duration(score.median_ns)}")
-        links.append(root + place.run(run.run))
+        links.append(root + paths.run(run.run))
     spread = [ns for _, case in found for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
     wide = bool(spread) and max(spread) > 8 * min(spread)
     values = list(map(float, spread))

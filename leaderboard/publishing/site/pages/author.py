@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from harness.verdict import Outcome
-from leaderboard.publishing.site import boards
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally
 from leaderboard.publishing.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
 from leaderboard.publishing.site.folder import Page
@@ -51,7 +50,7 @@ def _everybody(
         )
     )
     return site.page(
-        place.AUTHORS, "authors.html", (document.model_dump_json(),), lambda: (document, {"shown": _LISTED})
+        paths.AUTHORS, "authors.html", (document.model_dump_json(),), lambda: (document, {"shown": _LISTED})
     )
 
 
@@ -104,7 +103,7 @@ def _page(
         )
         for problem, tally in tallies
     ]
-    return site.page(place.author(author), "author.html", (author, repr(stands), repr(tried)), make)
+    return site.page(paths.author(author), "author.html", (author, repr(stands), repr(tried)), make)
 
 
 def _told(failure: Failure, hidden: str) -> Failure:

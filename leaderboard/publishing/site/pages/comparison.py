@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from harness.verdict import Interval, Ratio
-from leaderboard.publishing.site import markup
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import markup, paths
 from leaderboard.publishing.site.digest import Board, Case, LedgerDigest, Run
 from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
 from leaderboard.publishing.site.folder import Page
@@ -32,7 +31,7 @@ def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
 def page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) -> Page:
     """The page of two rows of the board with this key."""
     one, other = (book.runs[row.run] for row in rows)
-    path = place.comparison(one.run, other.run)
+    path = paths.comparison(one.run, other.run)
     hidden = site.hidden(book.problem)
 
     def make() -> tuple[ComparisonDocument, dict[str, Any]]:

@@ -9,8 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from leaderboard.publishing.site import boards, markup
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
 from leaderboard.publishing.site.digest import LedgerDigest
@@ -54,7 +53,7 @@ def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device,
 
     marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
     parts = (document.model_dump_json(), repr(marks), str(sorted(site.titles.items())))
-    return site.page(place.FRONT, "front.html", parts, make)
+    return site.page(paths.FRONT, "front.html", parts, make)
 
 
 def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Summary:
@@ -80,7 +79,7 @@ def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Sum
 def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
     document = DevicesDocument(devices=devices)
     parts = (document.model_dump_json(), str(sorted(site.titles.items())))
-    return site.page(place.DEVICES, "devices.html", parts, lambda: (document, {}))
+    return site.page(paths.DEVICES, "devices.html", parts, lambda: (document, {}))
 
 
 def _method(site: Site) -> Page:
@@ -94,7 +93,7 @@ def _method(site: Site) -> Page:
     def make() -> tuple[MethodDocument, dict[str, Any]]:
         return document, {"accuracy": [(name, markup.markdown(text, 2)) for name, text in document.accuracy.items()]}
 
-    return site.page(place.METHOD, "method.html", (document.model_dump_json(),), make)
+    return site.page(paths.METHOD, "method.html", (document.model_dump_json(),), make)
 
 
 def _feed(site: Site) -> Page:
@@ -113,9 +112,9 @@ def _feed(site: Site) -> Page:
     parts = (site.version, str([each.model_dump_json() for each in entries]), str(sorted(site.titles.items())), oldest)
 
     def make() -> dict[str, bytes]:
-        return {place.FEED: markup.page("feed.xml", place.FEED, **values)}
+        return {paths.FEED: markup.page("feed.xml", paths.FEED, **values)}
 
-    return Page((place.FEED,), key(*parts), make)
+    return Page((paths.FEED,), key(*parts), make)
 
 
 def _stamp(moment: datetime) -> str:

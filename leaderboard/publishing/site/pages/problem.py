@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from leaderboard.publishing.site import boards, markup
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.charts import figure
 from leaderboard.publishing.site.digest import Board, LedgerDigest
 from leaderboard.publishing.site.document import BoardDocument, ProblemDocument, Standing
@@ -35,7 +34,7 @@ class Shown(NamedTuple):
 
 
 def page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
-    path = place.problem(statement.slug)
+    path = paths.problem(statement.slug)
     hidden = site.hidden(statement.slug)
 
     def make() -> tuple[ProblemDocument, dict[str, Any]]:
@@ -68,7 +67,7 @@ def _sha256(site: Site, statement: Statement) -> str | None:
 
 def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDigest, path: str, room: int) -> Shown:
     rows = document.rows[: room if document.current else _OLD_ROWS]
-    root = place.root(path)
+    root = paths.root(path)
     runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]
     figures, cases = list[tuple[Markup, str]](), list[tuple[str, Markup]]()
     if document.current and number <= _DRAWN:

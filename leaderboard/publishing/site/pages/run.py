@@ -12,8 +12,7 @@ from markupsafe import Markup
 from harness import stats
 from harness.errors import HarnessError
 from harness.verdict import Doubt, Verdict
-from leaderboard.publishing.site import markup
-from leaderboard.publishing.site import paths as place
+from leaderboard.publishing.site import markup, paths
 from leaderboard.publishing.site.charts import trace
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import RunDocument
@@ -21,7 +20,7 @@ from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.record.archive import location, present
 from leaderboard.standings.ranking import Row, how_timed
-from leaderboard.text import kernels as launch
+from leaderboard.text import kernels as kernel_table
 
 _STOPPED = {
     "converged": "narrow interval",
@@ -70,7 +69,7 @@ class Kernel(NamedTuple):
 
 def page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
     """The page of a run, and of its row where it stands on a board."""
-    path = place.run(run.run)
+    path = paths.run(run.run)
     hidden = site.hidden(book.problem)
     on_board = _on_board(row)
 
@@ -96,8 +95,8 @@ def page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "replayed": list(_replayed(verdict)),
             "kernels": kernels[:_KERNELS],
             "kernels_left_out": len(kernels[_KERNELS:]),
-            "kernels_head": launch.HEAD,
-            "kernels_left": launch.LEFT,
+            "kernels_head": kernel_table.HEAD,
+            "kernels_left": kernel_table.LEFT,
             "over_time": _over_time(verdict),
             "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
@@ -143,7 +142,7 @@ def _replayed(verdict: Verdict) -> Iterator[Replayed]:
 def _kernels(verdict: Verdict) -> Iterator[Kernel]:
     for b in verdict.benchmarks:
         for kernel in b.kernels if b.mode == "replayed" else ():
-            yield Kernel(b.name, launch.cells(kernel, _LETTERS), kernel.time_ns or 0)
+            yield Kernel(b.name, kernel_table.cells(kernel, _LETTERS), kernel.time_ns or 0)
 
 
 def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:
