@@ -1,13 +1,14 @@
 """Grades the organizers' kernels of `reference/`, and says how close they come to the device and to PyTorch.
 
     python -m benchmarks.baselines softmax attention --out benchmarks/results/baselines_h200
-    python -m benchmarks.baselines --table --out benchmarks/results/baselines_h200
+    python -m benchmarks.baselines --table --out benchmarks/results/baselines_h200 \
+        --calibration benchmarks/results/calibration_h200.json
 
 The first submits every kernel of the named problems (all, without a name), each under its own name as the author, and
 records the verdicts in ledgers of their own, one a problem. Those of ours alternate with PyTorch's (eager,
 torch.compile, and where it has one a fused kernel); PyTorch's are graded alone, with --quick. The second makes a
-Markdown table of the newest verdict on each kernel. Settings (sandbox, image, binds) come from kernelmark.toml or the
-environment.
+Markdown table of the newest verdict on each kernel, with shares of the roofline that `kernelmark calibrate` measured.
+Settings (sandbox, image, binds) come from kernelmark.toml or the environment.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.verdict import BenchmarkResult, Outcome, Ratio, Verdict
+from harness.judge.timing.roof import demand_of
+from harness.problem import load
+from harness.roofline import Calibration, Demand, roofline
+from harness.verdict import BenchmarkResult, Interval, Outcome, Ratio, Verdict
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 
@@ -68,7 +72,7 @@ def newest(ledger: Path) -> list[Verdict]:
     return [found[name] for name in sorted(found)]
 
 
-def table(out: Path) -> Iterator[str]:
+def table(out: Path, calibration: Calibration) -> Iterator[str]:
     """A Markdown line after the other: for each problem its cases, for each case its kernels."""
     graded = [newest(path) for path in sorted(out.glob("*.jsonl"))]
     ran = graded[0][0].environment
@@ -81,10 +85,10 @@ def table(out: Path) -> Iterator[str]:
     yield "`kernelmark calibrate` measured. × is how many times as fast the kernel is as PyTorch's: the median of"
     yield "paired ratios, with its interval. PyTorch's own kernels stand with their time beside the best of ours."
     for verdicts in graded:
-        yield from _problem(verdicts)
+        yield from _problem(verdicts, calibration)
 
 
-def _problem(verdicts: list[Verdict]) -> Iterator[str]:
+def _problem(verdicts: list[Verdict], calibration: Calibration) -> Iterator[str]:
     accepted = [verdict for verdict in verdicts if verdict.outcome is Outcome.ACCEPTED]
     refused = [f" `{v.submission.name}`: {v.outcome} ({v.message})" for v in verdicts if v not in accepted]
     yield f"\n## {verdicts[0].problem.slug}\n"
@@ -103,34 +107,36 @@ def _problem(verdicts: list[Verdict]) -> Iterator[str]:
     beside = [name for name in PYTORCH if any(_over(case, name) for _, case in ours)]
     yield "| case | kernel | µs | interval | roofline |" + "".join(f" × {name} | interval |" for name in beside)
     yield "|---|---|---:|---|---:|" + "---:|---|" * len(beside)
-    for name in dict.fromkeys(case.name for _, case in ours):
-        found = [each for each in ours if each[1].name == name]
+    problem = load(ROOT / "problems" / verdicts[0].problem.slug)
+    graded = {case.name for _, case in ours}  # some benchmarks are a CPU's alone
+    for benchmark in (each for each in problem.benchmarks if each.name in graded):
+        demand = demand_of(problem.resolve(benchmark))
+        found = [each for each in ours if each[1].name == benchmark.name]
         for kernel, case in found:
-            yield _line(kernel, case, beside)
-        yield from _lines_of_pytorch(min((case for _, case in found), key=lambda case: case.score.median_ns), beside)
+            cells = [case.name, f"`{kernel}`", *_time(case.score), _share(calibration, demand, case.score.median_ns)]
+            for name in beside:
+                ratio = _over(case, name)
+                cells += [f"{ratio.median:.3f}", f"{ratio.low:.3f} – {ratio.high:.3f}"] if ratio else ["", ""]
+            yield f"| {' | '.join(cells)} |"
+        best = min((case for _, case in found), key=lambda case: case.score.median_ns)
+        for each in best.baselines:
+            share = _share(calibration, demand, each.claimed_ns)
+            cells = [best.name, f"`{each.name}.py`", f"{each.claimed_ns / 1000:.4g}", "", share]
+            yield f"| {' | '.join([*cells, *[''] * 2 * len(beside)])} |"
 
 
 def _over(case: BenchmarkResult, name: str) -> Ratio | None:
     return next((each.speedup for each in case.baselines if each.name == name), None)
 
 
-def _line(kernel: str, case: BenchmarkResult, beside: Sequence[str]) -> str:
-    score, roof = case.score, case.roofline
+def _time(score: Interval) -> list[str]:
     median, low, high = (f"{ns / 1000:.4g}" for ns in (score.median_ns, score.low_ns, score.high_ns))
-    share = f"{100 * roof.share:.0f} % {roof.limit}" if roof else ""
-    cells = [case.name, f"`{kernel}`", median, f"{low} – {high}", share]
-    for name in beside:
-        ratio = _over(case, name)
-        cells += [f"{ratio.median:.3f}", f"{ratio.low:.3f} – {ratio.high:.3f}"] if ratio else ["", ""]
-    return f"| {' | '.join(cells)} |"
+    return [median, f"{low} – {high}"]
 
 
-def _lines_of_pytorch(best: BenchmarkResult, beside: Sequence[str]) -> Iterator[str]:
-    roof = best.roofline
-    for each in best.baselines:
-        share = f"{100 * roof.share * best.score.median_ns / each.claimed_ns:.0f} % {roof.limit}" if roof else ""
-        cells = [best.name, f"`{each.name}.py`", f"{each.claimed_ns / 1000:.4g}", "", share, *[""] * 2 * len(beside)]
-        yield f"| {' | '.join(cells)} |"
+def _share(calibration: Calibration, demand: Demand, time_ns: float) -> str:
+    roof = roofline(calibration, demand, time_ns)
+    return f"{100 * roof.share:.0f} % {roof.limit}" if roof else ""
 
 
 def main() -> None:
@@ -140,9 +146,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", type=int, default=1, help="gradings at a time; what is timed is alone all the same")
     parser.add_argument("--table", action="store_true", help="make the table of what was graded before")
+    parser.add_argument(
+        "--calibration", type=Path, help="of the device, for the table; `kernelmark calibrate` makes one"
+    )
     given = parser.parse_args()
     if given.table:
-        given.out.with_suffix(".md").write_text("\n".join(table(given.out)) + "\n")
+        if given.calibration is None:
+            parser.error("--table needs --calibration: the file that `kernelmark calibrate` wrote for this device")
+        calibration = Calibration.model_validate_json(given.calibration.read_bytes())
+        given.out.with_suffix(".md").write_text("\n".join(table(given.out, calibration)) + "\n")
     elif not grade_all(given.problems, given.only, given.out, given.jobs):
         sys.exit(1)
 
