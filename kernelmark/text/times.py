@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from harness import stats
 from kernelmark.text.terminal import INDENT, columns, visible
 from leaderboard.text import kernels as kernel_table
+from leaderboard.text.metrics import METRICS
 from leaderboard.text.units import duration, interval, ratio
 
 if TYPE_CHECKING:
@@ -30,20 +31,20 @@ _LETTERS = 40  # of a kernel's name
 
 
 def table(result: Verdict, score: Interval) -> Iterator[str]:
-    """A line a case: the time, the speedups, the share of the roofline; of sealed ones, a single cold call too."""
+    """A line a case: the time, the speedups, the metrics; of sealed ones, a single cold call too."""
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
-    rooflines = any(b.roofline for b in result.benchmarks)
+    metrics = [each for each in METRICS if each.in_tables and any(map(each.cell, result.benchmarks))]
+    cold = ["cold, claimed"] if result.timing == "sealed" else []
     head = ["case", "time", f"{100 * score.confidence:.3g} % interval", *(f"× {visible(name)}" for name in names)]
-    cold = result.timing == "sealed"
-    rows = [(*head, *(["of roofline"] if rooflines else []), *(["cold, claimed"] if cold else []))]
+    rows = [(*head, *(each.heading for each in metrics), *cold)]
     for b in result.benchmarks:
         paired = {each.name: each.speedup for each in b.baselines}
         line = [visible(b.name), *cells(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
-        roof = [f"{100 * b.roofline.share:.0f} % {b.roofline.limit}" if b.roofline else ""] if rooflines else []
-        rows.append((*line, *roof, *([] if b.mode == "replayed" else [duration(b.claimed_latency.claimed_median_ns)])))
+        claimed = [] if b.mode == "replayed" else [duration(b.claimed_latency.claimed_median_ns)]
+        rows.append((*line, *(each.cell(b) for each in metrics), *claimed))
     overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
     mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
-    rows.append((*mean, *([""] if rooflines else []), *([""] if cold else [])))
+    rows.append((*mean, *("" for _ in metrics), *("" for _ in cold)))
     yield from columns(rows, right=frozenset({1}))
 
 
@@ -101,14 +102,9 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
         yield "cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {c.hold}"
     for each in b.baselines:
         yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {_took(each)}"
-    if b.roofline is not None:
-        yield "roofline", f"{100 * b.roofline.share:.1f} % of what {b.roofline.limit} allows on this device"
+    yield from ((metric.name, said) for metric in METRICS if (said := metric.sentence(b)))
     if telemetry := _telemetry(b):
         yield "device", telemetry
-    if b.minimum_bytes is not None and b.score.median_ns:
-        yield "traffic", f"{b.minimum_bytes:,} bytes at least, {b.minimum_bytes / b.score.median_ns:.4g} GB/s"
-    if b.minimum_flops is not None and b.score.median_ns:
-        yield "work", f"{b.minimum_flops:,} flops at least, {b.minimum_flops / b.score.median_ns:.4g} GFLOP/s"
     for doubt in b.doubts:
         yield "doubt", f"{visible(doubt.code)}: {visible(doubt.text)}"
 

@@ -16,12 +16,13 @@ from typing import Any, get_args
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import Field
+from pydantic import Field, create_model
 
 from harness.verdict import Interval, Record, Verdict
 from leaderboard.record.durable import write_whole, writing
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.standings.ranking import Row, SetAside, Table
+from leaderboard.text.metrics import METRICS, Column
 
 _BATCH = 4096
 _TYPES: dict[Any, Any] = {
@@ -80,7 +81,7 @@ class VerdictRow(Record):
     stale: str | None = Field(description="what changed since, where it stands in a table and is out of date")
 
 
-class CaseRow(Record):
+class _CaseRow(Record):
     """One case of one grading: a test (right or wrong, no time) or a benchmark (timed)."""
 
     problem: str
@@ -104,8 +105,13 @@ class CaseRow(Record):
     tolerance_ns: int | None
     rounds: int | None = Field(description="how many sealed rounds, or replayed calls")
     stop_reason: str | None
-    roofline_share: float | None
-    roofline_limit: str | None
+
+
+_METRICS: tuple[Column, ...] = tuple(column for metric in METRICS for column in metric.columns)
+_METRIC_FIELDS: dict[str, Any] = {
+    column.key: (column.type | None, Field(description=column.about)) for column in _METRICS
+}
+CaseRow = create_model("CaseRow", __base__=_CaseRow, __doc__=_CaseRow.__doc__, **_METRIC_FIELDS)
 
 
 def schema() -> dict[str, Any]:
@@ -201,8 +207,7 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
             "mode": timed.mode,
             "stop_reason": timed.stop_reason,
             "rounds": len(timed.calls.device_ns) if timed.mode == "replayed" else len(timed.rounds),
-            "roofline_share": timed.roofline.share if timed.roofline else None,
-            "roofline_limit": timed.roofline.limit if timed.roofline else None,
+            **{column.key: column.value(timed) for column in _METRICS},
             **{name: getattr(timed, name) for name in (() if timed.mode == "replayed" else by_clocks)},
             **_score(timed.score),
         }

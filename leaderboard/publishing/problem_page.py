@@ -11,6 +11,7 @@ from harness.verdict import BenchmarkResult, Verdict
 from leaderboard.publishing.markdown import LEGEND, escape, grid, heading, rank_cell, standings
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.standings.ranking import Row, Table
+from leaderboard.text.metrics import METRICS
 from leaderboard.text.units import duration, interval, ratio
 
 _BASELINES = (
@@ -54,10 +55,11 @@ def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
         measured = [(row, verdict) for row, verdict in rows if row.over(name)]
         yield f"× {escape(name)}, case by case:\n"
         yield _by_case(measured, lambda case, name=name: _speedup(case, name))  # type: ignore[misc]
-    lit = [(row, verdict) for row, verdict in rows if any(case.roofline for case in verdict.benchmarks)]
-    if lit:
-        yield "Share of what the device can do at most, case by case:\n"
-        yield _by_case(lit, _roofline)
+    for metric in METRICS:
+        having = [(row, verdict) for row, verdict in rows if any(map(metric.cell, verdict.benchmarks))]
+        if metric.in_tables and having:
+            yield f"{metric.title}, case by case:\n"
+            yield _by_case(having, metric.cell)
 
 
 def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple[str, Mapping[str, str]]] = ()) -> str:
@@ -80,7 +82,3 @@ def _baseline_times(names: Iterable[str], rows: list[tuple[Row, Verdict]]) -> It
 
 def _speedup(case: BenchmarkResult, name: str) -> str:
     return next((ratio(each.speedup) for each in case.baselines if each.name == name), "")
-
-
-def _roofline(case: BenchmarkResult) -> str:
-    return f"{100 * case.roofline.share:.1f} % of {case.roofline.limit}" if case.roofline else ""

@@ -21,6 +21,7 @@ from leaderboard.publishing.site.inputs import Site
 from leaderboard.record.archive import location, present
 from leaderboard.standings.ranking import Row, how_timed
 from leaderboard.text import kernels as kernel_table
+from leaderboard.text.metrics import METRICS, Column
 
 _STOPPED = {
     "converged": "narrow interval",
@@ -91,7 +92,7 @@ def page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
             "baselines": sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}),
-            "shares": any(b.roofline is not None for b in verdict.benchmarks),
+            "metrics": _metrics(verdict),
             "replayed": list(_replayed(verdict)),
             "kernels": kernels[:_KERNELS],
             "kernels_left_out": len(kernels[_KERNELS:]),
@@ -130,6 +131,12 @@ def command(site: Site, verdict: Verdict) -> str:
     for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):
         words += ["--baseline", name]
     return " ".join(map(shlex.quote, [*words, "--no-record"]))
+
+
+def _metrics(verdict: Verdict) -> list[Column]:
+    """The columns of metrics that some case has."""
+    columns = [column for metric in METRICS if metric.in_tables for column in metric.columns]
+    return [column for column in columns if any(map(column.text, verdict.benchmarks))]
 
 
 def _replayed(verdict: Verdict) -> Iterator[Replayed]:

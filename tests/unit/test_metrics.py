@@ -1,0 +1,47 @@
+"""The metrics of a case: their values, what they say where there is none, and that their columns do not collide."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.verdict import BenchmarkResult, Roofline
+from leaderboard.publishing.export import _CaseRow
+from leaderboard.text.metrics import METRICS, Metric
+from tests.verdicts import accepted
+
+
+def case(**changes: object) -> BenchmarkResult:
+    measured = accepted(score_ns=2000, modes=("graphs",), roofline=Roofline(share=0.914, limit="memory")).benchmarks[0]
+    return measured.model_copy(update={"minimum_bytes": 3_000_000, "minimum_flops": 500_000, **changes})
+
+
+def of(name: str) -> Metric:
+    return next(metric for metric in METRICS if metric.name == name)
+
+
+@pytest.mark.parametrize(
+    "name, values, cell",
+    [
+        ("roofline", [0.914, "memory"], "91 % memory"),
+        ("traffic", [1.5e12], "1500 GB/s"),
+        ("work", [2.5e11], "250 GFLOP/s"),
+    ],
+)
+def test_a_metric_follows_from_the_case(name: str, values: list[float | str], cell: str) -> None:
+    metric = of(name)
+    assert [column.value(case()) for column in metric.columns] == pytest.approx(values)
+    assert metric.cell(case()) == cell
+    assert metric.sentence(case())
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric.name)
+def test_a_case_without_it_has_empty_cells(metric: Metric) -> None:
+    bare = case(roofline=None, minimum_bytes=None, minimum_flops=None)
+    assert {column.value(bare) for column in metric.columns} == {None}
+    assert (metric.cell(bare), metric.sentence(bare)) == ("", "")
+
+
+def test_no_column_takes_the_name_of_another() -> None:
+    keys = [column.key for metric in METRICS for column in metric.columns]
+    assert len(keys) == len(set(keys))
+    assert not set(keys) & set(_CaseRow.model_fields)
