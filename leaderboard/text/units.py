@@ -1,4 +1,4 @@
-"""Nanoseconds as people read them: the one place where a time loses its unit's name and gains a symbol.
+"""Times, ratios and shares for people: the one place where a number of nanoseconds gets a unit.
 
 The board and the command line call it. Trusted. Everywhere else a time is an integer in nanoseconds.
 """
@@ -47,6 +47,11 @@ def ratio(value: Ratio) -> str:
     digits = "#.4g" if value.median < 0.5 else f".{decimals}f"
     median, low, high = (f"{each:{digits}}" for each in (value.median, value.low, value.high))
     return f"{median} [{low}, {high}]"
+
+
+def percent(share: float) -> str:
+    """A share of 1: "91 %"; below a tenth with two significant digits, "7.3 %"."""
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _scale(ns: int) -> tuple[str, int, int]:

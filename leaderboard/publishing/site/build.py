@@ -17,13 +17,11 @@ from pathlib import Path
 from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
 from harness.verdict import Record, Verdict
-from leaderboard.publishing.site import boards
 from leaderboard.publishing.site.digest import LedgerDigest
-from leaderboard.publishing.site.document import KINDS
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
 from leaderboard.publishing.site.inputs import Site, SiteInputs
 from leaderboard.publishing.site.markup import HERE
-from leaderboard.publishing.site.pages import author, comparison, overview, problem, run
+from leaderboard.publishing.site.pages import KINDS
 from leaderboard.publishing.site.reading import Reader
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.entry import Entry
@@ -43,8 +41,7 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
         HarnessError: something cannot be written.
     """
     with no_cycles():
-        site, statements = _site(material, memory)
-        pages = list(_pages(site, statements))
+        pages = list(_pages(_site(material, memory)))
         gc.freeze()
     try:
         return write(out, memory, pages)
@@ -52,50 +49,35 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
         gc.unfreeze()
 
 
-def _site(material: SiteInputs, memory: Path) -> tuple[Site, tuple[Statement, ...]]:
-    """What all pages look at, and the problems that have one."""
+def _site(material: SiteInputs, memory: Path) -> Site:
     version = _version()
     reader = Reader(memory, version, material.current)
     try:
         books = reader.read_all(sorted(material.ledgers))
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
-    statements = _statements(material, books)
-    site = Site(
+    return Site(
         material=material,
         books=books,
         version=version,
         runs=frozenset(run for book in books for run in book.runs),
-        titles={each.slug: each.title for each in statements},
-        statements={each.slug: each for each in material.statements},
+        problems=_problems(material, books),
+        menu=tuple(link for kind in KINDS for link in kind.menu),
         fetch=_Fetch(reader, {path.stem: path for path in material.ledgers}, books),
     )
-    return site, statements
 
 
-def _pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
-    yield from overview.pages(site, statements)
-    yield from author.pages(site)
-    books = {book.problem: book for book in site.books}
-    for statement in statements:
-        yield problem.page(site, statement, books.get(statement.slug))
-    for book in site.books:
-        known = site.statements.get(book.problem)
-        current = boards.current(book, known.sha256 if known else None)
-        rows = {row.run: row for board in book.boards for row in board.table.rows}
-        yield from (run.page(site, book, each, rows.get(each.run)) for each in book.runs.values())
-        for board in book.boards:
-            if board.table.key in current:
-                for pair in comparison.pairs(board):
-                    yield comparison.page(site, book, board.table.key, pair)
+def _pages(site: Site) -> Iterator[Page]:
+    for kind in KINDS:
+        yield from kind.pages(site)
     for name in _STATIC:
         yield _file(f"static/{name}", (HERE / "static" / name).read_bytes())
-    for kind in KINDS:
-        name = f"schema/{kind.model_fields['kind'].default}.json"
-        yield Page((name,), key(site.version, name), partial(_schema, name, kind))
+    for document in (each for kind in KINDS for each in kind.documents):
+        name = f"schema/{document.model_fields['kind'].default}.json"
+        yield Page((name,), key(site.version, name), partial(_schema, name, document))
 
 
-def _statements(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Statement, ...]:
+def _problems(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Statement, ...]:
     """The problems that are there, and those that only a ledger knows any more, by their slugs."""
     there = {each.slug: each for each in material.statements}
     for book in books:

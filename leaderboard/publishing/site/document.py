@@ -222,15 +222,3 @@ class MethodDocument(Record):
     protocols: tuple[int, ...]
     timings: tuple[Timing, ...]
     accuracy: dict[str, str]
-
-
-KINDS: tuple[type[Record], ...] = (
-    FrontDocument,
-    ProblemDocument,
-    RunDocument,
-    ComparisonDocument,
-    AuthorDocument,
-    AuthorsDocument,
-    DevicesDocument,
-    MethodDocument,
-)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.errors import HarnessError
 from harness.roofline import Calibration
@@ -43,6 +44,13 @@ class SiteInputs:
     calibrations: tuple[Calibration, ...] = ()
 
 
+class Link(NamedTuple):
+    """A page by its path in the site's folder and the words of a link to it."""
+
+    path: str
+    words: str
+
+
 @dataclass(frozen=True)
 class Site:
     """What every page may look at: the material, the books of its ledgers, and the version of the code."""
@@ -52,10 +60,20 @@ class Site:
     version: str
     runs: frozenset[str]
     """Those that have a page."""
-    titles: Mapping[str, str]
-    statements: Mapping[str, Statement]
+    problems: tuple[Statement, ...]
+    """Those that have a page, by their slugs: also the ones that only a ledger knows any more."""
+    menu: tuple[Link, ...]
     fetch: Callable[[str, str], Verdict]
     """A whole verdict, by its problem and the hash of its line."""
+
+    @cached_property
+    def titles(self) -> Mapping[str, str]:
+        return {each.slug: each.title for each in self.problems}
+
+    @cached_property
+    def statements(self) -> Mapping[str, Statement]:
+        """The problems that are there, by their slugs."""
+        return {each.slug: each for each in self.material.statements}
 
     def hidden(self, problem: str) -> str:
         """Why the sources of a problem may not be shown now; empty where they may."""
@@ -82,7 +100,7 @@ class Site:
 
         def files() -> Files:
             document, values = make()
-            html = render(template, path, page=document, titles=self.titles, runs=self.runs, **values)
+            html = render(template, path, page=document, titles=self.titles, runs=self.runs, menu=self.menu, **values)
             return {path: html, paths.document(path): published(document, path)}
 
         return Page((path, paths.document(path)), key(self.version, path, *key_parts), files)

@@ -27,7 +27,7 @@ from pygments.util import ClassNotFound
 from harness.languages import LANGUAGES
 from leaderboard.publishing.site import paths
 from leaderboard.standings.pooling import TOO_WIDE
-from leaderboard.text.units import duration, interval, ratio
+from leaderboard.text.units import duration, interval, percent, ratio
 from leaderboard.text.visible import escaped, visible
 
 HERE = Path(__file__).parent
@@ -151,7 +151,7 @@ def _environment() -> Environment:
         moment=_moment,
         words=lambda value: str(value).replace("_", " "),
         lines=lines,
-        percent=lambda share: f"{100 * share:.0f}" if share >= 0.1 else f"{100 * share:.2g}",
+        percent=percent,
         params=parameters,
     )
     environment.globals.update(paths=paths, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.verdict import BenchmarkResult
 from leaderboard.text.metrics.metric import Column, Metric
+from leaderboard.text.units import percent
 
 
 def _share(case: BenchmarkResult) -> float | None:
@@ -11,7 +12,7 @@ def _share(case: BenchmarkResult) -> float | None:
 
 
 def _percent(case: BenchmarkResult) -> str:
-    return f"{100 * case.roofline.share:.0f} %" if case.roofline else ""
+    return percent(case.roofline.share) if case.roofline else ""
 
 
 def _limit(case: BenchmarkResult) -> str:

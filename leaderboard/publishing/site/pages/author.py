@@ -10,7 +10,8 @@ from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally
 from leaderboard.publishing.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
 from leaderboard.publishing.site.folder import Page
-from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.inputs import Link, Site
+from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row
 
 _QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.UNSUPPORTED}
@@ -112,3 +113,6 @@ def _told(failure: Failure, hidden: str) -> Failure:
         return failure
     reasons = tuple(reason.model_copy(update={"message": hidden}) for reason in failure.reasons)
     return failure.model_copy(update={"message": hidden, "reasons": reasons})
+
+
+KIND = Kind(pages, (AuthorDocument, AuthorsDocument), (Link(paths.AUTHORS, "Authors"),))

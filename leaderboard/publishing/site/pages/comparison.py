@@ -1,6 +1,6 @@
 """Two runs of one board beside each other: intervals case by case, and the difference of their sources.
 
-`build` asks for neighbours on a board, and for each row against the first. Trusted; pure.
+Each row of a board has one with its neighbour, and one with the first. Trusted; pure.
 """
 
 from __future__ import annotations
@@ -10,15 +10,26 @@ from itertools import pairwise
 from typing import Any
 
 from harness.verdict import Interval, Ratio
-from leaderboard.publishing.site import markup, paths
+from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.digest import Board, Case, LedgerDigest, Run
 from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row, TableKey
 
 _LINES = 1200  # of a difference that a page shows
 _LONGEST = 400_000  # bytes of a source: difflib's time grows with the square
+
+
+def pages(site: Site) -> Iterator[Page]:
+    for book in site.books:
+        known = site.statements.get(book.problem)
+        current = boards.current(book, known.sha256 if known else None)
+        for board in book.boards:
+            if board.table.key in current:
+                for pair in pairs(board):
+                    yield _page(site, book, board.table.key, pair)
 
 
 def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
@@ -28,7 +39,7 @@ def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
     yield from ((rows[0], other) for other in rows[2:])
 
 
-def page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) -> Page:
+def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) -> Page:
     """The page of two rows of the board with this key."""
     one, other = (book.runs[row.run] for row in rows)
     path = paths.comparison(one.run, other.run)
@@ -110,3 +121,6 @@ def _side(row: Row) -> Side:
         score=row.score,
         gradings=row.gradings,
     )
+
+
+KIND = Kind(pages, (ComparisonDocument,))

@@ -15,22 +15,23 @@ from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear,
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.document import Device, DevicesDocument, FrontDocument, MethodDocument, Summary
 from leaderboard.publishing.site.folder import Page, key
-from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.inputs import Link, Site
+from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
 
 _RECORDS, _FEED = 20, 40
 _WEEKS = 52
 
 
-def pages(site: Site, statements: tuple[Statement, ...]) -> Iterator[Page]:
+def pages(site: Site) -> Iterator[Page]:
     devices = boards.devices(site.books, site.material.calibrations)
-    yield _front(site, statements, devices)
+    yield _front(site, devices)
     yield _devices(site, devices)
     yield _method(site)
     yield _feed(site)
 
 
-def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device, ...]) -> Page:
+def _front(site: Site, devices: tuple[Device, ...]) -> Page:
     books = {book.problem: book for book in site.books}
     activity: dict[str, tuple[int, int]] = {}
     for book in site.books:
@@ -38,7 +39,7 @@ def _front(site: Site, statements: tuple[Statement, ...], devices: tuple[Device,
             known = activity.get(day, (0, 0))
             activity[day] = known[0] + all_, known[1] + good
     document = FrontDocument(
-        problems=tuple(_summary(site, each, books.get(each.slug)) for each in statements),
+        problems=tuple(_summary(site, each, books.get(each.slug)) for each in site.problems),
         devices=devices,
         records=boards.holders(site.books, _RECORDS),
         activity=dict(sorted(activity.items())),
@@ -152,3 +153,10 @@ def _bars(counts: list[tuple[int, int]]) -> list[Point | None]:
     for index, count in counts:
         points += [(index + 0.1, 0.0), (index + 0.1, float(count)), (index + 0.9, float(count)), (index + 0.9, 0.0)]
     return points
+
+
+KIND = Kind(
+    pages,
+    (FrontDocument, DevicesDocument, MethodDocument),
+    (Link(paths.DEVICES, "Devices"), Link(paths.METHOD, "Method")),
+)

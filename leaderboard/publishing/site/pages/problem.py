@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -12,6 +13,7 @@ from leaderboard.publishing.site.digest import Board, LedgerDigest
 from leaderboard.publishing.site.document import BoardDocument, ProblemDocument, Standing
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
 
 _ROWS, _OLD_ROWS = 150, 10  # shown of a current and of an old board: a page stays below 300 KB
@@ -33,7 +35,13 @@ class Shown(NamedTuple):
     cases: list[tuple[str, Markup]]
 
 
-def page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
+def pages(site: Site) -> Iterator[Page]:
+    books = {book.problem: book for book in site.books}
+    for statement in site.problems:
+        yield _page(site, statement, books.get(statement.slug))
+
+
+def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
     path = paths.problem(statement.slug)
     hidden = site.hidden(statement.slug)
 
@@ -86,3 +94,6 @@ def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDiges
         figures=figures,
         cases=cases,
     )
+
+
+KIND = Kind(pages, (ProblemDocument,))

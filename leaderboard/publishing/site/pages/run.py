@@ -18,6 +18,7 @@ from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import RunDocument
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
+from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.record.archive import location, present
 from leaderboard.standings.ranking import Row, how_timed
 from leaderboard.text import kernels as kernel_table
@@ -68,8 +69,14 @@ class Kernel(NamedTuple):
     time_ns: int
 
 
-def page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
-    """The page of a run, and of its row where it stands on a board."""
+def pages(site: Site) -> Iterator[Page]:
+    for book in site.books:
+        rows = {row.run: row for board in book.boards for row in board.table.rows}
+        yield from (_page(site, book, each, rows.get(each.run)) for each in book.runs.values())
+
+
+def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
+    """The page of a run, and of its row if it is on a board."""
     path = paths.run(run.run)
     hidden = site.hidden(book.problem)
     on_board = _on_board(row)
@@ -198,3 +205,6 @@ def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "submission", f"{submission.sha256}, {submission.size_bytes:,} bytes"
     yield "took", f"{verdict.duration_ns / 1e9:.1f} s"
     yield "seeds", ", ".join(map(str, verdict.seeds[:12])) + (", …" if len(verdict.seeds) > 12 else "")
+
+
+KIND = Kind(pages, (RunDocument,))
