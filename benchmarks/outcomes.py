@@ -39,7 +39,7 @@ from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
 from kernelmark.services.api import providers
-from kernelmark.services.lint import read_samples
+from kernelmark.services.samples import as_submission, read_samples
 from kernelmark.services.selftest import PROBLEMS, honest
 from kernelmark.services.settings import Settings
 
@@ -47,7 +47,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 class Kernel(NamedTuple):
-    """One file, and the problem that it solves, or does not."""
+    """One submission, and the problem that it solves, or does not; a sample may be made from another one's file."""
 
     kind: str
     problem: Path
@@ -57,6 +57,11 @@ class Kernel(NamedTuple):
     def name(self) -> str:
         where = self.file.parent.name if self.kind == "honest" else f"{self.problem.name}/{self.file.name}"
         return f"{self.kind} {where}"
+
+    def submission(self) -> Submission:
+        if self.kind == "sample":
+            return as_submission(self.problem, self.file.stem, read_samples(self.problem)[self.file.stem])
+        return Submission.read(self.file, "bench")
 
 
 class Tested(NamedTuple):
@@ -75,9 +80,9 @@ def kernels(device: DeviceKind) -> Iterator[Kernel]:
         for file in sorted((ROOT / "reference" / problem.name).glob("*")):
             if file.suffix in suffixes and not (device == "cpu" and file.stem == "flash"):  # flash.py needs a GPU
                 yield Kernel("reference", problem, file)
-        for sample in read_samples(problem).values():
+        for name, sample in read_samples(problem).items():
             if device in sample.devices:
-                yield Kernel("sample", problem, problem / "samples" / sample.file)
+                yield Kernel("sample", problem, problem / "samples" / f"{name}{Path(sample.file).suffix}")
     for case in honest():
         if device in case.devices:
             yield Kernel("honest", PROBLEMS / case.problem, case.source)
@@ -85,7 +90,7 @@ def kernels(device: DeviceKind) -> Iterator[Kernel]:
 
 def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Tested]:
     """Test one kernel on so many seeds; a sandbox that a fault has ended is followed by another."""
-    problem, submission = load(kernel.problem), Submission.read(kernel.file, "bench")
+    problem, submission = load(kernel.problem), kernel.submission()
     found: list[Tested] = []
     while len(found) < seeds:
         provider = sandbox.choose(isolation, providers(Settings.load()))

@@ -1,46 +1,30 @@
 """Lints problems: null kernels in the judge's process, then the organizers' samples in a sandbox; prints the findings.
 
-`kernelmark problems lint` calls it. Trusted. A problem's samples are `samples/expected.toml` and the files that it
-names: submissions whose outcome is known. They go to the judge like any other.
+`kernelmark problems lint` calls it. Trusted. The samples go to the judge like any other submission.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from typing import Any
 
 from harness import sandbox
 from harness.errors import ProblemError, UsageError
 from harness.kinds import isolates
 from harness.languages import LANGUAGES
-from harness.problem import DeviceKind, Problem, load
+from harness.problem import Problem, load
 from harness.problem_lint.examine import Finding, examine
-from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.services.api import Job, choose_device, providers
 from kernelmark.services.problems import private_folder
+from kernelmark.services.samples import EXPECTED, Sample, as_submission, read_samples
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import INDENT, counted, visible
 
-EXPECTED = Path("samples") / "expected.toml"
 _NAMED = 3  # cases on one line of the terminal; the JSON has all
-
-
-class Sample(BaseModel):
-    """One table of `expected.toml`: a submission, and what must become of it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    file: Annotated[str, Field(pattern=r"^\w[\w.-]*\.(py|cu|cpp)$", description="in the same folder")]
-    outcome: Outcome
-    devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("cpu", "cuda")
-    message: str = Field(default="", description="a pattern that the verdict's message must hold")
 
 
 @dataclass(frozen=True)
@@ -86,31 +70,6 @@ def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callab
         if str(error) not in [finding.what for finding in findings]:  # the null kernels may have met it before
             findings.append(Finding("error", (), "", str(error)))
     return Report(directory.name, tuple(findings), graded)
-
-
-def read_samples(directory: Path) -> dict[str, Sample]:
-    """The samples of a problem's directory by name, none if it has no `samples/expected.toml`.
-
-    Raises:
-        ProblemError: the file is wrong, or a sample that it names is not there.
-    """
-    path = directory / EXPECTED
-    if not path.is_file():
-        return {}
-    try:
-        samples = TypeAdapter(dict[str, Sample]).validate_python(tomllib.loads(path.read_text("utf-8")))
-        for sample in samples.values():
-            re.compile(sample.message)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, re.error) as error:
-        raise ProblemError(str(path), f"cannot be read ({error})") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        raise ProblemError(str(path), f"key `{key}`: {first['msg'].lower()}") from None
-    for name, sample in samples.items():
-        if not (path.parent / sample.file).is_file():
-            raise ProblemError(str(path), f"sample `{name}` names {sample.file}, which is not there")
-    return samples
 
 
 def lines(reports: Sequence[Report]) -> Iterator[str]:
@@ -163,8 +122,8 @@ def _isolated(settings: Settings) -> Settings:
 
 def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample) -> Iterator[Finding]:
     """Grade one sample: what became of it, where that is not what must."""
-    file = (problem.directory / EXPECTED).parent / sample.file
-    check = Job.prepare(settings, problem, Submission.read(file, "organizer"), author="organizer").check()
+    submission = as_submission(problem.directory, name, sample)
+    check = Job.prepare(settings, problem, submission, author="organizer").check()
     said = f" ({check.message})" if check.message else ""
     if check.outcome is not sample.outcome:
         what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"

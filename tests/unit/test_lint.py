@@ -20,6 +20,7 @@ from harness.problem_lint.null_kernels import LOWER, kernels, to_tf32
 from harness.sandbox import provider
 from kernelmark.commands import cli
 from kernelmark.services import lint
+from kernelmark.services.samples import as_submission, read_samples
 from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -243,12 +244,17 @@ def test_tf32_rounds_to_ten_bits_to_nearest_even_and_keeps_what_is_not_finite() 
     torch.testing.assert_close(to_tf32(given), expected, rtol=0, atol=0, equal_nan=True)
 
 
+_MADE = '[a]\nfile = "right.py"\noutcome = "accepted"\nreplace = '
 _EXPECTED: list[tuple[str, str]] = [
     ('[a]\nfile = "gone.py"\noutcome = "accepted"', "sample `a` names gone.py, which is not there"),
     ('[a]\nfile = "../right.py"\noutcome = "accepted"', "key `a.file`: string should match"),
     ('[a]\nfile = "right.py"\noutcome = "fine"', "key `a.outcome`: input should be"),
     ('[a]\nfile = "right.py"\noutcome = "accepted"\nmassage = "x"', "key `a.massage`: extra inputs"),
     ('[a]\nfile = "right.py"\noutcome = "accepted"\nmessage = "("', "cannot be read (missing )"),
+    (f'{_MADE}{{ "x - b" = "x" }}', "sample `a` replaces 'x - b', which occurs 0 times in right.py; give a text"),
+    (f'{_MADE}{{ "x" = "b" }}', "sample `a` replaces 'x', which occurs 2 times in right.py; give a text"),
+    (f'{_MADE}{{ "x + b" = 3 }}', "key `a.replace.x + b`: input should be a valid string"),
+    (f'{_MADE}["x + b", "x"]', "key `a.replace`: input should be a valid dictionary"),
     ("[a", "cannot be read (Expected ']'"),
     ("a = 3", "key `a`: input should be a valid dictionary"),
 ]
@@ -275,8 +281,16 @@ def expect(project: Path, text: str) -> Path:
 def test_a_wrong_table_of_samples_is_an_error_that_names_it(project: Path, text: str, says: str) -> None:
     path = expect(project, text)
     with pytest.raises(ProblemError, match=re.escape(says)) as error:
-        lint.read_samples(project / "problems" / "p")
+        read_samples(project / "problems" / "p")
     assert str(error.value).startswith(str(path))
+
+
+def test_a_sample_is_made_from_a_file_by_replacements(project: Path) -> None:
+    expect(project, f'{_MADE}{{ "x + b" = "x - b", "solve(x, b, y): " = """solve(x, b, y):\n    """ }}')
+    problem = project / "problems" / "p"
+    submission = as_submission(problem, "a", read_samples(problem)["a"])
+    assert submission.name == "a.py"
+    assert submission.source == b"def solve(x, b, y):\n    y.copy_(x - b)\n"
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
@@ -297,6 +311,7 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(
     expect(
         project,
         '[good]\nfile = "right.py"\noutcome = "accepted"\n'
+        '[made]\nfile = "right.py"\nreplace = { "x + b" = "x - b" }\noutcome = "wrong_answer"\n'
         f'[caught]\n{half}"wrong_answer"\nmessage = "transposed"\n'
         f'[surprise]\n{half}"accepted"\n'
         f'[elsewhere]\n{half}"accepted"\ndevices = ["cuda"]\n',
@@ -304,7 +319,7 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(
     status, out, err = run(capsys, "--format", "json", "p")
     [report] = json.loads(out)
     said = [finding["what"] for finding in report["findings"]]
-    assert (status, report["problem"], report["wrong"], report["samples"]) == (2, "p", True, 3)
+    assert (status, report["problem"], report["wrong"], report["samples"]) == (2, "p", True, 4)
     assert said[0] == "samples/stray.py is in no table of samples/expected.toml"
     assert said[1].startswith("sample `caught`: the message does not match 'transposed' (test test: y: ")
     assert said[2].startswith("sample `surprise` is wrong_answer, where accepted is expected (test test: y: ")

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from harness.problem import Case, Problem, ResolvedCase
-from kernelmark.services import lint
+from kernelmark.services.samples import read_samples
 from tests.shipped import ROOT, SLUGS, call, cases, flaw, module, problem, small_case
 
 CPP = sorted(path.parent.name for path in (ROOT / "reference").glob("*/cpp.cpp"))
@@ -29,7 +29,7 @@ def test_a_problem_is_complete(slug: str) -> None:
         assert any(case.hidden for case in found.tests if device in case.devices)
     statement = (found.directory / "README.md").read_text()
     assert all(f"**{part}.**" in statement for part in ("What is hard", "Precision", "Where it is used", "Topics"))
-    samples = lint.read_samples(found.directory)
+    samples = read_samples(found.directory)
     assert {sample.outcome for sample in samples.values()} == {"accepted", "wrong_answer"}
     assert len(samples) >= 4
     kernels = {path.name for path in (ROOT / "reference" / slug).iterdir()}

@@ -1,0 +1,77 @@
+"""The samples of a problem: submissions whose outcome is known, as `samples/expected.toml` lists them.
+
+The lint grades them, and so does the benchmark of outcomes. Trusted; a sample's source is read, never run.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from harness.errors import ProblemError
+from harness.problem import DeviceKind
+from harness.submission import Submission
+from harness.verdict import Outcome
+
+EXPECTED = Path("samples") / "expected.toml"
+
+
+class Sample(BaseModel):
+    """One table of `expected.toml`: a submission, and what must become of it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: Annotated[str, Field(pattern=r"^\w[\w.-]*\.(py|cu|cpp)$", description="in the same folder")]
+    replace: dict[str, str] = Field(default={}, description="texts that occur once in it, and what replaces each")
+    outcome: Outcome
+    devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("cpu", "cuda")
+    message: str = Field(default="", description="a pattern that the verdict's message must hold")
+
+
+def read_samples(directory: Path) -> dict[str, Sample]:
+    """The samples of a problem's directory by name, none if it has no `samples/expected.toml`.
+
+    Raises:
+        ProblemError: the file is wrong, a sample that it names is not there, or a replacement does not fit.
+    """
+    path = directory / EXPECTED
+    if not path.is_file():
+        return {}
+    try:
+        samples = TypeAdapter(dict[str, Sample]).validate_python(tomllib.loads(path.read_text("utf-8")))
+        for sample in samples.values():
+            re.compile(sample.message)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, re.error) as error:
+        raise ProblemError(str(path), f"cannot be read ({error})") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, first["loc"]))
+        raise ProblemError(str(path), f"key `{key}`: {first['msg'].lower()}") from None
+    for name, sample in samples.items():
+        if not (path.parent / sample.file).is_file():
+            raise ProblemError(str(path), f"sample `{name}` names {sample.file}, which is not there")
+        if sample.replace:
+            as_submission(directory, name, sample)
+    return samples
+
+
+def as_submission(directory: Path, name: str, sample: Sample) -> Submission:
+    """A sample of a problem's directory as it is handed in: its file, with the replacements made one after the other.
+
+    Raises:
+        ProblemError: a text to be replaced is not in the file, or several times.
+        SubmissionError: the file cannot be submitted.
+    """
+    path = directory / EXPECTED
+    read = Submission.read(path.parent / sample.file, "organizer")
+    source = read.source.decode()
+    for old, new in sample.replace.items():
+        if (count := source.count(old)) != 1:
+            what = f"sample `{name}` replaces {old!r}, which occurs {count} times in {sample.file}"
+            raise ProblemError(str(path), what, "give a text that occurs once")
+        source = source.replace(old, new)
+    return Submission.of(source, read.language, author="organizer", name=f"{name}.{read.language}")
