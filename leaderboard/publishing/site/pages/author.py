@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic_core import to_json
+
 from harness.verdict import Outcome
 from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally
@@ -104,7 +106,8 @@ def _page(
         )
         for problem, tally in tallies
     ]
-    return site.page(paths.author(author), "author.html", (author, repr(stands), repr(tried)), make)
+    told = to_json((stands, tried)).decode()
+    return site.page(paths.author(author), "author.html", (author, told), make)
 
 
 def _told(failure: Failure, hidden: str) -> Failure:

@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from markupsafe import Markup
+from pydantic_core import to_json
 
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.accuracy import tables
@@ -53,7 +54,7 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
         }
 
     marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
-    parts = (document.model_dump_json(), repr(marks), str(sorted(site.titles.items())))
+    parts = (document.model_dump_json(), to_json(sorted(site.titles.items())).decode(), *marks)
     return site.page(paths.FRONT, "front.html", parts, make)
 
 

@@ -64,7 +64,7 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
         }
 
     marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
-    parts = (statement.model_dump_json(), book.source if book else "", hidden, repr(marks))
+    parts = (statement.model_dump_json(), book.source if book else "", hidden, *marks)
     return site.page(path, "problem.html", parts, make)
 
 
