@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
@@ -29,18 +28,6 @@ _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 _CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # what git leaves where it could not merge
 _MERGE = "`kernelmark merge-ledger` makes one ledger of both sides; docs/organizers.md says how"
 _RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
-
-
-class Ledger(Protocol):
-    """What a board needs of its record; a service may keep it in a database."""
-
-    def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry: ...
-
-    def moderate(self, event: Moderation) -> Entry: ...
-
-    def read(self) -> Iterable[Entry]: ...
-
-    def get(self, run_prefix: str) -> Entry: ...
 
 
 class JsonlLedger:
