@@ -18,6 +18,7 @@ from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
 from leaderboard.standings.ranking import how_timed
 from leaderboard.text.units import duration, interval, ratio
+from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -234,7 +235,7 @@ def problem(found: Problem) -> Iterator[str]:
         for case in cases:
             if not case.hidden:
                 drawn = {name: f"{each.low}..{each.high}" for name, each in case.draw.items()}
-                sizes = times.parameters({**case.params, **drawn})
+                sizes = parameters({**case.params, **drawn})
                 yield f"{INDENT}{kind:<10}  {case.name}: {sizes} ({', '.join(case.devices)})"
         if hidden := sum(case.hidden for case in cases):
             private = f", {found.private.cases} of them private" if found.private else ""
@@ -341,7 +342,7 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
 
 def _case(case: CaseResult) -> str:
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
-    params = f" ({times.parameters(case.params)})" if case.params else ""
+    params = f" ({parameters(case.params)})" if case.params else ""
     return f"{name}{params}: {_why(case)}"
 
 

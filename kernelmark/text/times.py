@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from harness import stats
@@ -13,6 +13,7 @@ from kernelmark.text.terminal import INDENT, columns, visible
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.metrics import METRICS
 from leaderboard.text.units import duration, interval, ratio
+from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
     from harness.verdict import BenchmarkResult, Effort, Interval, PairedBaseline, Ratio, Verdict
@@ -52,11 +53,6 @@ def cells(value: Interval) -> tuple[str, str]:
     """Median and interval as two cells, in one unit."""
     median, _, bounds = interval(value).partition(" [")
     return median, f"[{bounds}"
-
-
-def parameters(params: Mapping[str, int | str]) -> str:
-    """A case's parameters: `rows=4 cols=4096`."""
-    return " ".join(f"{visible(name)}={visible(str(value))}" for name, value in params.items())
 
 
 def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:

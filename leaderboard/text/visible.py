@@ -7,6 +7,7 @@ error can be told when nothing else can be imported.
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Mapping
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # controls, formats (bidirectional overrides), lone surrogates, separators
 
@@ -16,6 +17,11 @@ def visible(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(escaped(c) if unicodedata.category(c) in _INVISIBLE else c for c in text)
+
+
+def parameters(params: Mapping[str, int | str]) -> str:
+    """A case's parameters in one line: `rows=4 cols=4096`."""
+    return visible(" ".join(f"{name}={value}" for name, value in params.items()))
 
 
 def shortened(text: str, letters: int, tail: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ from harness.languages import LANGUAGES
 from leaderboard.publishing.site import paths
 from leaderboard.standings.pooling import TOO_WIDE
 from leaderboard.text.units import duration, interval, percent, ratio
-from leaderboard.text.visible import escaped, visible
+from leaderboard.text.visible import escaped, parameters, visible
 
 HERE = Path(__file__).parent
 _LONGEST = 400  # characters of one value: nothing honest is longer
@@ -156,11 +156,6 @@ def _environment() -> Environment:
     )
     environment.globals.update(paths=paths, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))
     return environment
-
-
-def parameters(params: Mapping[str, int | str]) -> str:
-    """A case's parameters: `rows=4 cols=4096`."""
-    return " ".join(f"{name}={value}" for name, value in params.items())
 
 
 def _shown(value: Any) -> Any:
