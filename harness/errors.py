@@ -1,4 +1,4 @@
-"""The exception tree: whose fault a failure is, and how the command line ends.
+"""The exception tree: whose fault a failure is, how the command line ends, and what to do about an unknown name.
 
 Only two families exist, and they never mix. A `UsageError` is something that the person at the keyboard (or the
 organizer who wrote the problem) can put right. A `HarnessError` is ours: it is reported or retried, never ranked, and
@@ -10,6 +10,8 @@ Standard library only: the runner's sandbox holds this file.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -62,3 +64,10 @@ class DeviceError(HarnessError):
 
 class LedgerError(HarnessError):
     """The ledger cannot be read or appended to, or its chain is broken."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A remedy for an unknown word: the nearest known one, or all of them."""
+    names = list(known)
+    close = difflib.get_close_matches(word, names, n=1)
+    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in names) or 'none'}"

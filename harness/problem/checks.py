@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
+from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
-from harness.problem.resolve import Flaws, case_key, flaws_of, nearest, resolve_case
+from harness.problem.resolve import Flaws, case_key, flaws_of, resolve_case
 from harness.problem.spec import Case, ProblemSpec
 
 

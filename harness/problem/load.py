@@ -16,10 +16,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness.errors import ProblemError
+from harness.errors import ProblemError, nearest
 from harness.identity import length_prefixed_sha256, with_private_cases
 from harness.problem.problem import Problem
-from harness.problem.resolve import nearest
 from harness.problem.spec import (
     Case,
     Cost,

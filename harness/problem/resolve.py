@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from harness.errors import ProblemError
+from harness.errors import ProblemError, nearest
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import ExpressionError, elements_key, evaluate
 from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
@@ -54,13 +53,6 @@ class ResolvedCase:
     minimum_bytes: int
     minimum_flops: int
     tolerance: Tolerance
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A remedy for an unknown word: the nearest known one, or all of them."""
-    names = list(known)
-    close = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in names) or 'none'}"
 
 
 class Flaws:

@@ -12,10 +12,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError
+from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError, nearest
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.printing import unexpected
-from kernelmark.services.settings import Settings, nearest
+from kernelmark.services.settings import Settings
 from kernelmark.text.report import Graded
 
 _PLAIN = {"100644", "100755"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from harness.errors import UsageError
-from kernelmark.services.settings import Place, Settings, nearest
+from harness.errors import UsageError, nearest
+from kernelmark.services.settings import Place, Settings
 
 if TYPE_CHECKING:
     from harness.problem import Problem

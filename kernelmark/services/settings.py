@@ -8,21 +8,20 @@ with a default.
 
 from __future__ import annotations
 
-import difflib
 import getpass
 import os
 import re
 import subprocess
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
-from harness.errors import SettingsError
+from harness.errors import SettingsError, nearest
 from harness.kinds import DeviceKind, Effort, SandboxName
 
 FILE_NAME = "kernelmark.toml"
@@ -140,13 +139,6 @@ def default_author() -> str:
         if safe:
             return safe
     return "anonymous"
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """The remedy for an unknown word: the nearest known one, or all of them."""
-    known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean `{close[0]}`?" if close else "known: " + ", ".join(known)
 
 
 def _read(file: Path) -> dict[str, Any]:
