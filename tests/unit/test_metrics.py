@@ -20,7 +20,7 @@ def of(name: str) -> Metric:
 
 
 @pytest.mark.parametrize(
-    "name, values, cell",
+    ("name", "values", "cell"),
     [
         ("roofline", [0.914, "memory"], "91 % memory"),
         ("traffic", [1.5e12], "1500 GB/s"),
