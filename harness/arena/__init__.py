@@ -4,13 +4,17 @@ An `Arena` is one physical allocation in the judge. A `Window` is a range of add
 which one arena after another is mapped, so that calls prepared against its addresses meet new memory without knowing.
 Input arenas can only be mapped read-only; the MMU enforces it.
 
-No pydantic here: the runner's sandbox holds this package. torch is imported by `memfd` and `vmm` only.
+Each kind of device has its own `Memory`: a new one is a module and a line here. No pydantic: the runner's sandbox holds
+this package. torch is imported by `memfd` and `vmm` only.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
 
+from harness.arena.cpu import CpuMemory
+from harness.arena.cuda import CudaMemory
 from harness.errors import DeviceError
 
 if TYPE_CHECKING:
@@ -45,43 +49,45 @@ class Window(Protocol):
     def close(self) -> None: ...
 
 
-def make_arena(device: Literal["cpu", "cuda"], nbytes: int, *, read_only: bool) -> Arena:
+class Memory(Protocol):
+    """How one kind of device makes both; the functions below say what is asked of it. `warm` imports no torch."""
+
+    def warm(self) -> None: ...
+    def arena(self, nbytes: int, *, read_only: bool) -> Arena: ...
+    def window(self, nbytes: int, *, writable: bool, at: int) -> Window: ...
+    def free_deferred(self) -> None: ...
+
+
+_MEMORIES: Mapping[str, Memory] = {"cpu": CpuMemory(), "cuda": CudaMemory()}
+
+
+def warm_context(device: str) -> None:
+    """Begin to make the device's context, which torch will find made, while torch is still being imported."""
+    _MEMORIES[device].warm()
+
+
+def make_arena(device: str, nbytes: int, *, read_only: bool) -> Arena:
     """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it.
 
     Raises:
         DeviceError: there is no memory for it.
     """
     try:
-        if device == "cpu":
-            from harness.arena.memfd import MemfdArena
-
-            return MemfdArena(nbytes, read_only=read_only)
-        from harness.arena.vmm import VmmArena
-
-        return VmmArena(nbytes)
+        return _MEMORIES[device].arena(nbytes, read_only=read_only)
     except (OSError, DeviceError) as error:
         raise DeviceError(
             f"no arena of {nbytes:,} bytes ({error})", "free some memory, or use a larger device"
         ) from error
 
 
-def free_deferred(device: Literal["cpu", "cuda"]) -> None:
+def free_deferred(device: str) -> None:
     """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
-    if device == "cuda":
-        from harness.arena.vmm import deferred
-
-        deferred.free()
+    _MEMORIES[device].free_deferred()
 
 
-def make_window(device: Literal["cpu", "cuda"], nbytes: int, *, writable: bool, at: int = 0) -> Window:
+def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0) -> Window:
     """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped.
 
     `at`: on a GPU the first of them, or 0 for any.
     """
-    if device == "cpu":
-        from harness.arena.memfd import MemfdWindow
-
-        return MemfdWindow(nbytes, writable=writable)
-    from harness.arena.vmm import VmmWindow
-
-    return VmmWindow(nbytes, writable=writable, at=at)
+    return _MEMORIES[device].window(nbytes, writable=writable, at=at)

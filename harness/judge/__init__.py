@@ -12,8 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from harness.arena import free_deferred
-from harness.arena.context import warm_context
+from harness.arena import free_deferred, warm_context
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed

@@ -22,7 +22,7 @@ def main(address: str) -> None:
     judge.connect(address)
     wire.send(judge, 0, wire.Hello(protocol=wire.PROTOCOL, python=platform.python_version()))
     _lock_by_existence()
-    from harness.arena.context import warm_context
+    from harness.arena import warm_context
 
     images = None
     if "KERNELMARK_RECORDS" in os.environ:
