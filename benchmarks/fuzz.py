@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pydantic
 
-from harness.judge.environment import cpu_name
+from harness.device.cpu import cpu_name
 from tests.fuzz.figures import TARGETS, fuzz
 
 RESULT = Path(__file__).parent / "results" / "fuzz.json"

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import perf_counter, process_time
 
-from harness.judge.environment import cpu_name
+from harness.device.cpu import cpu_name
 from harness.verdict import Outcome, Verdict
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry, encode

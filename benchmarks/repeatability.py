@@ -22,14 +22,13 @@ from typing import Any
 from benchmarks.replay import recordings
 from benchmarks.scratch import report
 from harness import sandbox, stats
+from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.environment import device_facts
 from harness.judge.session import Session
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded
-from harness.judge.timing.telemetry import Sensors
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -120,7 +119,7 @@ def _measure(
     count: int,
 ) -> Iterator[ReplayedBenchmark]:
     """Measure `count` pairs in one pair of launchers, as `harness.judge.timing.replayed.timing` measures a case."""
-    sensors = Sensors("cuda")
+    sensors = DEVICES["cuda"].sensors()
     with contextlib.ExitStack() as stack:
         launchers = []
         for _ in both:
@@ -162,7 +161,7 @@ def main() -> int:
         "slower": [pairs(*SLOWED, slower_addition(), given.slower)] if given.slower else [],
     }
     what = "a kernel against itself, and against a copy made 1 % slower"
-    report("repeatability", what, given.out, device_facts("cuda") | found)
+    report("repeatability", what, given.out, DEVICES["cuda"].facts() | found)
     print("\n".join(line(kind, row) for kind, rows in found.items() for row in rows))
     return 0
 

@@ -24,9 +24,9 @@ from benchmarks.outcomes import Kernel, kernels
 from benchmarks.scratch import report
 from harness import sandbox, stats, wire
 from harness.arena import free_deferred
+from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.environment import device_facts
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing import NotReplayed
@@ -160,7 +160,7 @@ def main() -> int:
             given.out.with_suffix(".rows").write_text("\n".join(map(json.dumps, found)) + "\n")
     replayed_rows = [row for row in found if "launchers" in row]
     told = {"sandbox": given.sandbox, "calls": given.calls, "cases": len(found), "replayed": len(replayed_rows)}
-    report("replay", "calls made by a launcher", given.out, told | device_facts("cuda") | {"rows": found})
+    report("replay", "calls made by a launcher", given.out, told | DEVICES["cuda"].facts() | {"rows": found})
     print("\n".join(map(line, found)))
     return 0 if replayed_rows else 1
 

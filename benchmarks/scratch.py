@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from harness.judge.environment import cpu_name
+from harness.device.cpu import cpu_name
 from kernelmark.services.selftest import HERE, PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from tests.leftovers import leftovers

@@ -22,7 +22,7 @@ from functools import cache
 from pathlib import Path
 from time import perf_counter
 
-from harness.judge.environment import cpu_name
+from harness.device.cpu import cpu_name
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import BadElement, Mismatch, Outcome, OutputCheck, ProblemId, Roofline, Verdict

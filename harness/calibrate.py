@@ -6,34 +6,29 @@ and run faster). Every rate is the fastest of several repetitions, since it boun
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 import torch
 
 from harness import stats
-from harness.judge.environment import device_facts
+from harness.device import DEVICES, Device, Workload
 from harness.judge.timing.device_lock import lock_alone
 from harness.roofline import Calibration
 from harness.verdict import DeviceKind
 
 _REPEATS = 5
 _SECONDS = 0.02  # a repetition lasts this long at least
-_SLOWEST_SECONDS = 0.5  # a product that takes longer on a CPU is done element by element, and is no bound
-_SIZES = {"cuda": (4096, 8192), "cpu": (1024,)}
-_BUFFER_BYTES = {"cuda": 4 << 30, "cpu": 256 << 20}
-_CPU_CACHE_BYTES = 64 << 20
 
 
-def measure(device: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
+def measure(kind: DeviceKind, on_progress: Callable[[str], None] = lambda _: None) -> Calibration:
     """Calibrate the device; some seconds. A dtype that its PyTorch cannot multiply, or barely, is left out."""
-    name = "GPU" if device == "cuda" else "CPU"
-    with lock_alone(device, lambda: on_progress(f"when the grading on this {name} is over")):
+    device = DEVICES[kind]
+    with lock_alone(kind, lambda: on_progress(f"when the grading on this {device.name} is over")):
         return _measure(device, on_progress)
 
 
-def _measure(device: DeviceKind, on_progress: Callable[[str], None]) -> Calibration:
+def _measure(device: Device, on_progress: Callable[[str], None]) -> Calibration:
     spreads: dict[str, float] = {}
 
     def fastest(call: Callable[[], object], kind: str) -> float:
@@ -42,30 +37,26 @@ def _measure(device: DeviceKind, on_progress: Callable[[str], None]) -> Calibrat
         return min(times)
 
     on_progress("memory")
-    copy, read = _bandwidths(device, lambda call: fastest(call, "memory"))
+    work = device.workload()
+    copy, read = _bandwidths(device.torch_device, work.buffer_bytes, lambda call: fastest(call, "memory"))
     flops: dict[str, int] = {}
-    for name, size, product in _products(device):
+    for name, size, product in _products(device.torch_device, work):
         on_progress(name)
         try:
-            if device == "cpu" and _elapsed(product, 1, device) > _SLOWEST_SECONDS:
+            if work.slowest_s is not None and device.elapsed_s(product, 1) > work.slowest_s:
                 continue
             rate = round(2 * size**3 / fastest(product, "arithmetic"))
         except (RuntimeError, NotImplementedError):  # not on this device, or not in this build
             continue
         flops[name] = max(rate, flops.get(name, 0))
-    facts = device_facts(device)
-    cache_bytes = (
-        torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-        if device == "cuda"
-        else _CPU_CACHE_BYTES
-    )
+    facts = device.facts()
     return Calibration(
         device_name=str(facts["device_name"]),
         device_uuid_sha256=facts.get("device_uuid_sha256"),
         driver=facts.get("driver"),
         torch=torch.__version__,
         created_at=datetime.now(UTC),
-        cache_bytes=cache_bytes,
+        cache_bytes=work.cache_bytes,
         copy_bytes_per_s=copy,
         read_bytes_per_s=read,
         flops_per_s=flops,
@@ -74,10 +65,9 @@ def _measure(device: DeviceKind, on_progress: Callable[[str], None]) -> Calibrat
     )
 
 
-def _bandwidths(device: DeviceKind, fastest: Callable[[Callable[[], object]], float]) -> tuple[int, int]:
+def _bandwidths(device: str, buffer_bytes: int, fastest: Callable[[Callable[[], object]], float]) -> tuple[int, int]:
     """Bytes a second of a copy, read and written together, and of a sum; the buffers are freed when this returns."""
-    most = torch.cuda.mem_get_info()[0] // 4 if device == "cuda" else _BUFFER_BYTES["cpu"]
-    source = torch.randn(min(_BUFFER_BYTES[device], most) // 4, device=device)
+    source = torch.randn(buffer_bytes // 4, device=device)
     target, total = torch.empty_like(source), torch.empty((), device=device)
     nbytes = 4 * source.numel()
     copy_s = fastest(lambda: target.copy_(source))
@@ -85,37 +75,21 @@ def _bandwidths(device: DeviceKind, fastest: Callable[[Callable[[], object]], fl
     return round(2 * nbytes / copy_s), round(nbytes / read_s)
 
 
-def _times(call: Callable[[], object], device: DeviceKind) -> list[float]:
+def _times(call: Callable[[], object], device: Device) -> list[float]:
     """Seconds a call of `_REPEATS` repetitions, each of at least `_SECONDS`."""
     call()
-    once = _elapsed(call, 1, device)
+    once = device.elapsed_s(call, 1)
     count = max(1, round(_SECONDS / max(once, 1e-6)))
-    return [_elapsed(call, count, device) / count for _ in range(_REPEATS)]
+    return [device.elapsed_s(call, count) / count for _ in range(_REPEATS)]
 
 
-def _elapsed(call: Callable[[], object], count: int, device: DeviceKind) -> float:
-    if device == "cpu":
-        started = time.perf_counter()
-        for _ in range(count):
-            call()
-        return time.perf_counter() - started
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(count):
-        call()
-    end.record()
-    torch.cuda.synchronize()
-    return float(start.elapsed_time(end)) / 1e3
-
-
-def _products(device: DeviceKind) -> Iterator[tuple[str, int, Callable[[], object]]]:
+def _products(device: str, work: Workload) -> Iterator[tuple[str, int, Callable[[], object]]]:
     """Name, size and call of every matrix product to try."""
-    kinds = ["float16", "bfloat16", "float32", "float64"] if device == "cuda" else ["bfloat16", "float32", "float64"]
-    for size in _SIZES[device]:
-        for name in kinds:
+    for size in work.sizes:
+        for name in work.dtypes:
             a, b = (torch.randn(size, size, device=device).to(getattr(torch, name)) for _ in range(2))
             yield name, size, _product(a, b, "highest")
-        if device == "cuda":
+        if work.tensor_cores:
             a, b = (torch.randn(size, size, device=device) for _ in range(2))
             yield "tf32", size, _product(a, b, "high")
             ints = [torch.randint(-128, 128, (size, size), dtype=torch.int8, device=device) for _ in range(2)]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from harness.arena import free_deferred, warm_context
+from harness.device import DEVICES
 from harness.judge.progress import Progress
 from harness.judge.session import Session
 from harness.judge.timing import NotReplayed
@@ -78,7 +79,7 @@ def grade(
     """
     warm_context(device)
     way = _Way(problem, submission, provider, device, effort, baselines, calibrations, on_progress)
-    if device == "cpu":
+    if not DEVICES[device].captures:
         return way.sealed("")
     try:
         return way.replayed()
@@ -171,5 +172,5 @@ class _Way:
         return Session(self.provider, self.device, self.problem.limits, records=records, role=role)
 
     def _waits(self) -> None:
-        name = "GPU" if self.device == "cuda" else "CPU"
-        self.on_progress(Progress(Stage.BUILD, 0, 0, f"waiting: another grading is using this {name}"))
+        what = f"waiting: another grading is using this {DEVICES[self.device].name}"
+        self.on_progress(Progress(Stage.BUILD, 0, 0, what))

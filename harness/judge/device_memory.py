@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import time
 
-import torch
-
+from harness.device import DEVICES
 from harness.judge.session import Session
 from harness.verdict import DeviceKind
 
@@ -19,20 +18,21 @@ class DeviceMemory:
     """What was free before the submission came. It may hold a third; batches and what is kept of them need the rest."""
 
     def __init__(self, device: DeviceKind) -> None:
-        self._free_bytes = torch.cuda.mem_get_info()[0] if device == "cuda" else 0
+        self._device = DEVICES[device]
+        self._free_bytes = self._device.free_bytes()
 
     def held_too_much(self, session: Session) -> str | None:
         """Close the session; what to say of it if it held more than its third."""
         if not self._free_bytes:
             return None
         allowed = self._free_bytes // 3
-        before = torch.cuda.mem_get_info()[0]
+        before = self._device.free_bytes()
         session.close()
         deadline = time.monotonic() + _SECONDS
         held = 0
         while held <= allowed and time.monotonic() < deadline:
             time.sleep(0.1)
-            held = torch.cuda.mem_get_info()[0] - before
+            held = self._device.free_bytes() - before
         if held <= allowed:
             return None
         return f"held {held:,} bytes of the device's memory, more than the {allowed:,} that a submission may hold"

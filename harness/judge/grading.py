@@ -12,12 +12,13 @@ from typing import Any
 import torch
 
 from harness import wire
+from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.device_memory import DeviceMemory
-from harness.judge.environment import architecture, environment
+from harness.judge.environment import environment
 from harness.judge.progress import Progress
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks, Timing
@@ -57,7 +58,7 @@ class Grading:
         self._started_ns = time.perf_counter_ns()
         tests, benchmarks = self._cases("tests"), self._cases("benchmarks")
         self._runs_here = device in LANGUAGES[submission.language].devices
-        if device == "cuda" and not self._runs_here:
+        if not DEVICES[device].on_host and not self._runs_here:
             what = f"a .{submission.language} kernel does not run on a GPU"
             raise SubmissionError(submission.name, what, "use --device cpu, or submit a .cu")
         of = partial(GradedCase, problem, Reference.load(problem), device)
@@ -112,7 +113,7 @@ class Grading:
     def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""
         try:
-            for case in self._tests[:1] if self._device == "cuda" else ():
+            for case in () if DEVICES[self._device].on_host else self._tests[:1]:
                 self._correctness.rehearse(case)
             session.handshake()
             return self._run_stages(session, timing)
@@ -178,7 +179,7 @@ class Grading:
         )
         self._build_log, self._interpreted = built.log, built.interpreted
         if not self._runs_here:
-            what = f"compiles for {architecture('cpu')}, but there is no GPU here to run it on"
+            what = f"compiles for {DEVICES[self._device].architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
 
     def _test(self, session: Session) -> None:
@@ -271,4 +272,4 @@ def build_command(
     """What tells a runner to build a submission for these cases."""
     compiled = {case.symbol for case in cases}
     symbols = tuple(sorted(compiled)) if LANGUAGES[submission.language].compiler else (problem.entry,)
-    return wire.Build(language=submission.language, symbols=symbols, architecture=architecture(device))
+    return wire.Build(language=submission.language, symbols=symbols, architecture=DEVICES[device].architecture())

@@ -8,46 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 
-from harness.errors import HarnessError
 from harness.problem.spec import Fill
 
 _PIECE = 1 << 22
-# What `get_state` gives on a CPU: three words of 8 bytes, the Twister's 624, and some that were drawn ahead.
-_MT19937_BYTES = 5056
-_MT19937_WORDS = slice(3, 627)
-
-
-def seeded(device: str, seed: int) -> torch.Generator:
-    """A generator on "cpu" or "cuda" in which every bit of a seed of up to 64 bits counts.
-
-    torch's own `manual_seed` keeps the low 32 bits on a CPU, few enough to try them all against inputs that were seen.
-    There the state is filled by NumPy, whose generator is the same Mersenne Twister.
-
-    Raises:
-        HarnessError: this torch lays the state out in another way.
-    """
-    generator = torch.Generator(device).manual_seed(seed)
-    if device == "cuda":
-        return generator
-    state = generator.get_state()
-    words = state.view(torch.int64)
-    # The Twister's first word is what `manual_seed` kept of the seed: the words stand where they are expected.
-    if len(state) != _MT19937_BYTES or int(words[_MT19937_WORDS.start]) != seed & 0xFFFFFFFF:
-        raise HarnessError(f"torch {torch.__version__} keeps its random state in an unknown form", "install torch 2.13")
-    twister = np.random.MT19937(seed).state["state"]
-    assert isinstance(twister, dict)
-    words[_MT19937_WORDS] = torch.from_numpy(twister["key"].astype(np.int64))
-    return generator.set_state(state)
 
 
 def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
     """Overwrite a contiguous tensor of any shape and of any problem dtype, in place, on its own device.
 
-    `generator` is one that `seeded` made on the tensor's device. The draws are made in the tensor's dtype; float8 is
-    drawn in float32 and rounded.
+    `generator` is one of the tensor's device. The draws are made in the tensor's dtype; float8 is drawn in float32 and
+    rounded.
     """
     flat = tensor.detach().view(-1)
     draw = _drawing(fill, generator)

@@ -149,11 +149,11 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
 
 def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]:
     """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
-    from harness.judge.environment import device_facts
+    from harness.device import DEVICES
     from harness.verdict import ProblemId
     from kernelmark.services.records import current, tables
 
-    now, device, seen = current(settings), device_facts("cuda")["device_name"], set[tuple[str, str]]()
+    now, device, seen = current(settings), DEVICES["cuda"].facts()["device_name"], set[tuple[str, str]]()
     for table in tables(settings, problem):
         key = table.key
         asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)

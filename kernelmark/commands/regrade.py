@@ -57,12 +57,12 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
     Raises:
         UsageError, HarnessError: the problem is unknown, a ledger is broken, or there is no such sandbox or device.
     """
-    from harness.judge.environment import device_facts
+    from harness.device import DEVICES
     from harness.sandbox import choose
 
     device = choose_device(settings.device, "py")
     provider = choose(settings.sandbox, providers(settings))
-    facts, now, found = device_facts(device), current(settings), list[Due]()
+    facts, now, found = DEVICES[device].facts(), current(settings), list[Due]()
     for ledger in ledgers(settings, problem):
         if ledger.path.stem not in now.problems:
             continue  # its problem is gone, and cannot be graded at all

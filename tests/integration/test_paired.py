@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.judge.environment import cpu_name
-from harness.judge.timing import roof
+from harness.device import DEVICES
+from harness.device.cpu import cpu_name
 from harness.roofline import Calibration
 from harness.stats import median
 from harness.verdict import Outcome, Verdict
@@ -70,8 +70,8 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
 def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = {**roof.device_facts("cpu"), "device_uuid_sha256": "a" * 64}  # GPUs have one, CPUs have not
-    monkeypatch.setattr(roof, "device_facts", lambda _: facts)
+    facts = {**DEVICES["cpu"].facts(), "device_uuid_sha256": "a" * 64}  # GPUs have one, CPUs have not
+    monkeypatch.setattr(DEVICES["cpu"], "facts", lambda: facts)
     calibrated(project, 10**13, "a" * 64)
     honest = graded("none")
     assert honest.outcome is Outcome.ACCEPTED, honest.message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from harness.judge import device_memory
 from harness.judge.device_memory import DeviceMemory
@@ -28,7 +29,7 @@ def test_what_comes_back_was_the_submissions(
     held: int, others: int, blamed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free = [130 * GIB]
-    monkeypatch.setattr(device_memory.torch.cuda, "mem_get_info", lambda: (free[0], 140 * GIB))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0], 140 * GIB))
     monkeypatch.setattr(device_memory, "_SECONDS", 0.3)
     memory = DeviceMemory("cuda")
     free[0] -= held + others

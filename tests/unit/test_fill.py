@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.device import DEVICES
 from harness.problem.dtypes import DTYPES
-from harness.problem.fill import fill, seeded
+from harness.problem.fill import fill
 from harness.problem.spec import Fill
 
 _FLOATS = [name for name, info in DTYPES.items() if info.family == "float"]
@@ -21,7 +22,7 @@ _FILLS = {
 
 def _filled(dtype: str, how: Fill, seed: int = 0, shape: tuple[int, ...] = (100, 200)) -> torch.Tensor:
     tensor = torch.empty(shape, dtype=getattr(torch, dtype))
-    fill(tensor, how, seeded("cpu", seed))
+    fill(tensor, how, DEVICES["cpu"].generator(seed))
     return tensor
 
 
@@ -33,7 +34,7 @@ def test_every_bit_of_a_seed_counts() -> None:
 
 
 def test_the_numbers_of_a_seeded_generator_are_spread_as_they_should_be() -> None:
-    drawn = torch.stack([torch.rand(1000, generator=seeded("cpu", seed)) for seed in range(1000)]).double()
+    drawn = torch.stack([torch.rand(1000, generator=DEVICES["cpu"].generator(seed)) for seed in range(1000)]).double()
     for each in (drawn, drawn[:, 0], drawn[0], drawn.diff(dim=0).abs()[:, 0]):  # also from one seed to the next
         expected = 1 / 3 if each.shape == (999,) else 0.5
         assert abs(float(each.mean()) - expected) < 5 * float(each.std()) / each.numel() ** 0.5

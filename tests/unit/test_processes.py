@@ -66,6 +66,7 @@ def test_interruption_ends_with_130_and_termination_unwinds_the_stack(
     ("program", "absent"),
     [
         ("import kernelmark", {"pydantic", "click", "torch"}),
+        ("import harness.judge, harness.arena, harness.device", {"docker", "numpy", "torch"}),
         ("from kernelmark.commands.cli import submit; submit(['--help'])", {"pydantic", "rich", "torch"}),
         ("from kernelmark.commands.cli import submit; submit(['softmax', 'absent.py'])", {"docker", "rich", "torch"}),
     ],

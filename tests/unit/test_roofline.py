@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.device import DEVICES
 from harness.errors import UsageError
 from harness.roofline import Calibration, Demand, choose, impossible, roofline
 from kernelmark.commands.cli import main
@@ -164,9 +166,9 @@ def test_a_product_that_is_done_element_by_element_is_left_out(monkeypatch: pyte
 
     ones = calibrate.torch.ones(2, 2)
     crawl = ("bfloat16", 2, lambda: time.sleep(0.2))
-    monkeypatch.setattr(calibrate, "_SLOWEST_SECONDS", 0.1)
-    monkeypatch.setattr(calibrate, "_products", lambda _: [("float32", 2, lambda: ones @ ones), crawl])
-    monkeypatch.setitem(calibrate._BUFFER_BYTES, "cpu", 1 << 20)
+    monkeypatch.setattr(calibrate, "_products", lambda *_: [("float32", 2, lambda: ones @ ones), crawl])
+    work = replace(DEVICES["cpu"].workload(), buffer_bytes=1 << 20, slowest_s=0.1)
+    monkeypatch.setattr(DEVICES["cpu"], "workload", lambda: work)
     assert set(calibrate.measure("cpu").flops_per_s) == {"float32"}
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness import wire
+from harness.device import BatchSizes
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import Plan
@@ -65,7 +66,7 @@ def sealed(rounds: Any, monkeypatch: pytest.MonkeyPatch) -> SealedBenchmark:
     case = PROBLEM.benchmarks[-1].model_copy(update={"params": {"n": 1 << 17}})
     null = NullCost(1 << 20, NULL_NS - 20_000, NULL_NS)
     overhead = Overhead(null, NullCost(1 << 33, null.low_ns, null.usual_ns), spread_ns=20_000, range_ns=30_000)
-    plan = Plan(200, 300_000_000, 3, 24, 3 * BLOCK_NS, 0.005, 12 << 30, 45 << 30, 50 << 20)
+    plan = Plan(200, 300_000_000, 3, 24, 3 * BLOCK_NS, 0.005, BatchSizes(12 << 30, 45 << 30, 50 << 20))
     latency = ClaimedLatency(
         hold="memory", claimed_p10_ns=CALL_NS, claimed_median_ns=CALL_NS, claimed_p90_ns=CALL_NS,
         claimed_samples_ns=(CALL_NS,), claimed_span_ns=CALL_NS,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import harness.judge
-from harness.judge.environment import cpu_name
+from harness.device.cpu import cpu_name
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Environment, ProblemId, Verdict

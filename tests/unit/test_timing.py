@@ -9,18 +9,17 @@ from typing import Any
 import pytest
 
 from harness import wire
+from harness.device import DEVICES, BatchSizes, nvml
 from harness.judge.correctness.layout import Layout
-from harness.judge.timing import telemetry
 from harness.judge.timing.plan import Plan, most_sets, sets_for
 from harness.judge.timing.sealed.agreement import Agreement, Bounds, Gap
 from harness.judge.timing.sealed.doubts import Measured, doubts
 from harness.judge.timing.sealed.overhead import NullCost, Overhead, gap_of
-from harness.judge.timing.telemetry import Sensors
 from harness.problem import load
 from harness.verdict import ClaimedLatency, SealedRound, Telemetry
 
 PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
-GPU = Plan(200, 300_000_000, 3, 24, 2_000_000_000, 0.005, 12 << 30, 45 << 30, 50 << 20)
+GPU = Plan(200, 300_000_000, 3, 24, 2_000_000_000, 0.005, BatchSizes(12 << 30, 45 << 30, 50 << 20))
 BOUNDS = Bounds(low_ns=580_000, usual_ns=600_000, spread_ns=20_000, noise_ns=30_000)
 
 
@@ -43,7 +42,7 @@ def layout(n: int) -> Layout:
 def test_a_batch_lasts_20_ms_and_no_more_than_100(n: int, claimed_ns: int, sets: int) -> None:
     found = sets_for(layout(n), claimed_ns, GPU)
     if n == 1 << 20:
-        assert found == GPU.memory_bytes // layout(n).bytes_per_set < 20_000_000 / claimed_ns
+        assert found == GPU.batch.memory_bytes // layout(n).bytes_per_set < 20_000_000 / claimed_ns
     else:
         assert found == sets
     assert found * claimed_ns <= max(100_000_000, 2 * claimed_ns)
@@ -53,8 +52,8 @@ def test_a_batch_of_many_tensors_has_few_sets() -> None:
     step = load(PROBLEM.directory.parent / "adam_multi_tensor")
     [case] = [case for case in step.benchmarks if case.name.startswith("2000 tensors")]
     many = Layout(step.resolve(case))
-    assert most_sets(many, GPU.memory_bytes) == sets_for(many, 60_000, GPU) == 2
-    assert most_sets(layout(1024), GPU.memory_bytes) == wire.MAX_SETS
+    assert most_sets(many, GPU.batch.memory_bytes) == sets_for(many, 60_000, GPU) == 2
+    assert most_sets(layout(1024), GPU.batch.memory_bytes) == wire.MAX_SETS
     assert most_sets(layout(1024), 1) == 1
 
 
@@ -152,11 +151,9 @@ class Nvml:
 
 
 def test_sensors_tell_what_there_is_and_leave_out_the_rest() -> None:
-    assert Sensors("cpu").read() is None
-    sensors = Sensors("cpu")
-    sensors._nvml, sensors._device = Nvml(), "device"
-    read = sensors.read()
+    assert DEVICES["cpu"].sensors().read() is None
+    read = nvml.NvmlSensors(Nvml(), "device").read()
     assert read == Telemetry(
         sm_mhz=1755, memory_mhz=3201, power_mw=699_000, throttle=("sw_power_cap", "hw_thermal_slowdown")
     )
-    assert set(read.throttle) <= set(telemetry._THROTTLE.values()), "an idle device is not throttled"
+    assert set(read.throttle) <= set(nvml._THROTTLE.values()), "an idle device is not throttled"

@@ -19,16 +19,15 @@ import numpy as np
 import torch
 
 from harness.arena import Arena, make_arena
+from harness.device import DEVICES
 from harness.errors import DeviceError
 from harness.judge.correctness.layout import Layout, Slot
 from harness.judge.correctness.truth import Expected, Truth
-from harness.problem.fill import fill, seeded
+from harness.problem.fill import fill
 from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
 _SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
-# Private input memory at a time; the float64 truth takes a few times as much. Small on a CPU, for its cache.
-_CHUNK_BYTES = {"cuda": 1 << 29, "cpu": 1 << 22}
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Batch:
     def __init__(
         self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True, filled: bool = True
     ) -> None:
-        self._layout, self._device, self.sets = layout, device, sets
+        self._layout, self._device, self.sets = layout, DEVICES[device], sets
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._inputs, self._outputs = self._arenas(sealed=sealed)
@@ -63,19 +62,19 @@ class Batch:
         self.renew(filled=filled)
 
     def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
-        return arenas(self._layout, self._device, self.sets, sealed=sealed)
+        return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True) -> None:
         """Other inputs, and other poison in the outputs: for whoever has the arenas mapped no more."""
         self.seed = secrets.randbits(63)
-        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device)
+        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device.torch_device)
         self._poison = pattern.repeat(self._layout.output_stride // 16)
         self._output_bytes.view(self.sets, -1).copy_(self._poison)
         if filled:
             self._fill()
-        elif self._device == "cpu":
+        elif self._device.on_host:
             self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
-        self._synchronize()
+        self._device.synchronize()
 
     @contextlib.contextmanager
     def for_a_null_round(self) -> Iterator[Batch]:
@@ -84,10 +83,10 @@ class Batch:
         There mapping pages for the second time is up to two milliseconds faster, and honest short kernels were rejected
         for the difference. On a GPU mapping costs the same, and memory that is given back slows what is allocated next.
         """
-        if self._device == "cuda":
+        if not self._device.on_host:
             yield self
             return
-        fresh = Batch(self._layout, self._device, self.sets, filled=False)
+        fresh = Batch(self._layout, self._device.kind, self.sets, filled=False)
         try:
             yield fresh
         finally:
@@ -108,20 +107,14 @@ class Batch:
         slots = dice.choice(len(words), SAMPLED_WORDS, p=np.array(words) / sum(words))
         within = np.array(starts)[slots] + (dice.random(SAMPLED_WORDS) * np.array(words)[slots]).astype(np.int64)
         places = dice.choice(np.array(called), SAMPLED_WORDS) * (self._layout.output_stride // 8) + within
-        on_device = torch.from_numpy(places.astype(np.int64)).to(self._device)
+        on_device = torch.from_numpy(places.astype(np.int64)).to(self._device.torch_device)
         sample = Sample(on_device, torch.empty_like(on_device))
-        self._synchronize()
+        self._device.synchronize()
         return sample
 
     def take(self, sample: Sample) -> None:
         """Read the sampled words: some microseconds, where copying all outputs would take milliseconds."""
-        words = self._output_bytes.view(torch.int64)
-        if self._device == "cpu":
-            # In one thread: torch would use two, and wait for a core on which the runner's own threads still spin.
-            np.take(words.numpy(), sample.places.numpy(), out=sample.seen.numpy(), mode="clip")
-        else:
-            torch.index_select(words, 0, sample.places, out=sample.seen)
-            self._synchronize()
+        self._device.take(self._output_bytes.view(torch.int64), sample.places, sample.seen)
 
     def holds(self, sample: Sample) -> bool:
         """Whether the snapshot still holds what the sample saw."""
@@ -130,7 +123,7 @@ class Batch:
     def snapshot(self) -> None:
         """Copy all outputs into private memory; after this nothing that the runner does can change them."""
         self._snapshot = self._output_bytes.clone()
-        self._synchronize()
+        self._device.synchronize()
 
     def out_of_bounds(self, called: Sequence[int]) -> OutOfBoundsWrite | None:
         """Look for writes outside the outputs, and into outputs of calls that were not made."""
@@ -178,7 +171,7 @@ class Batch:
         """
         wanted = set(called)
         per_set = max(1, self._layout.input_stride + self._layout.output_stride)
-        chunk = max(1, min(self.sets, _CHUNK_BYTES[self._device] // per_set))
+        chunk = max(1, min(self.sets, self._device.chunk_bytes // per_set))
         first = 0
         for tensors in self._generate(chunk):
             here = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
@@ -205,7 +198,7 @@ class Batch:
         self._outputs.close()
 
     def _fill(self) -> None:
-        generator = seeded(self._device, self.seed)
+        generator = self._device.generator(self.seed)
         for k in range(self.sets):
             for lot in self._lots:
                 if len(lot) == 1:
@@ -221,7 +214,7 @@ class Batch:
 
         Set by set and tensor by tensor, so that the same seed gives the same bytes.
         """
-        generator = seeded(self._device, self.seed)
+        generator = self._device.generator(self.seed)
         for first in range(0, self.sets, chunk):
             count = min(chunk, self.sets - first)
             rooms = [self._room_for(lot, count) for lot in self._lots]
@@ -236,7 +229,7 @@ class Batch:
     def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
         """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
         elements = sum(math.prod(slot.tensor.shape) for slot in lot)
-        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device)
+        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device.torch_device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         arena, stride = (
@@ -260,10 +253,6 @@ class Batch:
 
     def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
         return raw.view(_dtype(slot)).view(slot.tensor.shape)
-
-    def _synchronize(self) -> None:
-        if self._device == "cuda":
-            torch.cuda.synchronize()
 
 
 def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> tuple[Arena, Arena]:

@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Literal, NoReturn, Self, TypeVar
 
 from harness import wire
+from harness.device import DEVICES
 from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
 from harness.judge.session.fault import SubmissionFault
@@ -31,7 +32,7 @@ from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits
-from harness.sandbox import CLOSE_S, Launch, Provider, Sandbox, Watcher, gpu
+from harness.sandbox import CLOSE_S, Launch, Provider, Sandbox, Watcher
 from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
@@ -62,7 +63,7 @@ class Session:
         records: bool = False,
         role: Literal["runner", "launcher"] = "runner",
     ) -> None:
-        self._limits, self._device, self._role = limits, device, role
+        self._limits, self._device, self._role = limits, DEVICES[device], role
         self._handed_over = False
         self._folder, self._lock = session_folder.make()
         self._socket: socket.socket | None = None
@@ -77,7 +78,7 @@ class Session:
                 Launch(
                     socket=self._folder / "socket",
                     device=device,
-                    gpu_index=gpu.index_in_use() if device == "cuda" else 0,
+                    gpu_index=self._device.index(),
                     memory_bytes=limits.memory_bytes,
                     processes=limits.processes,
                     disk_bytes=limits.disk_bytes,
@@ -85,7 +86,7 @@ class Session:
                         "KERNELMARK_DEVICE": device,
                         # NumPy's starts a thread a core on import, and dies by SIGSEGV where it may not.
                         "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
-                        **({"TRITON_INTERPRET": "1"} if device == "cpu" else {}),
+                        **self._device.runner_environment,
                         **(_WATCHED if watcher else {}),
                         **({"KERNELMARK_RECORDS": "1"} if records else {}),
                     },
@@ -231,7 +232,7 @@ class Session:
             # A compiler that the kernel killed for want of memory is, to the runner, one that failed.
             self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
-            if outcome is Outcome.UNSUPPORTED and self._device != "cpu":
+            if outcome is Outcome.UNSUPPORTED and not self._device.on_host:
                 said = "reported that it cannot run without a GPU, although it has one"
                 raise self._fault(Outcome.REJECTED, f"{said}, while {doing}")
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
@@ -258,7 +259,7 @@ class Session:
         self._socket.settimeout(left_s)
         wire.send(self._socket, token, command, descriptors)
         self._handed_over |= isinstance(command, wire.Build | wire.Load)
-        if isinstance(command, wire.Round) and self._device == "cuda":
+        if isinstance(command, wire.Round) and not self._device.on_host:
             # Not on a CPU, where it would take a core from the calls.
             wire.await_readable(self._socket, min(left_s, _BATCH_S))
         echoed, reply = wire.decode(self._receive(deadline, doing), wire.REPLIES)

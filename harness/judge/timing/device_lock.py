@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from harness.sandbox import gpu
+from harness.device import DEVICES
 from harness.verdict import DeviceKind
 
 _DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must meet
@@ -37,7 +37,7 @@ def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[Non
 
 @contextlib.contextmanager
 def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
-    which = f"gpu-{gpu.address_in_use() or 'unknown'}" if device == "cuda" else "cpu"
+    which = DEVICES[device].lock_name()
     # Whoever waits to be alone keeps the queue, so that those who share cannot overtake it for ever.
     queue, lock = (_open(_DIRECTORY / f"kernelmark-{which}{name}.lock") for name in ("-queue", ""))
     try:

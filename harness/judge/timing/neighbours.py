@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from harness.device import DEVICES
 from harness.verdict import DeviceKind
 
 _STAT = Path("/proc/stat")
@@ -32,7 +33,7 @@ class Neighbours:
 
     def __init__(self, device: DeviceKind, sandboxes: Sequence[Callable[[], int | None]]) -> None:
         self._cpus = os.sched_getaffinity(0)
-        self._sandboxes = sandboxes if device == "cpu" else None
+        self._sandboxes = sandboxes if DEVICES[device].on_host else None
 
     def read(self) -> Reading | None:
         """None on a GPU, and where the kernel or a sandbox does not tell."""

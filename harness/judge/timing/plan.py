@@ -9,9 +9,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-import torch
-
 from harness import stats, wire
+from harness.device import DEVICES, BatchSizes
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.session import Session
@@ -37,10 +36,7 @@ class Plan:
     blocks_budget_ns: int
     narrow: float
     """Half the width of an interval, as a share of its median, at which no more rounds are needed."""
-    memory_bytes: int
-    """For a batch, in both arenas and the snapshot; up to `most_memory_bytes` where it is too short for the clock."""
-    most_memory_bytes: int
-    cache_bytes: int
+    batch: BatchSizes
 
     @property
     def rounds_min(self) -> int:
@@ -58,11 +54,9 @@ _EFFORTS: dict[Effort, tuple[int, int, int, int, int, float]] = {
 def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
     """The default budget is about 2 s a case on a GPU, and half of that on a CPU, whose clock no repetition mends."""
     samples, sample_ns, least, most, rounds_ns, narrow = _EFFORTS[effort]
-    if device == "cpu":
-        return Plan(min(samples, 50), sample_ns, least, most, rounds_ns // 2, narrow, 64 << 20, 64 << 20, 0)
-    free, _ = torch.cuda.mem_get_info()
-    cache = torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size
-    return Plan(samples, sample_ns, least, most, rounds_ns, narrow, min(12 << 30, free // 4), free // 3, cache)
+    if DEVICES[device].on_host:
+        samples, rounds_ns = min(samples, 50), rounds_ns // 2
+    return Plan(samples, sample_ns, least, most, rounds_ns, narrow, DEVICES[device].batch_sizes())
 
 
 @dataclass(frozen=True)
@@ -93,7 +87,7 @@ def claimed_latency(session: Session, case: GradedCase, plan: Plan, limit: TimeL
     Raises:
         SubmissionFault: the submission failed on them, or the limit is used up.
     """
-    batch = case.batch(max(1, min(4, plan.memory_bytes // case.layout.bytes_per_set)))
+    batch = case.batch(max(1, min(4, plan.batch.memory_bytes // case.layout.bytes_per_set)))
     doing = f"timing {case.name}"
     found: list[wire.Sampled] = []
     try:
@@ -130,8 +124,8 @@ def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
     At least two, so that one call that is not drawn can be found untouched, wherever two sets fit.
     """
     by_time = -(-_BATCH_NS // max(claimed_ns, 1))
-    by_cache = min(-(-2 * plan.cache_bytes // layout.input_stride), 5 * by_time)
-    return min(max(2, by_time, by_cache), most_sets(layout, plan.memory_bytes))
+    by_cache = min(-(-2 * plan.batch.cache_bytes // layout.input_stride), 5 * by_time)
+    return min(max(2, by_time, by_cache), most_sets(layout, plan.batch.memory_bytes))
 
 
 def most_sets(layout: Layout, memory_bytes: int) -> int:

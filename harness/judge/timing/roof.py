@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Self
 
-from harness.judge.environment import device_facts
+from harness.device import DEVICES
 from harness.judge.session import SubmissionFault
 from harness.problem import ResolvedCase
 from harness.roofline import Calibration, Demand, choose, impossible, roofline
@@ -21,7 +21,7 @@ class Roof(NamedTuple):
     @classmethod
     def of(cls, calibrations: Sequence[Calibration], device: DeviceKind) -> Self | None:
         """The one for the judge's device, if there is any."""
-        facts = device_facts(device)
+        facts = DEVICES[device].facts()
         uuid = facts.get("device_uuid_sha256")
         found = choose(calibrations, facts["device_name"], uuid)
         return cls(found, binding=found.is_of(uuid)) if found else None

@@ -30,7 +30,7 @@ def compiler(name: str, suffix: str, *, needed: bool) -> Finding:
 
 def calibration(settings: Settings, devices: list[str]) -> Finding:
     """Whether it is known what the device can do at most."""
-    from harness.judge.environment import cpu_name
+    from harness.device.cpu import cpu_name
     from harness.roofline import choose
     from kernelmark.services.calibrations import stored
 

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness import sandbox
+from harness.device import DEVICES
 from harness.errors import HarnessError, UsageError
-from harness.judge.environment import device_facts
 from harness.kinds import isolates
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
@@ -185,7 +185,8 @@ def document(trials: Sequence[Trial]) -> dict[str, Any]:
         | ({"open": t.case.open} if t.case.open else {})
         for t in trials
     ]
-    return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **device_facts(trials[0].device), "trials": rows}
+    facts = DEVICES[trials[0].device].facts()
+    return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **facts, "trials": rows}
 
 
 def _cases(kind: str) -> list[Case]:

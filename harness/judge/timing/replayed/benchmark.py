@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness import stats, wire
+from harness.device import Sensors
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
@@ -23,7 +24,6 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.kernels import launched
 from harness.judge.timing.replayed.launcher import Launcher, Recorded
 from harness.judge.timing.roof import Roof
-from harness.judge.timing.telemetry import Sensors
 from harness.recording import Empty
 from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 

@@ -20,7 +20,7 @@ from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Slot
 from harness.judge.session import SubmissionFault
-from harness.verdict import DeviceKind, Outcome
+from harness.verdict import Outcome
 
 _MOST_CALLS, _MOST_BYTES = 20, 2 << 30
 _MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
@@ -29,8 +29,8 @@ _MOST_PLACES, _MOST_PLACED_BYTES = 4, 256 << 20
 class _Private:
     """Memory that is never handed over, in the form of an arena."""
 
-    def __init__(self, nbytes: int, device: DeviceKind) -> None:
-        self.nbytes, self.bytes = nbytes, torch.empty(nbytes, dtype=torch.uint8, device=device)
+    def __init__(self, nbytes: int, torch_device: str) -> None:
+        self.nbytes, self.bytes = nbytes, torch.empty(nbytes, dtype=torch.uint8, device=torch_device)
 
     def descriptor(self) -> int:
         raise TypeError("private memory is not handed over")
@@ -44,7 +44,7 @@ class _Drawn(Batch):
 
     def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
         strides = (self._layout.input_stride, self._layout.output_stride)
-        inputs, outputs = (_Private(self.sets * stride, self._device) for stride in strides)
+        inputs, outputs = (_Private(self.sets * stride, self._device.torch_device) for stride in strides)
         return inputs, outputs
 
     def lay(self, k: int, inputs: torch.Tensor, outputs: torch.Tensor) -> None:
@@ -52,7 +52,7 @@ class _Drawn(Batch):
         for to, arena in ((inputs, self._inputs), (outputs, self._outputs)):
             nbytes = len(arena.bytes) // self.sets
             to[:nbytes].copy_(arena.bytes[k * nbytes : (k + 1) * nbytes])
-        self._synchronize()
+        self._device.synchronize()
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
         """Copy call k's outputs as they are after the call, before the next is laid: both are on one stream."""

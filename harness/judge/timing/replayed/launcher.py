@@ -15,6 +15,7 @@ import torch
 
 from harness import recording, wire
 from harness.arena import Arena, make_arena
+from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.memory_file import memory_file
@@ -134,8 +135,7 @@ class Launcher:
         """
         if self._scratch and self._first is not None:
             self._scratch.bytes[: len(self._first)].copy_(self._first)
-            if self._device == "cuda":
-                torch.cuda.synchronize()
+            DEVICES[self._device].synchronize()
         given = () if descriptors == self._mapped else descriptors
         self._mapped = descriptors
         return self._session.ask(wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=given)

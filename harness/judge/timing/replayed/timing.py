@@ -13,6 +13,7 @@ from typing import Self
 
 import torch
 
+from harness.device import DEVICES, Sensors
 from harness.errors import DeviceError, SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
@@ -23,7 +24,6 @@ from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.judge.timing.roof import Roof
-from harness.judge.timing.telemetry import Sensors
 from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
@@ -150,7 +150,7 @@ class ReplayedTiming:
         Raises:
             SubmissionFault: an output was wrong, or a kernel failed.
         """
-        sensors, roof = Sensors(benchmarks.device), Roof.of(self._calibrations, benchmarks.device)
+        sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
         with self._alone():
             started_ns = time.perf_counter_ns()
             for i, case in enumerate(benchmarks.cases):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness import stats
+from harness.device import Sensors
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks
@@ -18,7 +19,6 @@ from harness.judge.timing.plan import Plan, claimed_latency, sets_for
 from harness.judge.timing.precision import RESOLUTION, ratio
 from harness.judge.timing.sealed.agreement import claim_ns
 from harness.judge.timing.sealed.rounds import Rounds
-from harness.judge.timing.telemetry import Sensors
 from harness.submission import Submission
 from harness.verdict import PairedBaseline, SealedRound
 

@@ -55,7 +55,7 @@ class Sealing:
     ) -> None:
         self._rounds, self._case, self._plan, self._overhead = rounds, case, plan, overhead
         self._baselines, self._roof, self._layout = baselines, roof, case.layout
-        self._most_sets = most_sets(self._layout, plan.most_memory_bytes)
+        self._most_sets = most_sets(self._layout, plan.batch.most_memory_bytes)
 
     def run(self, latency: ClaimedLatency) -> SealedBenchmark:
         """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
@@ -178,7 +178,7 @@ class Sealing:
             agreement=agreement,
             plain_because=measured.captured.reason if measured.plain else None,
             input_bytes=measured.rounds[0].calls * self._layout.input_stride,
-            cache_bytes=self._plan.cache_bytes,
+            cache_bytes=self._plan.batch.cache_bytes,
         )
         return SealedBenchmark(
             name=self._case.name,

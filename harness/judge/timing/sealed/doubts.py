@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.device import DEVICES
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.sealed.agreement import WIDEST, Agreement, escaped, outlasts
 from harness.verdict import ClaimedLatency, DeviceKind, Doubt, DoubtCode, SealedRound
@@ -32,13 +33,13 @@ def doubts(measured: Measured) -> tuple[Doubt, ...]:
 
 
 def _of_the_batch(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:
-    cuda = measured.device == "cuda"
-    if cuda and measured.plain_because is not None:
+    device = DEVICES[measured.device]
+    if device.captures and measured.plain_because is not None:
         yield (
             DoubtCode.PLAIN_CALLS,
             f"calls were not captured ({measured.plain_because}); host time between them counts",
         )
-    if cuda and measured.latency.hold == "none":
+    if not device.on_host and measured.latency.hold == "none":
         yield DoubtCode.SYNCHRONIZES, "a call waits for the device: single calls were timed with their launches"
     if measured.input_bytes < 2 * measured.cache_bytes:
         yield DoubtCode.WARM_CACHE, "the inputs of a batch take up less than twice the L2 cache"

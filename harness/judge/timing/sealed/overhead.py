@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness import stats, wire
+from harness.device import DEVICES
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
@@ -101,14 +102,14 @@ def measure_overhead(session: Session, cases: Sequence[GradedCase], plan: Plan) 
     """
 
     def sets_of(case: GradedCase) -> int:
-        return most_sets(case.layout, plan.memory_bytes)
+        return most_sets(case.layout, plan.batch.memory_bytes)
 
     case = max(cases, key=lambda each: mapped_bytes(each.layout, sets_of(each)))
     largest = sets_of(case)
     practice = _Practice(session, case)
     large, small = ([wall_ns for wall_ns, _ in practice.rounds(sets, _ROUNDS)] for sets in (largest, 1))
     gap = ON_A_GPU
-    if case.device == "cpu":
+    if DEVICES[case.device].on_host:
         fewer = -(-largest // _OWN_SHARE)
         share = (fewer - 1) / max(1, largest - 1)
         null_ns = (1 - share) * stats.median(small) + share * stats.median(large)

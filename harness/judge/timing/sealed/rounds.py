@@ -18,6 +18,7 @@ from pathlib import Path
 
 from harness import wire
 from harness.compare import describe
+from harness.device import DEVICES, Sensors
 from harness.judge.correctness.batch import Batch, Sample
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
@@ -25,7 +26,6 @@ from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.conversation import R
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.sealed.overhead import null_round
-from harness.judge.timing.telemetry import Sensors
 from harness.verdict import Outcome, SealedRound
 
 
@@ -58,8 +58,10 @@ class Rounds:
             self._case.bind(self._session, practice, limit=self._limit, doing=f"timing {self._case.name}")
             self._ask(wire.Call(sets=(0,)), wire.Done)
             captured = self._ask(wire.Capture(), wire.Captured)
-            if captured.graphs and self._case.device == "cpu":
-                raise SubmissionFault(Outcome.REJECTED, "says that it captured its calls, which a CPU cannot")
+            device = DEVICES[self._case.device]
+            if captured.graphs and not device.captures:
+                why = f"says that it captured its calls, which a {device.name} cannot"
+                raise SubmissionFault(Outcome.REJECTED, why)
             self._ask(wire.Unmap(), wire.Done)
             return captured
         finally:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from harness.device import DEVICES, Sensors
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.timing.doubts import busy_machine
@@ -17,7 +18,6 @@ from harness.judge.timing.sealed.baseline import Baseline
 from harness.judge.timing.sealed.benchmark import Sealing
 from harness.judge.timing.sealed.overhead import Overhead, measure_overhead
 from harness.judge.timing.sealed.rounds import Rounds
-from harness.judge.timing.telemetry import Sensors
 from harness.roofline import Calibration
 from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, SealedBenchmark, Stage, Timing
 
@@ -52,7 +52,7 @@ class SealedTiming:
         for baseline in self.baselines:
             benchmarks.enter(Stage.TIME, 0, f"baseline {baseline.name}")
             baseline.build(benchmarks)
-        sensors, roof = Sensors(benchmarks.device), Roof.of(self._calibrations, benchmarks.device)
+        sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
         for i, case in enumerate(benchmarks.cases):
             with benchmarks.of(case):
                 self.timed.append(self._time(session, benchmarks, i, case, sensors, roof))

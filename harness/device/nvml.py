@@ -10,9 +10,8 @@ import contextlib
 from importlib import metadata
 from typing import Any
 
-import torch
-
-from harness.verdict import DeviceKind, Telemetry
+from harness.device.interface import NoSensors, Sensors
+from harness.verdict import Telemetry
 
 # NVML's names without their prefix. An idle device and clocks set by an administrator are not throttling.
 _THROTTLE = {
@@ -25,30 +24,15 @@ _THROTTLE = {
 }
 
 
-class Sensors:
-    """The sensors of the judge's device; on a CPU, or without NVML, there is nothing to read."""
+class NvmlSensors:
+    """The sensors of one GPU, by the library and its handle of the device."""
 
-    def __init__(self, device: DeviceKind) -> None:
-        self._nvml: Any = None
-        if device == "cpu":
-            return
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            metadata.version("nvidia-ml-py")
-            import pynvml
-
-            try:
-                pynvml.nvmlInit()
-                uuid = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
-                self._device = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}")
-                self._nvml = pynvml
-            except pynvml.NVMLError:
-                pass  # a virtual GPU may have none; what is absent is absent
+    def __init__(self, nvml: Any, device: Any) -> None:
+        self._nvml, self._device = nvml, device
 
     def read(self) -> Telemetry | None:
         """Some microseconds; up to a millisecond where the driver asks the device anew."""
         nvml = self._nvml
-        if nvml is None:
-            return None
         reasons = self._ask("nvmlDeviceGetCurrentClocksEventReasons") or 0
         return Telemetry(
             sm_mhz=self._ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
@@ -63,3 +47,20 @@ class Sensors:
             return int(getattr(self._nvml, function)(self._device, *arguments))
         except (AttributeError, self._nvml.NVMLError):  # an older library, or a sensor that this device has not
             return None
+
+
+def sensors() -> Sensors:
+    """The sensors of the judge's device; without NVML, there is nothing to read."""
+    import torch
+
+    with contextlib.suppress(metadata.PackageNotFoundError):
+        metadata.version("nvidia-ml-py")
+        import pynvml
+
+        try:
+            pynvml.nvmlInit()
+            uuid = torch.cuda.get_device_properties(torch.cuda.current_device()).uuid
+            return NvmlSensors(pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{uuid}"))
+        except pynvml.NVMLError:
+            pass  # a virtual GPU may have none; what is absent is absent
+    return NoSensors()

@@ -1,0 +1,122 @@
+"""A CUDA device of the judge's: the current one, which is the first that `CUDA_VISIBLE_DEVICES` leaves."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from harness.device import nvml
+from harness.device.interface import BatchSizes, Sensors, Workload
+from harness.kinds import DeviceKind
+from harness.sandbox import gpu
+
+if TYPE_CHECKING:
+    import torch
+
+
+class Cuda:
+    """CUDA's device 0. Making one asks the driver nothing."""
+
+    kind: DeviceKind = "cuda"
+    torch_device = "cuda"
+    name = "GPU"
+    on_host = False
+    captures = True
+    chunk_bytes = 1 << 29
+    runner_environment: Mapping[str, str] = {}
+
+    def index(self) -> int:
+        return gpu.index_in_use()
+
+    def lock_name(self) -> str:
+        return f"gpu-{gpu.address_in_use() or 'unknown'}"
+
+    def facts(self) -> dict[str, Any]:
+        import torch
+
+        properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+        facts: dict[str, Any] = {
+            "device_name": properties.name,
+            "device_uuid_sha256": hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
+            "cuda": torch.version.cuda,
+        }
+        try:
+            metadata.version("nvidia-ml-py")
+        except metadata.PackageNotFoundError:
+            return facts
+        import pynvml
+
+        pynvml.nvmlInit()
+        try:
+            handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{properties.uuid}")
+            facts["driver"] = str(pynvml.nvmlSystemGetDriverVersion())
+            facts["power_limit_mw"] = int(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+        except pynvml.NVMLError:
+            pass  # a virtual GPU may tell less; what is absent is absent
+        finally:
+            pynvml.nvmlShutdown()
+        return facts
+
+    def architecture(self) -> str:
+        import torch
+
+        major, minor = torch.cuda.get_device_capability()
+        return f"sm_{major}{minor}"
+
+    def free_bytes(self) -> int:
+        import torch
+
+        return int(torch.cuda.mem_get_info()[0])
+
+    def batch_sizes(self) -> BatchSizes:
+        free = self.free_bytes()
+        return BatchSizes(
+            memory_bytes=min(12 << 30, free // 4), most_memory_bytes=free // 3, cache_bytes=self._l2_bytes()
+        )
+
+    def workload(self) -> Workload:
+        return Workload(
+            buffer_bytes=min(4 << 30, self.free_bytes() // 4),
+            cache_bytes=self._l2_bytes(),
+            sizes=(4096, 8192),
+            dtypes=("float16", "bfloat16", "float32", "float64"),
+            tensor_cores=True,
+            slowest_s=None,
+        )
+
+    def sensors(self) -> Sensors:
+        return nvml.sensors()
+
+    def synchronize(self) -> None:
+        import torch
+
+        torch.cuda.synchronize()
+
+    def take(self, words: torch.Tensor, places: torch.Tensor, into: torch.Tensor) -> None:
+        import torch
+
+        torch.index_select(words, 0, places, out=into)
+        torch.cuda.synchronize()
+
+    def generator(self, seed: int) -> torch.Generator:
+        import torch
+
+        return torch.Generator("cuda").manual_seed(seed)
+
+    def elapsed_s(self, call: Callable[[], object], count: int) -> float:
+        import torch
+
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(count):
+            call()
+        end.record()
+        torch.cuda.synchronize()
+        return float(start.elapsed_time(end)) / 1e3
+
+    def _l2_bytes(self) -> int:
+        import torch
+
+        return int(torch.cuda.get_device_properties(torch.cuda.current_device()).L2_cache_size)
