@@ -51,9 +51,9 @@ def _measure(device: Device, on_progress: Callable[[str], None]) -> Calibration:
         flops[name] = max(rate, flops.get(name, 0))
     facts = device.facts()
     return Calibration(
-        device_name=str(facts["device_name"]),
-        device_uuid_sha256=facts.get("device_uuid_sha256"),
-        driver=facts.get("driver"),
+        device_name=facts.device_name,
+        device_uuid_sha256=facts.device_uuid_sha256,
+        driver=facts.driver,
         torch=torch.__version__,
         created_at=datetime.now(UTC),
         cache_bytes=work.cache_bytes,

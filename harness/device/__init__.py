@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 from harness.device.cpu import Cpu
 from harness.device.cuda import Cuda
-from harness.device.interface import BatchSizes, Device, Sensors, Workload
+from harness.device.interface import BatchSizes, Device, DeviceFacts, Sensors, Workload
 from harness.kinds import DeviceKind
 
 DEVICES: Mapping[DeviceKind, Device] = {"cpu": Cpu(), "cuda": Cuda()}
 
-__all__ = ["DEVICES", "BatchSizes", "Device", "Sensors", "Workload"]
+__all__ = ["DEVICES", "BatchSizes", "Device", "DeviceFacts", "Sensors", "Workload"]

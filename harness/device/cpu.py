@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from harness.device.interface import BatchSizes, NoSensors, Sensors, Workload
+from harness.device.interface import BatchSizes, DeviceFacts, NoSensors, Sensors, Workload
 from harness.errors import HarnessError
 from harness.kinds import DeviceKind
 
@@ -36,8 +36,8 @@ class Cpu:
     def lock_name(self) -> str:
         return "cpu"
 
-    def facts(self) -> dict[str, Any]:
-        return {"device_name": cpu_name()}
+    def facts(self) -> DeviceFacts:
+        return DeviceFacts(cpu_name())
 
     def architecture(self) -> str:
         return "sm_90"

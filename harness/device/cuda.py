@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.device import nvml
-from harness.device.interface import BatchSizes, Sensors, Workload
+from harness.device.interface import BatchSizes, DeviceFacts, Sensors, Workload
 from harness.kinds import DeviceKind
 from harness.sandbox import gpu
 
@@ -33,15 +33,15 @@ class Cuda:
     def lock_name(self) -> str:
         return f"gpu-{gpu.address_in_use() or 'unknown'}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> DeviceFacts:
         import torch
 
         properties = torch.cuda.get_device_properties(torch.cuda.current_device())
-        facts: dict[str, Any] = {
-            "device_name": properties.name,
-            "device_uuid_sha256": hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
-            "cuda": torch.version.cuda,
-        }
+        facts = DeviceFacts(
+            device_name=properties.name,
+            device_uuid_sha256=hashlib.sha256(str(properties.uuid).encode()).hexdigest(),
+            cuda=torch.version.cuda,
+        )
         try:
             metadata.version("nvidia-ml-py")
         except metadata.PackageNotFoundError:
@@ -51,8 +51,8 @@ class Cuda:
         pynvml.nvmlInit()
         try:
             handle = pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{properties.uuid}")
-            facts["driver"] = str(pynvml.nvmlSystemGetDriverVersion())
-            facts["power_limit_mw"] = int(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+            facts = facts._replace(driver=str(pynvml.nvmlSystemGetDriverVersion()))
+            facts = facts._replace(power_limit_mw=int(pynvml.nvmlDeviceGetEnforcedPowerLimit(handle)))
         except pynvml.NVMLError:
             pass  # a virtual GPU may tell less; what is absent is absent
         finally:

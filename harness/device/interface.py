@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from harness.kinds import DeviceKind
 from harness.verdict import Telemetry
@@ -39,6 +39,20 @@ class Workload:
     """Whether TF32, int8 and float8 are multiplied as well."""
     slowest_s: float | None
     """A product that takes longer is done element by element, and is no bound; None where none is."""
+
+
+class DeviceFacts(NamedTuple):
+    """What a device is, as far as its driver tells it; a CPU tells its name alone."""
+
+    device_name: str
+    device_uuid_sha256: str | None = None
+    driver: str | None = None
+    cuda: str | None = None
+    power_limit_mw: int | None = None
+
+    def known(self) -> dict[str, str | int]:
+        """By name, those that the driver tells."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
 
 
 class Sensors(Protocol):
@@ -87,9 +101,7 @@ class Device(Protocol):
         """What judges on this device, and no others, have in common."""
         ...
 
-    def facts(self) -> dict[str, Any]:
-        """Name and, of a GPU, the UUID's hash, driver, CUDA and power limit, as far as the driver tells them."""
-        ...
+    def facts(self) -> DeviceFacts: ...
 
     def architecture(self) -> str:
         """The compiler's name of the device's architecture; without a GPU, that of the boards that we publish."""

@@ -17,15 +17,18 @@ if TYPE_CHECKING:
 
 def environment(session: Session, provider: Provider, device: DeviceKind, *, interpreted: bool) -> Environment:
     """Describe where a grading ran."""
-    return Environment.model_validate(
-        {
-            **DEVICES[device].facts(),
-            "device_kind": device,
-            "sandbox": provider.name,
-            "image_digest": provider.image_digest(),
-            "interpreted": interpreted,
-            "python": session.hello.python,
-            "torch": session.ready.torch,
-            "triton": session.ready.triton or None,
-        }
+    facts = DEVICES[device].facts()
+    return Environment(
+        device_kind=device,
+        device_name=facts.device_name,
+        device_uuid_sha256=facts.device_uuid_sha256,
+        driver=facts.driver,
+        cuda=facts.cuda,
+        power_limit_mw=facts.power_limit_mw,
+        sandbox=provider.name,
+        image_digest=provider.image_digest(),
+        interpreted=interpreted,
+        python=session.hello.python,
+        torch=session.ready.torch,
+        triton=session.ready.triton or None,
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import torch
 
@@ -42,6 +42,13 @@ from harness.verdict import (
 )  # fmt: skip
 
 
+class _Ended(NamedTuple):
+    """When the part of a grading ended that may be told, and how long it took."""
+
+    created_at: datetime
+    duration_ns: int
+
+
 class Grading:
     """What is known so far of one grading; `check` and `grade` each run it once."""
 
@@ -73,12 +80,11 @@ class Grading:
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
-        self._before_hidden: dict[str, Any] | None = None
+        self._before_hidden: _Ended | None = None
 
     def check(self, session: Session) -> Check:
         """Build and test."""
-        outcome, message = self._run(session, None)
-        return Check.model_validate(self._record(session, outcome, message))
+        return self._checked(session, *self._run(session, None))
 
     def grade(self, session: Session, timing: Timing, effort: Effort) -> Verdict:
         """Build, test and time.
@@ -87,18 +93,19 @@ class Grading:
             NotReplayed: that way of timing is none for this submission.
         """
         outcome, message = self._run(session, timing)
-        return Verdict.model_validate(
-            {
-                **self._record(session, outcome, message),
-                "run": secrets.token_hex(8),
-                **(self._before_hidden or self._until_now()),
-                "effort": effort,
-                "timing": timing.kind,
-                "benchmarks": tuple(timing.timed),
-                "speedups": tuple(speedups(timing)) if outcome is Outcome.ACCEPTED else (),
-                "doubts": (*timing.doubts, *failed_baselines(timing)),
-                "score": score(timing.timed) if outcome is Outcome.ACCEPTED else None,
-            }
+        accepted = outcome is Outcome.ACCEPTED
+        ended = self._before_hidden or self._until_now()
+        return Verdict(
+            **dict(self._checked(session, outcome, message)),
+            run=secrets.token_hex(8),
+            created_at=ended.created_at,
+            duration_ns=ended.duration_ns,
+            effort=effort,
+            timing=timing.kind,
+            benchmarks=tuple(timing.timed),
+            speedups=tuple(speedups(timing)) if accepted else (),
+            doubts=(*timing.doubts, *failed_baselines(timing)),
+            score=score(timing.timed) if accepted else None,
         )
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
@@ -149,8 +156,9 @@ class Grading:
     def _time_alone(self, session: Session, timing: Timing) -> None:
         """Time what needs no runner. No field of the verdict tells what the hidden tests and the runner's end took."""
         session.close()
-        assert self._before_hidden is not None
-        self._before_hidden["duration_ns"] += timing.after_the_runner(self._to_time)
+        told = self._before_hidden
+        assert told is not None
+        self._before_hidden = told._replace(duration_ns=told.duration_ns + timing.after_the_runner(self._to_time))
 
     def _failed(self) -> list[CaseResult]:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
@@ -218,9 +226,8 @@ class Grading:
                 remedy = "`kernelmark problems lint` says why"
                 raise ProblemError(str(self._problem.directory), "fails in a hidden test", remedy) from None
 
-    def _until_now(self) -> dict[str, Any]:
-        """When this is, and how long the grading has taken so far: fields of the verdict."""
-        return {"created_at": datetime.now(UTC), "duration_ns": time.perf_counter_ns() - self._started_ns}
+    def _until_now(self) -> _Ended:
+        return _Ended(datetime.now(UTC), time.perf_counter_ns() - self._started_ns)
 
     def _written_input(self, case: GradedCase) -> str | None:
         """After a memory fault: repeat the case in a sandbox of its own, to tell a forbidden write from a wild one."""
@@ -237,26 +244,25 @@ class Grading:
         cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]
         return build_command(self._problem, submission, cases, self._device)
 
-    def _record(self, session: Session, outcome: Outcome, message: str) -> dict[str, Any]:
+    def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
         own = self._submission
         printed = session.output.text()
-        log = "\n".join(part for part in (self._build_log, printed) if part)
-        return {
-            "outcome": outcome,
-            "stage": self._stage,
-            "message": message,
-            "problem": self._problem_id(),
-            "submission": SubmissionId(
+        return Check(
+            outcome=outcome,
+            stage=self._stage,
+            message=message,
+            problem=self._problem_id(),
+            submission=SubmissionId(
                 sha256=own.sha256, name=own.name, author=own.author, language=own.language, size_bytes=len(own.source)
             ),
-            "environment": environment(session, self._provider, self._device, interpreted=self._interpreted),
-            "protocol": wire.PROTOCOL,
-            "seeds": tuple(self._correctness.seeds),
-            "tests": tuple(self._results),
-            "tests_not_run": self._not_run,
-            "log": log,
-            "traceback": self._traceback,
-        }
+            environment=environment(session, self._provider, self._device, interpreted=self._interpreted),
+            protocol=wire.PROTOCOL,
+            seeds=tuple(self._correctness.seeds),
+            tests=tuple(self._results),
+            tests_not_run=self._not_run,
+            log="\n".join(part for part in (self._build_log, printed) if part),
+            traceback=self._traceback,
+        )
 
     def _problem_id(self) -> ProblemId:
         problem, private = self._problem, None

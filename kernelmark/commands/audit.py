@@ -153,7 +153,7 @@ def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]
     from harness.verdict import ProblemId
     from kernelmark.services.records import current, tables
 
-    now, device, seen = current(settings), DEVICES["cuda"].facts()["device_name"], set[tuple[str, str]]()
+    now, device, seen = current(settings), DEVICES["cuda"].facts().device_name, set[tuple[str, str]]()
     for table in tables(settings, problem):
         key = table.key
         asked = ProblemId(slug=key.problem, sha256=key.problem_sha256, private=table.private)

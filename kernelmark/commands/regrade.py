@@ -8,10 +8,10 @@ grade with now, on this machine.
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, KernelmarkError
 from harness.kinds import isolates
@@ -28,6 +28,7 @@ from leaderboard.standings.staleness import newest_environment
 from leaderboard.text.units import interval
 
 if TYPE_CHECKING:
+    from harness.device import DeviceFacts
     from harness.sandbox import Provider
     from harness.verdict import DeviceKind, Environment
     from leaderboard.record.ledger import JsonlLedger
@@ -68,7 +69,7 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
             continue  # its problem is gone, and cannot be graded at all
         here = _here(ledger, device, provider, facts)
         known = now.model_copy(update={"environments": (here,) if here else ()})
-        mine = (device, facts["device_name"], isolates(provider.name))
+        mine = (device, facts.device_name, isolates(provider.name))
         tables = [
             table
             for table in rank(ledger.read(), known)
@@ -129,16 +130,15 @@ def _reason(row: Row) -> str | None:
     return f"{TOO_WIDE}, {interval(row.score)}" if row.state == "too_wide" else None
 
 
-def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: Mapping[str, Any]) -> Environment | None:
+def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: DeviceFacts) -> Environment | None:
     """What a grading would find now on this device: the newest that is recorded, with what can be told before one.
 
     What is inside a container is not looked at: its image's digest stands for it.
     """
-    newest = newest_environment(ledger.read(), (device, facts["device_name"], provider.name))
+    newest = newest_environment(ledger.read(), (device, facts.device_name, provider.name))
     if newest is None:
         return None
-    told = {key: value for key, value in facts.items() if value is not None}
     if provider.name == "docker":
-        return newest.model_copy(update={**told, "image_digest": provider.image_digest()})
+        return newest.model_copy(update={**facts.known(), "image_digest": provider.image_digest()})
     versions = {name: metadata.version(name) for name in ("torch", "triton") if getattr(newest, name) is not None}
-    return newest.model_copy(update={**told, **versions, "python": platform.python_version()})
+    return newest.model_copy(update={**facts.known(), **versions, "python": platform.python_version()})

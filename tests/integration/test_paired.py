@@ -70,7 +70,7 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
 def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = {**DEVICES["cpu"].facts(), "device_uuid_sha256": "a" * 64}  # GPUs have one, CPUs have not
+    facts = DEVICES["cpu"].facts()._replace(device_uuid_sha256="a" * 64)  # GPUs have one, CPUs have not
     monkeypatch.setattr(DEVICES["cpu"], "facts", lambda: facts)
     calibrated(project, 10**13, "a" * 64)
     honest = graded("none")

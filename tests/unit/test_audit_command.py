@@ -10,7 +10,7 @@ import pytest
 
 from harness.audit import run as audit
 from harness.audit.tools import Finding, Tool, sanitized
-from harness.device import DEVICES
+from harness.device import DEVICES, DeviceFacts
 from harness.errors import SandboxError
 from harness.judge.timing import device_lock as turn
 from harness.problem import load
@@ -59,5 +59,5 @@ def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatc
     tables = rank(chained(replayed, *sealed), now)
     monkeypatch.setattr(records, "current", lambda settings: now)
     monkeypatch.setattr(records, "tables", lambda settings, problem: tables)
-    monkeypatch.setattr(DEVICES["cuda"], "facts", lambda: {"device_name": "NVIDIA H200"})
+    monkeypatch.setattr(DEVICES["cuda"], "facts", lambda: DeviceFacts("NVIDIA H200"))
     assert list(_first(Settings(), 2, None)) == [replayed.run, sealed[1].run]

@@ -22,9 +22,8 @@ class Roof(NamedTuple):
     def of(cls, calibrations: Sequence[Calibration], device: DeviceKind) -> Self | None:
         """The one for the judge's device, if there is any."""
         facts = DEVICES[device].facts()
-        uuid = facts.get("device_uuid_sha256")
-        found = choose(calibrations, facts["device_name"], uuid)
-        return cls(found, binding=found.is_of(uuid)) if found else None
+        found = choose(calibrations, facts.device_name, facts.device_uuid_sha256)
+        return cls(found, binding=found.is_of(facts.device_uuid_sha256)) if found else None
 
     def share(self, case: ResolvedCase, calls: int, time_ns: float) -> Roofline | None:
         """How much of what the device can do a call of `time_ns` amounts to, in a batch of so many calls.

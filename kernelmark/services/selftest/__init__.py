@@ -185,7 +185,7 @@ def document(trials: Sequence[Trial]) -> dict[str, Any]:
         | ({"open": t.case.open} if t.case.open else {})
         for t in trials
     ]
-    facts = DEVICES[trials[0].device].facts()
+    facts = DEVICES[trials[0].device].facts().known()
     return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **facts, "trials": rows}
 
 
