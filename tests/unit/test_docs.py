@@ -29,7 +29,9 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
 FENCE = re.compile(r"^(?P<fence>```).*?^(?P=fence)$", re.DOTALL | re.MULTILINE)
 COMMAND = re.compile(r"(?:^|[`$ ]|bin/)kernelmark ((?:[a-z]+(?:-[a-z]+)* ?)+)", re.MULTILINE)
 MACHINE = re.compile(r"(?<![\w.])/(?:work|Users|root|tmp/[a-z]+|home/(?!runner\b)\w+)/")
-MODULE = re.compile(r"`((?:harness|leaderboard|kernelmark|tests|tools|benchmarks|problems|reference|docs)/[\w./-]+)`")
+MODULE = re.compile(
+    r"`((?:harness|leaderboard|kernelmark|tests|tools|benchmarks|problems|reference|docs|examples)/[\w./-]+)`"
+)
 
 
 def named(path: Path) -> str:
