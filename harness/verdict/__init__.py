@@ -8,7 +8,7 @@ never NaN. Field names that begin with `claimed_` hold what the untrusted runner
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -46,6 +46,7 @@ from harness.verdict.outcome import Outcome, Stage
 from harness.verdict.record import Nanoseconds, Record, Sha256
 
 __all__ = [
+    "SCHEMA_VERSION",
     "BadElement",
     "BenchmarkResult",
     "Budget",
@@ -72,6 +73,7 @@ __all__ = [
     "ReplayedCalls",
     "Roofline",
     "SandboxName",
+    "SchemaVersion",
     "SealedBenchmark",
     "SealedRound",
     "Sha256",
@@ -82,6 +84,9 @@ __all__ = [
     "Timing",
     "Verdict",
 ]
+
+SchemaVersion = Literal[1]  # of the document; a ledger with another is refused
+SCHEMA_VERSION: SchemaVersion = get_args(SchemaVersion)[0]
 
 
 class Check(Record):
@@ -117,7 +122,7 @@ class Verdict(Check):
     until then, and what replays took after the runner had ended.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: SchemaVersion = SCHEMA_VERSION
     run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
     created_at: datetime
     duration_ns: Nanoseconds

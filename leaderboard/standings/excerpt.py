@@ -6,11 +6,21 @@ Trusted, over documents that are intact: their hashes were checked.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
-from harness.verdict import DeviceKind, Effort, Environment, Interval, Outcome, ProblemId, Speedup, SubmissionId, Timing
+from harness.verdict import (
+    DeviceKind,
+    Effort,
+    Environment,
+    Interval,
+    Outcome,
+    ProblemId,
+    SchemaVersion,
+    Speedup,
+    SubmissionId,
+    Timing,
+)
 from leaderboard.record.entry import Entry, unreadable
 
 Question = tuple[str, str, int, Timing, DeviceKind, str, bool, bool]
@@ -19,7 +29,7 @@ Question = tuple[str, str, int, Timing, DeviceKind, str, bool, bool]
 class Ranked(BaseModel):
     """The keys of a verdict that decide where it stands."""
 
-    schema_version: Literal[1]
+    schema_version: SchemaVersion
     outcome: Outcome
     problem: ProblemId
     submission: SubmissionId

@@ -186,9 +186,8 @@ def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge
     assert {"entry", "tensors", "tests", "benchmarks"} <= set(schema["required"])
 
 
-def test_the_version_is_that_of_the_package(run: Command) -> None:
+def test_the_package_brings_both_programs() -> None:
     package = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert run("--version").out == f"kernelmark, version {package['version']}\n"
     assert package["scripts"] == {
         "submit": "kernelmark.commands.scripts:submit",
         "kernelmark": "kernelmark.commands.scripts:main",

@@ -18,6 +18,7 @@ __all__ = ["Finding", "can_grade", "examine", "lines"]
 
 def examine(settings: Settings) -> Iterator[Finding]:
     """Every finding about this machine and this project, in the order in which one would put them right."""
+    yield packages.kernelmark()
     yield packages.python()
     probe = packages.probe_torch()
     devices = probe.get("devices", [])

@@ -16,6 +16,9 @@ from typing import Any
 
 from harness.cupti import Cupti
 from harness.errors import DeviceError
+from harness.verdict import SCHEMA_VERSION
+from harness.wire import PROTOCOL
+from kernelmark import __version__
 from kernelmark.services.doctor.finding import Finding
 
 MIN_PYTHON = (3, 11)
@@ -45,6 +48,11 @@ if "version" in found["torch"]:
         found["reaches_host"] = any(driver.cuDeviceGetAttribute(attribute, i)[1] for i in range(len(found["devices"])))
 print(json.dumps(found))
 """
+
+
+def kernelmark() -> Finding:
+    """The versions of this package, of the way of measuring, and of the verdicts that it writes."""
+    return Finding("ok", "kernelmark", f"{__version__}, protocol {PROTOCOL}, schema {SCHEMA_VERSION}")
 
 
 def python() -> Finding:
