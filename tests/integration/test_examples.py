@@ -39,6 +39,7 @@ def command(directory: Path, name: str, *arguments: str) -> str:
     return run(directory, "-c", entry, *arguments).stdout
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_a_copy_of_the_course_has_a_sound_problem_and_a_board(tmp_path: Path) -> None:
     course = tmp_path / "course"
@@ -53,6 +54,7 @@ def test_a_copy_of_the_course_has_a_sound_problem_and_a_board(tmp_path: Path) ->
     assert "| ada |" in (course / "leaderboard/BOARD.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_the_training_loop_moves_towards_what_gradings_prefer() -> None:
     said = run(ROOT, "examples/training/train.py").stdout
