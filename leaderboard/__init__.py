@@ -1,5 +1,5 @@
-"""Records, ranks and publishes verdicts; knows nothing of sandboxes, problems or torch.
+"""Records, ranks and publishes verdicts. It does not depend on sandboxes, problems or torch.
 
-`ledger` is the record, `ranking` the one pure function from it to standings, `markdown` the printed board and
-`archive` the sources. The front door calls all four. Trusted code; the names of files in a verdict are not.
+`record` stores verdicts and sources, `standings` ranks them, and `publishing` writes the board, the export and the
+site. `kernelmark` calls all three. Trusted code; the file names in a verdict are not trusted.
 """

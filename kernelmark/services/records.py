@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from leaderboard.record.current import Current
     from leaderboard.record.entry import Entry
     from leaderboard.record.ledger import JsonlLedger
-    from leaderboard.record.similar import Graded
+    from leaderboard.record.similar import GradedFile
     from leaderboard.standings.ranking import Table
 
 
@@ -93,7 +93,7 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
     return found[0][1:]
 
 
-def sources(settings: Settings, problem: str) -> tuple[dict[Graded, Submission], list[str]]:
+def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submission], list[str]]:
     """Every file that was graded on a problem, once, by its first run; and what is wrong with the others.
 
     Raises:
@@ -102,7 +102,7 @@ def sources(settings: Settings, problem: str) -> tuple[dict[Graded, Submission],
     """
     from leaderboard.record.archive import stored
     from leaderboard.record.entry import VERDICT
-    from leaderboard.record.similar import Graded
+    from leaderboard.record.similar import GradedFile
 
     found, missing, seen = {}, [], set()
     for ledger in ledgers(settings, problem):
@@ -119,5 +119,5 @@ def sources(settings: Settings, problem: str) -> tuple[dict[Graded, Submission],
             except HarnessError as error:
                 missing.append(str(error))
             else:
-                found[Graded(author=told.author, run=verdict.run, name=told.name)] = source
+                found[GradedFile(author=told.author, run=verdict.run, name=told.name)] = source
     return found, missing

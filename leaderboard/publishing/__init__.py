@@ -1,1 +1,1 @@
-"""What is written from the record for others: Markdown, tables for programs, and the site."""
+"""Publishes the record: as Markdown, as tables for programs, and as a site."""

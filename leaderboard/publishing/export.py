@@ -1,8 +1,8 @@
-"""The record as tables for other programs: Parquet and JSON lines, one row a verdict and one row a case of a verdict.
+"""Exports the record for other programs, as Parquet and JSON lines: one row per verdict, and one per case of a verdict.
 
-`kernelmark export` calls it. Trusted; what participants wrote (names, messages) is data in it like any other. The
-models below are the schema: the columns of the Parquet files, the keys of the JSON lines, and `schema.json`, come from
-them. Times are nanoseconds a call. Every rank is `ranking.rank`'s, and no rank is a null.
+`kernelmark export` calls it. Trusted; what participants wrote (names, messages) is exported unchanged. The models below
+are the schema: the columns of the Parquet files, the keys of the JSON lines and `schema.json` are derived from them.
+Times are in nanoseconds per call. Ranks come from `ranking.rank`; a row without a rank has null.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ class VerdictRow(Record):
 
     problem: str
     problem_sha256: str
-    seq: int = Field(description="line of the problem's ledger")
+    seq: int = Field(description="line number in the problem's ledger")
     run: str
     created_at: datetime
     outcome: str
     message: str = Field(description="one line; empty when accepted")
     author: str
-    submission: str = Field(description="the file's name as it was handed in")
+    submission: str = Field(description="the file's name as submitted")
     language: str
     submission_sha256: str
     size_bytes: int
     protocol: int
-    timing: str = Field(description="sealed or replayed: how its cases were timed")
+    timing: str = Field(description="how its cases were timed: sealed or replayed")
     device_kind: str
     device_name: str
     sandbox: str
@@ -64,21 +64,21 @@ class VerdictRow(Record):
     effort: str
     duration_ns: int = Field(description="of the whole grading")
     median_ns: int | None = Field(
-        description="score: geometric mean over the benchmark cases of the median time a call"
+        description="score: geometric mean, over the benchmark cases, of the median time per call"
     )
     low_ns: int | None
     high_ns: int | None
     confidence: float | None
-    rank: int | None = Field(description="in its table, where it stands for its author's best source; else null")
+    rank: int | None = Field(description="rank of the row that this grading represents; null if it has none")
     state: str | None = Field(
-        description="ranks, too_wide, disqualified or late, where it stands in a table; else null"
+        description="ranks, too_wide, disqualified or late; null if the grading is not in a table"
     )
-    gradings: int | None = Field(description="of this source that are pooled, where it stands for them; else null")
-    pooled_median_ns: int | None = Field(description="what these gradings come to together, by which it ranks")
+    gradings: int | None = Field(description="number of gradings pooled in the row that this grading represents")
+    pooled_median_ns: int | None = Field(description="pooled score of these gradings, which determines the rank")
     pooled_low_ns: int | None
     pooled_high_ns: int | None
     pooled_confidence: float | None
-    stale: str | None = Field(description="what changed since, where it stands in a table and is out of date")
+    stale: str | None = Field(description="what has changed since, if the row is out of date")
 
 
 class _CaseRow(Record):
@@ -87,23 +87,23 @@ class _CaseRow(Record):
     problem: str
     run: str
     stage: str = Field(description="test or benchmark")
-    position: int = Field(description="of the case within its stage, from 0")
+    position: int = Field(description="index of the case within its stage, from 0")
     name: str
     hidden: bool
-    params: str = Field(description="the case's parameters as JSON; of a hidden case none")
-    outcome: str | None = Field(description="of a test; a benchmark is there only where the grading was accepted")
+    params: str = Field(description="the case's parameters as JSON; empty for a hidden case")
+    outcome: str | None = Field(description="of a test; benchmarks exist only in accepted gradings")
     message: str | None
-    mode: str | None = Field(description="of a benchmark: graphs, calls or replayed")
-    median_ns: int | None = Field(description="what the case scores")
+    mode: str | None = Field(description="mode of a benchmark: graphs, calls or replayed")
+    median_ns: int | None = Field(description="score of the case")
     low_ns: int | None
     high_ns: int | None
     confidence: float | None
-    sealed_ns: int | None = Field(description="by the judge's clock; this and the next four are null where replayed")
+    sealed_ns: int | None = Field(description="by the judge's clock; null if replayed, like the next four")
     claimed_ns: int | None = Field(description="by the runner's clock")
     overhead_ns: int | None
     noise_ns: int | None
     tolerance_ns: int | None
-    rounds: int | None = Field(description="how many sealed rounds, or replayed calls")
+    rounds: int | None = Field(description="number of sealed rounds, or of replayed calls")
     stop_reason: str | None
 
 
@@ -115,16 +115,16 @@ CaseRow = create_model("CaseRow", __base__=_CaseRow, __doc__=_CaseRow.__doc__, *
 
 
 def schema() -> dict[str, Any]:
-    """JSON Schemas of the two kinds of rows, by the names of their files."""
+    """JSON Schemas of the two kinds of row, keyed by file name."""
     return {"verdicts": VerdictRow.model_json_schema(), "cases": CaseRow.model_json_schema()}
 
 
 def export(entries: Iterable[Entry], tables: Iterable[Table], directory: Path) -> tuple[int, int]:
-    """Write `verdicts` and `cases`, each as `.parquet` and `.jsonl`, and `schema.json`; returns how many rows of each.
+    """Write `verdicts` and `cases`, each as `.parquet` and `.jsonl`, and `schema.json`; returns the two row counts.
 
     Raises:
         LedgerError: an entry cannot be read by this version.
-        OSError: a file cannot be written; files of that name that were there before are as they were.
+        OSError: a file cannot be written; an existing file of that name is left unchanged.
     """
     standing: dict[str, Row | SetAside] = {}
     for table in tables:
@@ -188,7 +188,7 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
     slug, run = verdict.problem.slug, verdict.run
     absent: dict[str, Any] = dict.fromkeys(CaseRow.model_fields)
     for position, test in enumerate(verdict.tests):
-        told: dict[str, Any] = {
+        values: dict[str, Any] = {
             "stage": "test",
             "name": test.name,
             "hidden": test.hidden,
@@ -196,10 +196,10 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
             "outcome": test.outcome.value,
             "message": test.message,
         }
-        yield CaseRow(**{**absent, **told, "problem": slug, "run": run, "position": position})
+        yield CaseRow(**{**absent, **values, "problem": slug, "run": run, "position": position})
     by_clocks = ("sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns")
     for position, timed in enumerate(verdict.benchmarks):
-        told = {
+        values = {
             "stage": "benchmark",
             "name": timed.name,
             "hidden": False,
@@ -211,11 +211,11 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
             **{name: getattr(timed, name) for name in (() if timed.mode == "replayed" else by_clocks)},
             **_score(timed.score),
         }
-        yield CaseRow(**{**absent, **told, "problem": slug, "run": run, "position": position})
+        yield CaseRow(**{**absent, **values, "problem": slug, "run": run, "position": position})
 
 
 class _Sink:
-    """Rows of one kind on their way into both formats; the files get their names when `stack` closes well."""
+    """Writes rows of one kind in both formats; the files get their names when `stack` closes without an error."""
 
     def __init__(self, stack: ExitStack, stem: Path, model: type[Record]) -> None:
         self.count = 0
@@ -238,6 +238,6 @@ class _Sink:
 
 
 def _column(name: str, annotation: Any) -> Any:
-    """The Parquet column of a field: its type, and whether it may be null."""
+    """The Parquet column of a field: its type, and whether it is nullable."""
     types = [each for each in get_args(annotation) or (annotation,) if each is not type(None)]
     return pa.field(name, _TYPES[types[0]], nullable=len(types) < len(get_args(annotation)))

@@ -1,8 +1,8 @@
-"""The board as Markdown: tables in, one text out, and the file written whole.
+"""Renders the board as Markdown and writes the file atomically.
 
-The front door publishes with it. Trusted code, but the names of submitted files are hostile: whatever stands in one
-must come out as those very characters, and never as a column, a link or HTML. Nothing here depends on the time of day,
-so an unchanged ledger gives an unchanged file.
+`kernelmark` publishes with it. Trusted code, but the names of submitted files are hostile: every character of a name
+must be shown as itself, never as a column, a link or HTML. Nothing here depends on the time of day, so an unchanged
+ledger gives an unchanged file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LEGEND = (
     "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
 )
 _TITLE = "# Leaderboard\n"
-FOLDER = "boards"  # of the problems' own pages, beside the board
+FOLDER = "boards"  # holds the problems' own pages, next to the board
 _SECTION = re.compile(r"## \[[^\n]*\]\(boards/([a-z0-9_]{1,64})\.md\)\n")
 _OURS = re.compile(r"\||### |Set aside, without a rank:$|$")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;"}
@@ -43,12 +43,12 @@ _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def board(tables: Iterable[Table]) -> str:
-    """The whole board, a section a problem, in the order of the tables."""
+    """The whole board, with one section per problem, in the order of the tables."""
     return _joined({slug: section(slug, group) for slug, group in groupby(tables, key=lambda table: table.key.problem)})
 
 
 def section(problem: str, tables: Iterable[Table]) -> str:
-    """What the board says of one problem, with a link to the problem's own page."""
+    """One problem's section of the board, with a link to the problem's own page."""
     parts = [f"## [{escape(problem)}]({FOLDER}/{problem}.md)\n"]
     for table in tables:
         parts.append(f"### {heading(table)}\n")
@@ -57,10 +57,10 @@ def section(problem: str, tables: Iterable[Table]) -> str:
 
 
 def spliced(old: str, problem: str, tables: Sequence[Table]) -> str | None:
-    """A board with one problem's section written anew, so that the cost of an append is that of its problem alone.
+    """A board with one problem's section replaced, so that an append costs no more than rendering its own problem.
 
-    None where `old` is not, line by line, what this version writes (another version's, edited, or with the marks of a
-    merge that met a conflict): then all of it has to be written anew.
+    None if any line of `old` is not one that this version writes (an edit, another version, or git's conflict markers):
+    then the whole board must be rendered again.
     """
     head, *rest = re.split(r"^(?=## )", old, flags=re.MULTILINE)
     if head != f"{_TITLE}\n{LEGEND}\n":
@@ -84,7 +84,7 @@ def _joined(sections: Mapping[str, str]) -> str:
 
 
 def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The rows of a table and what stands beside them; `more` adds a column with Markdown of the caller's by run."""
+    """The rows of a table, and the runs set aside; `more` adds a column of the caller's Markdown, keyed by run."""
     noted = any(map(_note, table.rows))
     if table.rows:
         columns = [*_COLUMNS, *(f"× {escape(name)}" for name in table.baselines), *_MORE_COLUMNS]
@@ -102,7 +102,7 @@ def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[s
 
 
 def grid(columns: Sequence[str], lines: Iterable[Sequence[str]], right: Container[int] = ()) -> str:
-    """A table from cells that are Markdown already; numbers, and the columns in `right`, are flushed right."""
+    """A table of cells that are already Markdown; numbers and the columns in `right` are right-aligned."""
     flushed = (name in _RIGHT or name.startswith("×") or place in right for place, name in enumerate(columns))
     rules = ("---:" if each else ":---" for each in flushed)
     rows = "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -110,10 +110,10 @@ def grid(columns: Sequence[str], lines: Iterable[Sequence[str]], right: Containe
 
 
 def write_board(path: Path, text: str) -> None:
-    """Write a board's text, replacing the file in one step: a reader sees the old or the new one.
+    """Replace the board's file in one step: a reader sees either the old text or the new one.
 
     Raises:
-        HarnessError: it cannot be written; the old file is as it was.
+        HarnessError: it cannot be written; the old file is unchanged.
     """
     try:
         write_whole(path, text.encode(), replace=True)
@@ -122,9 +122,9 @@ def write_board(path: Path, text: str) -> None:
 
 
 def escape(text: str) -> str:
-    """Text that Markdown and HTML render as these characters, in a paragraph, a heading or a cell of a table.
+    """Escape text so that Markdown and HTML render exactly these characters in a paragraph, a heading or a table cell.
 
-    Characters that cannot be seen (line breaks, controls, direction marks) come out as their code, `\\x0a`.
+    Invisible characters (line breaks, controls, direction marks) are written as their code, `\\x0a`.
     """
     escaped = "".join(_escape_character(character) for character in text)
     return re.sub(r"(?i)www\.", lambda found: found[0][:3] + "\\.", escaped)  # GitHub makes links of bare addresses
@@ -176,12 +176,12 @@ def _aside(run: SetAside) -> list[str]:
 
 
 def rank_cell(row: Row) -> str:
-    """A row's rank as a cell; empty where it has none."""
+    """A row's rank as a cell; empty if it has none."""
     return "" if row.rank is None else str(row.rank)
 
 
 def _note(row: Row) -> str:
-    """What a reader should know of a row beside its rank."""
+    """The notes on a row: too wide, pooled, stale, and what organizers said about it."""
     notes = []
     if row.state == "too_wide":
         notes.append(TOO_WIDE)
@@ -200,6 +200,6 @@ def _said(events: Iterable[Moderation]) -> str:
 
 
 def _date(moment: datetime) -> str:
-    with suppress(OverflowError):  # in the first and the last hours of the calendar: then in its own time zone
+    with suppress(OverflowError):  # in the first and last hours of the calendar, keep the original time zone
         moment = moment.astimezone(UTC)
     return f"{moment:%Y-%m-%d}"

@@ -1,6 +1,6 @@
-"""One problem's board as Markdown, in more detail than the board of all of them: times case by case, and baselines.
+"""One problem's board as Markdown, with more detail than the main board: the time of each case, and baselines.
 
-The front door publishes it beside `BOARD.md`, which links to it. Trusted code over hostile names, as in `markdown`.
+`kernelmark` publishes it next to `BOARD.md`, which links to it. Trusted code over hostile names, as in `markdown`.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from leaderboard.text.metrics import METRICS
 from leaderboard.text.units import duration, interval, ratio
 
 _BASELINES = (
-    "Rows in italics are the organizers' kernels, as they ran in alternation with the first row that has them.\n"
+    "Rows in italics are the organizers' kernels, timed in alternation with the first row measured against them.\n"
 )
-_DETAILED = 100  # rows of a table: beyond that nobody reads case by case, and a code host shows no page so long
+_DETAILED = 100  # rows with a time per case: nobody reads more of them, and code hosts do not render longer pages
 _Cell = Callable[[BenchmarkResult], str]
 
 
 def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links: Mapping[str, str]) -> str:
-    """The whole page; `entries` are the problem's ledger, `links` the addresses of sources that may be shown, by run.
+    """The whole page; `entries` are the problem's ledger, and `links` maps runs to the sources that may be shown.
 
     Raises:
-        LedgerError: a verdict that stands in a table cannot be read by this version.
+        LedgerError: a verdict in a table cannot be read by this version.
     """
     tables = list(tables)
     standing = {row.seq for table in tables for row in table.rows[:_DETAILED]}
@@ -63,7 +63,7 @@ def _details(table: Table, rows: list[tuple[Row, Verdict]]) -> Iterator[str]:
 
 
 def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple[str, Mapping[str, str]]] = ()) -> str:
-    """A table with a column a case; a row without a case, as one of another version of us may be, has an empty cell."""
+    """A table with one column per case; a row that lacks a case (another version wrote it) has an empty cell."""
     names = list(dict.fromkeys(case.name for _, verdict in rows for case in verdict.benchmarks))
     lines = []
     for row, verdict in rows:

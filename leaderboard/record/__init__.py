@@ -1,1 +1,1 @@
-"""The record of what was graded: ledgers of verdicts, the sources, and what organizers said of them."""
+"""The record of gradings: ledgers of verdicts and moderation events, and the archived sources."""

@@ -1,7 +1,7 @@
-"""What was handed in, kept by content: `<root>/<slug>/<author>/<hash>-<name>`.
+"""Archives submitted sources by content: `<root>/<slug>/<author>/<hash>-<name>`.
 
-The front door archives what it grades, so that every hash in the ledger can be looked up. Trusted code; the file's
-name is the participant's, and is used for nothing but a readable end of a path. The source is stored byte for byte.
+`kernelmark` archives every recorded submission, so every hash in the ledger can be looked up. Trusted code; the file
+name comes from the participant, and serves only to make the path readable. The source is stored byte for byte.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
 def archive(root: Path, slug: str, submission: Submission) -> Path:
-    """Store a submission's source and return where; what is already there is left alone.
+    """Store a submission's source and return its path; a source that is already there is left alone.
 
     Raises:
-        HarnessError: the slug or the author cannot stand in a path, other content has the file's name, or it cannot be
-            written.
+        HarnessError: the slug or the author is not a valid path component, the path holds other content, or it cannot
+            be written.
     """
     path = location(root, slug, submission.author, submission.sha256, submission.name)
     try:
-        with suppress(FileExistsError):  # also of another process that archives the same file now
+        with suppress(FileExistsError):  # archived before, or just now by another process
             write_whole(path, submission.source, replace=False)
         stored = path.read_bytes()
     except OSError as error:
@@ -39,7 +39,7 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
 
 
 def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
-    """Refuse, before a grading has cost its time, what `archive` would refuse after it; nothing is changed.
+    """Raise, before a grading spends its time, what `archive` would raise after it; changes nothing.
 
     Raises:
         HarnessError: as for `archive`.
@@ -52,10 +52,10 @@ def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
 
 
 def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path:
-    """Where a source with this hash lies, whether or not it is there.
+    """The archive path of a source with this hash, whether or not it exists.
 
     Raises:
-        HarnessError: the slug or the author cannot stand in a path.
+        HarnessError: the slug or the author is not a valid path component.
     """
     for component in (slug, author):
         if not _COMPONENT.fullmatch(component):
@@ -64,7 +64,7 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
 
 
 def present(root: Path, slug: str, submission: SubmissionId) -> bool:
-    """Whether a source seems to be there; `stored` reads it. A name that cannot stand in a path was never archived."""
+    """Whether a source's file exists, unread; false if the slug or the author is not a valid path component."""
     try:
         return location(root, slug, submission.author, submission.sha256, submission.name).is_file()
     except HarnessError:
@@ -72,24 +72,24 @@ def present(root: Path, slug: str, submission: SubmissionId) -> bool:
 
 
 def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
-    """What was handed in, read back from the archive, for a second grading or to compare it.
+    """Read a submission back from the archive, to grade or compare it again.
 
     Raises:
-        HarnessError: it is not there, cannot be read, or is not what was graded: its hash is another.
+        HarnessError: it is missing or cannot be read, or its hash is not that of the graded source.
     """
     path = location(root, slug, submission.author, submission.sha256, submission.name)
     try:
         source = path.read_bytes()
     except OSError as error:
         raise HarnessError(f"{path}: the archived source cannot be read ({error.strerror})") from error
-    found = Submission(name=submission.name, author=submission.author, language=submission.language, source=source)
-    if found.sha256 != submission.sha256:
-        raise HarnessError(f"{path}: is not what was graded (its hash is {found.sha256[:12]})", "restore the file")
-    return found
+    archived = Submission(name=submission.name, author=submission.author, language=submission.language, source=source)
+    if archived.sha256 != submission.sha256:
+        raise HarnessError(f"{path}: is not what was graded (its hash is {archived.sha256[:12]})", "restore the file")
+    return archived
 
 
 def safe_name(name: str) -> str:
-    """A file name of plain characters, at most 96 of them, that no directory listing hides; the suffix is kept."""
+    """A file name of at most 96 plain characters that does not begin with a dot; the suffix is kept."""
     plain = re.sub(r"[^A-Za-z0-9._-]+", "_", name).lstrip(".") or "_"
     stem, dot, suffix = plain.rpartition(".")
     if not stem or len(suffix) > 8:

@@ -1,4 +1,4 @@
-"""What a grading would rest on now: the problems that are here, the protocol, the software of a device."""
+"""The current problems, protocol and software, which a new grading would use."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from harness.verdict import Environment, ProblemId, Record
 
 
 class Current(Record):
-    """What a grading would rest on now.
+    """The problems, protocol and software that a new grading would use.
 
-    `problems` has the hash of every problem that is here, by its slug; private cases are covered where `with_private`
-    says so. Of a device that `environments` does not name, the newest verdict in the ledger tells what runs on it.
+    `problems` maps the slug of every problem here to its hash, which covers private cases if `with_private`. The
+    software of a device that `environments` lacks is taken from the newest verdict in the ledger.
     """
 
     problems: dict[str, str]
@@ -19,9 +19,9 @@ class Current(Record):
     with_private: bool = False
 
     def sha256(self, problem: ProblemId) -> str | None:
-        """The hash that a problem has now; None if it is not here.
+        """A problem's current hash; None if it is not here.
 
-        Private cases are for the organizers' machines: elsewhere they are taken to be what they were.
+        Only the organizers' machines have the private cases: elsewhere they are assumed to be unchanged.
         """
         now = self.problems.get(problem.slug)
         if now is None or problem.private is None or self.with_private:

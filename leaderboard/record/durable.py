@@ -1,7 +1,7 @@
-"""Files that are there whole or not at all, also after a crash or a power cut.
+"""Atomic, durable file writes: a file exists whole or not at all, even after a crash or a power cut.
 
-The ledger, the archive and the board write through these; trusted. An `OSError` passes through: the caller knows what
-the file meant.
+The ledger, the archive and the board write through these. Trusted. An `OSError` is passed on, since only the caller
+can say what the file was for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directory(directory: Path) -> None:
-    """Make a directory and its parents, each durable in the one above it."""
+    """Make a directory and its parents, and sync each new name to disk."""
     if directory.is_dir():
         return
     make_directory(directory.parent)
@@ -33,8 +33,8 @@ def make_directory(directory: Path) -> None:
 
 
 def unwritable(path: Path) -> Path | None:
-    """What stands in the way of making `path` and its folders: the nearest one that is there, if it is no folder or
-    cannot be written. None where nothing does.
+    """What prevents `path` and its folders from being made: the nearest existing parent, if it is not a folder or
+    cannot be written. None if nothing does.
     """
     nearest = next(folder for folder in path.parents if os.path.lexists(folder))
     return None if nearest.is_dir() and os.access(nearest, os.W_OK) else nearest
@@ -42,11 +42,11 @@ def unwritable(path: Path) -> Path | None:
 
 @contextmanager
 def writing(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
-    """Write a file piece by piece under a temporary name; it gets its name, durable, when the block ends well.
+    """Write a file under a temporary name; it is synced and renamed when the block ends without an error.
 
     Raises:
         FileExistsError: `path` exists and `replace` is false; nothing was changed.
-        OSError: it could not be written; `path` is as it was.
+        OSError: it could not be written; `path` is unchanged.
     """
     make_directory(path.parent)
     temporary = path.parent / f".{secrets.token_hex(8)}.partial"
@@ -58,13 +58,13 @@ def writing(path: Path, *, replace: bool = True) -> Iterator[IO[bytes]]:
         if replace:
             temporary.replace(path)
         else:
-            path.hardlink_to(temporary)  # unlike a rename, this fails where the name is taken
+            path.hardlink_to(temporary)  # unlike a rename, this fails if the name is taken
     finally:
         temporary.unlink(missing_ok=True)
     sync_directory(path.parent)
 
 
 def write_whole(path: Path, content: bytes, *, replace: bool) -> None:
-    """Write a file whose content is at hand; as `writing`."""
+    """Write a file's whole content at once; as `writing`."""
     with writing(path, replace=replace) as file:
         file.write(content)

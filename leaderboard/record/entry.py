@@ -2,12 +2,11 @@
 
     {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
 
-An event of moderation has "moderation" in both places. A reader skips kinds that it does not know: they count for the
-chain and for nothing else. `seq` is the line's number, counted from 1, and `prev` of the first line is 64 zeros. The
-*body* is the line's object without `seq`, `prev` and `hash`, byte for byte as the line holds it, so that a reader in
-any language can check the chain without agreeing with this one on how JSON is printed. `hash` is
-`length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger writes
-lines, the ranking reads them. Trusted.
+In a moderation event, "moderation" replaces "verdict" in both places. A reader skips unknown kinds: they are part of
+the chain and have no other effect. `seq` is the line's number, counted from 1, and `prev` of the first line is 64
+zeros. The *body* is the line's object without `seq`, `prev` and `hash`, byte for byte as in the line, so a reader in
+any language can check the chain whatever its JSON formatting. `hash` is `length_prefixed_sha256` over the text
+"kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger writes lines; the ranking reads them. Trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A recorded event: `document` is the JSON of what happened, `warnings` what had to be put right to record it."""
+    """A recorded event: `document` is its JSON, and `warnings` say what had to be repaired to record it."""
 
     seq: int
     prev: str
@@ -46,7 +45,7 @@ class Entry:
         """The whole verdict, parsed and validated anew on each access.
 
         Raises:
-            LedgerError: the entry is of another kind, or of a version of the verdict that this one cannot read.
+            LedgerError: the entry is of another kind, or its verdict is of a version that this one cannot read.
         """
         if self.kind != VERDICT:
             raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "only a verdict can be read as one")
@@ -57,10 +56,10 @@ class Entry:
 
     @property
     def moderation(self) -> Moderation:
-        """The event of moderation, parsed anew on each access.
+        """The moderation event, parsed anew on each access.
 
         Raises:
-            LedgerError: the entry is of another kind, or of a version of the event that this one cannot read.
+            LedgerError: the entry is of another kind, or its event is of a version that this one cannot read.
         """
         if self.kind != MODERATION:
             raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is not a moderation event")
@@ -71,7 +70,7 @@ class Entry:
 
 
 def unreadable(entry: Entry, error: ValidationError) -> LedgerError:
-    """What to say of an entry that is intact but does not fit this version's idea of its kind."""
+    """The error for an intact entry that does not match this version's schema of its kind."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"]) or entry.kind
     return LedgerError(f"ledger entry {entry.seq}: {key}: {first['msg']}", "read it with the version that wrote it")
@@ -85,7 +84,7 @@ def chain_hash(seq: int, prev: str, body: bytes) -> str:
 def encode(
     last: Entry | None, document: bytes, warnings: tuple[str, ...] = (), kind: str = VERDICT
 ) -> tuple[Entry, bytes]:
-    """Chain the JSON of what happened to the last entry; returns the new entry and its line, newline included."""
+    """Chain a document to the last entry; returns the new entry and its line, newline included."""
     seq, prev = (last.seq + 1, last.hash) if last else (1, NO_HASH)
     body = b'{"kind":"%s","%s":%s}' % (kind.encode(), kind.encode(), document)
     digest = chain_hash(seq, prev, body)
@@ -94,10 +93,10 @@ def encode(
 
 
 def decode(line: bytes) -> Entry:
-    """Read one line, newline included, and check its own hash; its place in the chain is for the caller to check.
+    """Read one line, newline included, and check its own hash; the caller checks its place in the chain.
 
     Raises:
-        ValueError: it is not a ledger line, or its bytes are not those that were hashed.
+        ValueError: it is not a ledger line, or its hash does not match.
     """
     head = _HEAD.match(line)
     if head is None or not line.endswith(b"}\n"):

@@ -1,10 +1,10 @@
-"""Everything that is wrong with a ledger and its archive, one fault after the other, never only the first.
+"""Finds everything that is wrong with a ledger and its archive, not only the first fault.
 
 `kernelmark verify` calls it. Trusted, over files that somebody may have changed. Reading a ledger stops at its first
-broken line, since nothing after it can be relied on; looking for faults goes on, and takes each line's own word for
-what the next one should follow.
+broken line, since nothing after it can be relied on. Inspection continues, and assumes that each line's own hash is
+what the next line should follow.
 
-What this cannot find: a chain that was rewritten whole. The hashes are no signatures; keep a copy of the last one.
+It cannot detect a chain that was rewritten as a whole. The hashes are not signatures; keep a copy of the last one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from leaderboard.record.entry import MODERATION, NO_HASH, VERDICT, Entry, decode
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, and where: a file, and a line of it where it has lines."""
+    """What is wrong, in which file, and on which line."""
 
     path: Path
     line: int
@@ -35,9 +35,10 @@ class Fault:
 
 @dataclass
 class Inspection:
-    """What was found in one ledger; `known` and `stale` count the verdicts on the problem as it is and as it was.
+    """The result of inspecting one ledger; `known` and `stale` count verdicts on the current problem and on earlier
+    versions of it.
 
-    A verdict on an earlier version of its problem is no fault: it stands in a table of its own. `unknown` ones are on a
+    A verdict on an earlier version is not a fault: such verdicts have their own table. `unknown` counts verdicts on a
     problem that is not here.
     """
 
@@ -48,41 +49,41 @@ class Inspection:
     stale: int = 0
     unknown: int = 0
     whole: bool = True
-    """Whether every line could be read: else a run that seems to be missing may stand in one that could not."""
+    """Whether every line could be read; otherwise a run that seems to be missing may be on an unreadable line."""
 
 
 def inspect(path: Path, archive: Path, current: Current) -> Inspection:
-    """Examine a whole ledger; `current` has the problems that are here."""
-    found = Inspection(path)
+    """Inspect a whole ledger; `current` has the problems that are here."""
+    inspection = Inspection(path)
     runs: dict[str, int] = {}
     events: list[tuple[int, str]] = []
     try:
-        for number, entry in _entries(found):
+        for number, entry in _entries(inspection):
             if entry.kind == VERDICT:
-                _verdict(found, number, entry, runs, archive, current)
+                _verdict(inspection, number, entry, runs, archive, current)
             elif entry.kind == MODERATION:
                 try:
                     event = entry.moderation
-                    if event.scope != "author":  # which stands in every ledger, whether or not they have a run there
+                    if event.scope != "author":  # those are in every ledger, even if the author has no run there
                         events.append((number, event.run))
                 except LedgerError as error:
-                    found.faults.append(Fault(path, number, error.what))
+                    inspection.faults.append(Fault(path, number, error.what))
     except OSError as error:
-        found.faults.append(Fault(path, 1, f"cannot be read ({error.strerror})"))
-    found.faults += [
+        inspection.faults.append(Fault(path, 1, f"cannot be read ({error.strerror})"))
+    inspection.faults += [
         Fault(path, number, f"moderates run {run}, which is not in this ledger")
         for number, run in events
-        if found.whole and run not in runs
+        if inspection.whole and run not in runs
     ]
-    found.faults.sort(key=lambda fault: fault.line)
-    return found
+    inspection.faults.sort(key=lambda fault: fault.line)
+    return inspection
 
 
-def _entries(found: Inspection) -> Iterator[tuple[int, Entry]]:
-    """Every line that is whole and unchanged, with its number; of all others a fault."""
+def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
+    """Yield every intact line with its number, and add a fault for every other line."""
     number, prev = 0, NO_HASH
-    with found.path.open("rb", buffering=1 << 20) as file:
-        fcntl.flock(file, fcntl.LOCK_SH)  # a writer at work is no torn line
+    with inspection.path.open("rb", buffering=1 << 20) as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # wait for a writer, whose unfinished line is not a fault
         size = file.seek(0, 2)
         fcntl.flock(file, fcntl.LOCK_UN)
         file.seek(0)
@@ -91,28 +92,28 @@ def _entries(found: Inspection) -> Iterator[tuple[int, Entry]]:
             number, size = number + 1, size - len(line)
             if not line.endswith(b"\n"):
                 what = "an unfinished last line; the next recorded result moves it aside"
-                found.faults.append(Fault(found.path, number, what))
+                inspection.faults.append(Fault(inspection.path, number, what))
                 return
             try:
                 entry = decode(line)
             except ValueError as error:
-                found.faults.append(Fault(found.path, number, str(error)))
-                found.whole, prev = False, ""  # what the next line should follow cannot be told any more
+                inspection.faults.append(Fault(inspection.path, number, str(error)))
+                inspection.whole, prev = False, ""  # the hash that the next line should follow is unknown
                 continue
             if entry.seq != number:
-                found.faults.append(Fault(found.path, number, f"says that it is line {entry.seq}"))
+                inspection.faults.append(Fault(inspection.path, number, f"says that it is line {entry.seq}"))
             if prev and entry.prev != prev:
-                found.faults.append(Fault(found.path, number, "does not follow from the line before it"))
+                inspection.faults.append(Fault(inspection.path, number, "does not follow from the line before it"))
             prev = entry.hash
-            found.entries += 1
+            inspection.entries += 1
             yield number, entry
 
 
 def _verdict(
-    found: Inspection, number: int, entry: Entry, runs: dict[str, int], archive: Path, current: Current
+    inspection: Inspection, number: int, entry: Entry, runs: dict[str, int], archive: Path, current: Current
 ) -> None:
     def fault(what: str) -> None:
-        found.faults.append(Fault(found.path, number, what))
+        inspection.faults.append(Fault(inspection.path, number, what))
 
     try:
         verdict: Verdict = entry.verdict
@@ -121,7 +122,7 @@ def _verdict(
     first = runs.setdefault(verdict.run, number)
     if first != number:
         fault(f"has run {verdict.run}, as line {first} has")
-    slug = found.path.name.removesuffix(".jsonl")
+    slug = inspection.path.name.removesuffix(".jsonl")
     if verdict.problem.slug != slug:
         fault(f"is on problem {verdict.problem.slug!r}, in the ledger of {slug!r}")
     try:
@@ -130,9 +131,9 @@ def _verdict(
         fault(f"run {verdict.run}: {error.what}")
     now = current.sha256(verdict.problem)
     if now is None:
-        found.unknown += 1
+        inspection.unknown += 1
     elif now == verdict.problem.sha256:
-        found.known += 1
+        inspection.known += 1
     else:
-        found.stale += 1
+        inspection.stale += 1
     return None

@@ -1,8 +1,8 @@
-"""The ledger: every verdict and every event of moderation, append-only, one JSON line each, chained by hashes.
+"""The ledger: every verdict and every moderation event, append-only, one JSON line each, chained by hashes.
 
-The front door appends after a grading; the ranking and the board read. Trusted. Writers take turns by a lock on the
-file itself. Readers take none: a newline is the last byte of a line to be written, so whatever stands before the last
-newline is whole, and what stands behind it belongs to a writer at work or to one that was killed.
+`kernelmark` appends after a grading; the ranking and the board read. Trusted. Writers lock the file. Readers do not:
+a line's newline is written last, so everything before the last newline is whole, and anything after it belongs to a
+writer that is still at work or was killed.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _TAIL_BYTES = 1 << 16
 _EVENT = b'"kind":"moderation"'
 _HEAD_BYTES = 256
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
-_CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # what git leaves where it could not merge
+_CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # git's conflict markers
 _MERGE = "`kernelmark merge-ledger` makes one ledger of both sides; docs/organizers.md says how"
 _RESTORE = "restore the file from a copy, or move it aside to begin a new ledger"
 
 
 class JsonlLedger:
-    """A ledger in one file, `<directory>/<problem slug>.jsonl`, which needs not exist before the first append."""
+    """A ledger in one file, `<directory>/<problem slug>.jsonl`, which is created by the first append."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,13 +40,13 @@ class JsonlLedger:
     def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
-        `late`, the event that keeps it from ranking, goes before it in the same write: there is no moment in which the
-        verdict stands there without it. A torn last line, left by a writer that was killed, is first moved to
+        `late`, the event that keeps it from ranking, is written before it in the same write, so the verdict is never in
+        the ledger without it. A torn last line, left by a writer that was killed, is first moved to
         `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
         Raises:
             LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
-                whole and durable (nothing of it is left then).
+                whole and durably (nothing of it is kept then).
         """
         if f"{verdict.problem.slug}.jsonl" != self.path.name:
             raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
@@ -54,7 +54,7 @@ class JsonlLedger:
         return self._append([*events, (VERDICT, verdict.to_json().encode())])
 
     def refuse_if_broken(self) -> None:
-        """Refuse, before a grading has cost its time, what `append` would refuse after it; nothing is changed.
+        """Raise, before a grading spends its time, what `append` would raise after it; changes nothing.
 
         Raises:
             LedgerError: the last line is broken, or the file or its folder cannot be written.
@@ -71,25 +71,24 @@ class JsonlLedger:
             raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
 
     def moderate(self, event: Moderation) -> Entry:
-        """Add an event of moderation to the ledger that holds its run, one about an author to any; the same promises as
-        for `append`.
+        """Add a moderation event to the ledger that holds its run, or to any ledger if it is about an author; as
+        durable as `append`.
 
         Raises:
             UsageError: the ledger holds no such run.
             LedgerError: as for `append`.
         """
-        if event.scope != "author":  # who may have no run on this problem yet
+        if event.scope != "author":  # an author may have no run on this problem yet
             self.get(event.run)
         return self._append([(MODERATION, event.to_json().encode())])
 
     def read(self) -> Iterable[Entry]:
-        """All verdicts and events, oldest first, the chain checked on the way; an unfinished last line is none yet.
+        """All verdicts and events, oldest first; iterating checks the chain and ignores an unfinished last line.
 
-        What is returned can be walked several times. Entries of kinds that this version does not know are part of the
-        chain, and are skipped.
+        The result can be iterated several times. Entries of unknown kinds are part of the chain, but are skipped.
 
         Raises:
-            LedgerError: while it is walked: the chain is broken; the message names the line.
+            LedgerError: while iterating: the chain is broken; the message names the line.
         """
         return _Reading(self)
 
@@ -97,23 +96,23 @@ class JsonlLedger:
         """The one verdict whose run begins with these hexadecimal digits.
 
         Raises:
-            UsageError: none does, or several do, or it is no run at all.
+            UsageError: no run does, or several do, or these are not such digits.
             LedgerError: the chain is broken.
         """
         if not _RUN_PREFIX.fullmatch(run_prefix):
             raise UsageError("run", f"{run_prefix!r} is not a run id", "give its first hexadecimal digits, up to 16")
-        needle = f'"run":"{run_prefix}'.encode()  # saves parsing every verdict; a parameter may be called "run" too
+        needle = f'"run":"{run_prefix}'.encode()  # a cheap filter, checked again below: a parameter can be named "run"
         verdicts = (entry for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
-        found = [entry for entry in verdicts if entry.verdict.run.startswith(run_prefix)]
-        if not found:
+        matching = [entry for entry in verdicts if entry.verdict.run.startswith(run_prefix)]
+        if not matching:
             raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
-        if len(found) > 1:
-            runs = ", ".join(e.verdict.run for e in found[:4]) + (", ..." if len(found) > 4 else "")
-            raise UsageError("run", f"{len(found)} runs begin with {run_prefix!r} ({runs})", "give more digits")
-        return found[0]
+        if len(matching) > 1:
+            runs = ", ".join(e.verdict.run for e in matching[:4]) + (", ..." if len(matching) > 4 else "")
+            raise UsageError("run", f"{len(matching)} runs begin with {run_prefix!r} ({runs})", "give more digits")
+        return matching[0]
 
     def verify(self) -> int:
-        """Walk the whole chain and return how many entries of any kind it has.
+        """Check the whole chain and return how many entries it has, of any kind.
 
         Raises:
             LedgerError: the chain is broken; the message names the line.
@@ -121,7 +120,7 @@ class JsonlLedger:
         return sum(1 for _ in self.walk())
 
     def _append(self, documents: Sequence[tuple[str, bytes]]) -> Entry:
-        """Chain documents, each with its kind, and write them in one piece; returns the last entry."""
+        """Chain documents, each with its kind, and write them in one write; returns the last entry."""
         try:
             with self._locked() as descriptor:
                 size = os.fstat(descriptor).st_size
@@ -139,7 +138,7 @@ class JsonlLedger:
         return last
 
     def walk(self) -> Iterator[Entry]:
-        """Entries of every kind, in their order.
+        """Entries of every kind, in order.
 
         Raises:
             LedgerError: the chain is broken; the message names the line.
@@ -162,7 +161,7 @@ class JsonlLedger:
             raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
 
     def events(self) -> Iterator[Entry]:
-        """As `_Reading.events`; a line's kind stands right behind its hashes, within a few hundred bytes."""
+        """As `_Reading.events`; a line's kind follows its hashes, within its first 256 bytes."""
         try:
             with self.path.open("rb", buffering=1 << 20) as file:
                 for number, line in enumerate(file, start=1):
@@ -192,7 +191,7 @@ class JsonlLedger:
             raise self._broken(number, str(error), line) from error
 
     def _decode_last(self, line: bytes) -> Entry:
-        """Check the last line alone; only when it is broken are the lines before it counted, to say which it is."""
+        """Decode the last line; the lines before it are counted only if it is broken, for the message."""
         try:
             return decode(line)
         except ValueError as error:
@@ -205,7 +204,7 @@ class JsonlLedger:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        """Open the file for appending, made if need be, and hold its lock."""
+        """Open the file for appending, creating it if necessary, and hold its lock."""
         make_directory(self.path.parent)
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
@@ -218,14 +217,14 @@ class JsonlLedger:
                 os.close(descriptor)
 
     def _is_current(self, descriptor: int) -> bool:
-        """Whether the name still means the locked file: a checkout or a copy may have replaced it while we waited."""
+        """Whether the path still names the locked file: a checkout or a copy may have replaced it while we waited."""
         try:
             return os.path.samestat(os.fstat(descriptor), self.path.stat())
         except FileNotFoundError:
             return False
 
     def _set_aside(self, descriptor: int, whole: int, size: int) -> tuple[str]:
-        """Move what is behind the last whole line out of the ledger; killed in between, it is at worst kept twice."""
+        """Move what follows the last whole line out of the ledger; if killed in between, it is kept twice at worst."""
         with self.torn_path.open("ab") as file:
             file.write(os.pread(descriptor, size - whole, whole) + b"\n")
             file.flush()
@@ -236,7 +235,7 @@ class JsonlLedger:
         return (f"{self.path}: {size - whole} bytes of an unfinished last line were moved to {self.torn_path.name}",)
 
     def _write(self, descriptor: int, line: bytes, size: int) -> None:
-        """Write a line at the end, whole and durable, or leave the file as it was."""
+        """Append a line, whole and durably, or leave the file unchanged."""
         try:
             written = os.write(descriptor, line)
             if written != len(line):
@@ -253,7 +252,7 @@ class JsonlLedger:
 
 @dataclass(frozen=True)
 class _Reading:
-    """The entries of a ledger, walked anew by every loop: the ranking looks twice where runs were disqualified."""
+    """The entries of a ledger, read again by every loop: the ranking reads a ledger more than once."""
 
     ledger: JsonlLedger
 
@@ -261,7 +260,7 @@ class _Reading:
         return (entry for entry in self.ledger.walk() if entry.kind in KINDS)
 
     def events(self) -> Iterator[Entry]:
-        """The events of moderation alone, with only their own hashes checked: a walk checks the chain.
+        """Only the moderation events, with their own hashes checked but not the chain.
 
         Raises:
             LedgerError: the file cannot be read, or an event was changed after it was written.
@@ -269,7 +268,7 @@ class _Reading:
         return self.ledger.events()
 
     def at(self, wanted: Collection[int]) -> Iterator[Entry]:
-        """The entries on some lines, counted from 1, with only their own hashes checked.
+        """The entries on some lines, counted from 1, with their own hashes checked but not the chain.
 
         Raises:
             LedgerError: the file cannot be read, or one of these lines was changed after it was written.
@@ -278,7 +277,7 @@ class _Reading:
 
 
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
-    """The last whole line, newline included (empty when there is none), and how many bytes end with it."""
+    """The last whole line, newline included (empty if there is none), and the offset of its end."""
     length = _TAIL_BYTES
     while True:
         start = max(0, size - length)

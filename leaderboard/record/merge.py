@@ -1,8 +1,8 @@
-"""Two copies of a ledger that were both appended to, made into one: `kernelmark merge-ledger`, also as git's driver.
+"""Merges two copies of a ledger that were both appended to: `kernelmark merge-ledger`, usable as git's merge driver.
 
-Trusted. Documents are kept byte for byte; what changes are the numbers and hashes that chain them. What both copies
-begin with stays as it is. Behind it come the entries of both by time, each copy's own order kept: a last event that
-wins must stay the last. The same two copies give the same bytes, whichever of them is called ours.
+Trusted. Documents are kept byte for byte; only the numbers and hashes that chain them change. The common beginning
+stays as it is. After it come the remaining entries of both, by time, keeping each copy's own order: the last moderation
+event of a copy wins, so it must stay last. The result does not depend on which copy is called ours.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _HAPPENED = TypeAdapter(_Happened)
 
 
 def merge(ours: bytes, theirs: bytes, base: bytes | None = None) -> bytes:
-    """The union of two ledgers, chained anew behind what they have in common; `base` is where they parted, if known.
+    """The union of two ledgers, chained anew after their common beginning; `base` is their common ancestor, if known.
 
-    An entry that both have, since they were merged before, is there once.
+    An entry that is in both, because they were merged before, is kept once.
 
     Raises:
-        LedgerError: one of them is broken or unfinished, or does not begin with `base`; without `base`, they have not
-            even their first line in common; or they tell different stories of one run, or are of different problems.
+        LedgerError: one of them is broken or unfinished, or does not begin with `base`; without `base`, even their
+            first lines differ; they have different verdicts for one run; or they are of different problems.
     """
     mine, others = _entries(ours, "ours"), _entries(theirs, "theirs")
     for name, content in (("ours", ours), ("theirs", theirs)):
@@ -64,14 +64,14 @@ def merge(ours: bytes, theirs: bytes, base: bytes | None = None) -> bytes:
 
 
 def merge_files(ours: Path, theirs: Path, base: Path | None) -> int:
-    """Merge two files into the first; returns how many entries it then has.
+    """Merge two files into the first; returns how many entries it has afterwards.
 
     Raises:
-        LedgerError: as for `merge`, or a file cannot be read or written; the first is as it was.
+        LedgerError: as for `merge`, or a file cannot be read or written; the first is unchanged.
     """
     try:
         with ours.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)  # a writer who waits finds the file replaced, and opens the new one
+            fcntl.flock(file, fcntl.LOCK_EX)  # a waiting writer sees that the file was replaced, and opens the new one
             merged = merge(file.read(), theirs.read_bytes(), base.read_bytes() if base else None)
             write_whole(ours, merged, replace=True)
     except OSError as error:
@@ -80,15 +80,15 @@ def merge_files(ours: Path, theirs: Path, base: Path | None) -> int:
 
 
 def _common(mine: Sequence[Entry], others: Sequence[Entry]) -> int:
-    """How many entries both begin with; a hash stands for all entries before it."""
+    """The number of entries that both begin with; a hash covers all entries before it."""
     pairs = enumerate(zip(mine, others, strict=False))
     return next((number for number, (one, other) in pairs if one.hash != other.hash), min(len(mine), len(others)))
 
 
 def _timed(tail: Iterable[Entry]) -> Iterator[tuple[datetime, Entry]]:
-    """Entries with times that never go back: what was appended later counts as later, whatever its clock said.
+    """Entries with times that never decrease: an entry appended later counts as later, whatever its clock said.
 
-    An entry of a kind whose time cannot be read follows the one before it.
+    An entry of an unknown kind gets the time of the one before it.
     """
     now = datetime.min.replace(tzinfo=UTC)
     for entry in tail:
@@ -98,7 +98,7 @@ def _timed(tail: Iterable[Entry]) -> Iterator[tuple[datetime, Entry]]:
 
 
 def _refuse_two_stories(entries: Iterable[Entry]) -> None:
-    """A run has one verdict; two that differ mean that somebody changed one, and merging would rank either."""
+    """Refuse two different verdicts for one run: somebody changed one of them, and merging could rank either."""
     stories: dict[str, bytes] = {}
     slugs = set()
     for entry in entries:
@@ -120,7 +120,7 @@ def _happened(entry: Entry) -> _Happened:
 
 
 def _entries(content: bytes, name: str) -> list[Entry]:
-    found, prev = list[Entry](), NO_HASH
+    entries, prev = list[Entry](), NO_HASH
     for number, line in enumerate(_lines(content), start=1):
         try:
             entry = decode(line)
@@ -130,12 +130,12 @@ def _entries(content: bytes, name: str) -> list[Entry]:
             what = f"{name} line {number}: does not follow from the line before it"
             raise LedgerError(what, _REMEDY)
         prev = entry.hash
-        found.append(entry)
-    return found
+        entries.append(entry)
+    return entries
 
 
 def _lines(content: bytes) -> Iterator[bytes]:
-    """Lines as the ledger has them: only a line feed ends one."""
+    """Split at line feeds only, as the ledger does."""
     start = 0
     while start < len(content):
         end = content.find(b"\n", start) + 1 or len(content)

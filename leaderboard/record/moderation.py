@@ -1,13 +1,13 @@
-"""What organizers said about a run after it was graded: events that are appended, never edits, and what they come to.
+"""Moderation: events that organizers append after a run was graded, and the state that they give the run.
 
-The ledger stores an event beside the verdicts, the ranking folds them, the front door makes them. Trusted: who may
-write the ledger may moderate; the ledger proves when and in which order, and not who.
+`kernelmark` makes events, the ledger stores them among the verdicts, and the ranking applies them. Trusted: whoever may
+write the ledger may moderate. The ledger proves the order of events, not who wrote them.
 
-An event speaks of one run, of every run of one source, whoever handed it in, or of every run of one author. Of a source
-or an author it speaks of later runs too. Of all events that concern a run, the last one that decides its state wins, by
-its place in the ledger and not by its clock: two machines' clocks may disagree, a chain has one order. So a run can be
-reinstated after its author was disqualified, and what is said of the author after that holds for this run again. An
-annotation decides nothing.
+An event is about one run, about every run of one source by any author, or about every run of one author. The latter two
+also cover later runs. Of all events that concern a run, the last one that decides a state wins, by its place in the
+ledger, not by its time: clocks of two machines may disagree, but a chain has one order. So a run can be reinstated
+after its author was disqualified, and a later event about the author applies to this run again. An annotation decides
+nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _NAMES = {"sha256", "author"}
 
 
 class Moderation(Record):
-    """One event: `late` is written with a verdict that was graded after the deadline, the others by `moderate`.
+    """One event. `late` is written with a verdict that was graded after the deadline; `moderate` writes the others.
 
-    `run` is what it speaks of; with the scope "source" or "author", the run that the organizer pointed at: `sha256` and
-    `author` name what is meant.
+    With the scope "run" it is about `run`. With the scope "source" or "author", `run` is the run that the organizer
+    named, and the event is about `sha256` or `author`.
     """
 
     schema_version: Literal[1] = 1
@@ -54,23 +54,23 @@ class Moderation(Record):
 
     @property
     def decides(self) -> bool:
-        """Whether it says anything of a run's state."""
+        """Whether it decides a run's state."""
         return self.action in _STATES
 
     @property
     def subject(self) -> str:
-        """What it speaks of; of its run it need not be said."""
+        """What it is about, as the beginning of a sentence; empty if it is about its run."""
         return "" if self.scope == "run" else f"every run of this {self.scope}: "
 
     def to_json(self) -> str:
-        """The document on one line. An event about a run is as it was before there were scopes: old versions read it;
-        they refuse one with a scope, and rank nothing by half of what was said."""
+        """The document on one line. An event about a run has no scope, so versions from before scopes read it; they
+        refuse one with a scope, rather than misapply it."""
         unsaid = {*_NAMES, "scope"} if self.scope == "run" else None
         return self.model_dump_json(exclude=unsaid, exclude_none=True)
 
 
 class Events:
-    """Events with their places in the ledger, and what they say of a run."""
+    """Moderation events with their places in the ledger."""
 
     def __init__(self) -> None:
         self._about: dict[tuple[Scope, str], dict[int, Moderation]] = {}
@@ -78,28 +78,28 @@ class Events:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Events) and self._about == other._about
 
-    __hash__ = None  # type: ignore[assignment]  # it grows
+    __hash__ = None  # type: ignore[assignment]  # mutable
 
     def add(self, seq: int, event: Moderation) -> None:
         named = {"run": event.run, "source": event.sha256, "author": event.author}[event.scope]
         self._about.setdefault((event.scope, str(named)), {})[seq] = event
 
     def of(self, runs: Iterable[str], sha256: str, author: str) -> tuple[Moderation, ...]:
-        """Everything that concerns some runs of one source by one author, oldest first."""
+        """The events that concern any of these runs of one source by one author, oldest first."""
         if not self._about:
             return ()
         keys: list[tuple[Scope, str]] = [("source", sha256), ("author", author), *(("run", run) for run in runs)]
-        found = {seq: event for key in keys for seq, event in self._about.get(key, {}).items()}
-        return tuple(event for _, event in sorted(found.items()))
+        by_seq = {seq: event for key in keys for seq, event in self._about.get(key, {}).items()}
+        return tuple(event for _, event in sorted(by_seq.items()))
 
     def state(self, run: str, sha256: str, author: str) -> State:
-        """What they come to for one run; one that nothing was said of ranks."""
+        """The state of one run; it ranks unless an event says otherwise."""
         return state(self.of((run,), sha256, author)) if self._about else "ranks"
 
 
 def state(events: Iterable[Moderation]) -> State:
-    """What the events that concern one run, oldest first, come to; a run without any ranks."""
-    found: State = "ranks"
+    """The state that the events of one run, oldest first, result in; a run without events ranks."""
+    result: State = "ranks"
     for event in events:
-        found = _STATES.get(event.action, found)
-    return found
+        result = _STATES.get(event.action, result)
+    return result

@@ -1,11 +1,11 @@
-"""Sources that are nearly the same, for an organizer to look at; nothing is ever done about them here.
+"""Finds sources that are nearly the same, for an organizer to review; it takes no action.
 
-`kernelmark similar` calls it. Trusted over untrusted text, of which nothing is parsed or run: a source is cut into
-tokens by one expression, comments are dropped, every name that is not a word of the language becomes the same name, and
-every text the same text. What is left is compared as a set of runs of tokens (shingles; Broder 1997, "On the
-resemblance and containment of documents"), so that renaming, reformatting and moving functions about change little.
+`kernelmark similar` calls it. Trusted code over untrusted text, which is neither parsed nor run: a regular expression
+splits a source into tokens, comments are dropped, and all identifiers and all strings are made equal. The rest is
+compared as a set of token sequences (shingles; Broder 1997, "On the resemblance and containment of documents"), so
+renaming, reformatting and moving functions change little.
 
-A high figure is no proof: short kernels for one problem are alike, and many begin with one published example.
+High similarity is not proof: short kernels for one problem look alike, and many start from one published example.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.languages import LANGUAGES
 from harness.submission import Submission
 from harness.verdict import Record
 
-_SHINGLE = 8  # tokens: shorter runs are shared by all kernels in a language
+_SHINGLE = 8  # tokens: all kernels in a language share shorter sequences
 _C_WORDS = frozenset(
     """
     auto bool break case char class const constexpr continue default do double else enum extern float for goto if inline
@@ -27,7 +27,7 @@ _C_WORDS = frozenset(
     template this typedef typename union unsigned using void volatile while
     """.split()  # noqa: SIM905 - a list literal would be one word a line
 )
-# A text that never ends, ends with its line or the file: else each of its escaped quotes would begin another search.
+# An unterminated string ends at the end of its line or file; otherwise each escaped quote would start another search.
 _LONG = r"'{3}(?:\\.|[^\\])*?(?:'{3}|\Z)" + r'|"{3}(?:\\.|[^\\])*?(?:"{3}|\Z)'
 _TEXT = _LONG + r"|'(?:\\.|[^'\\\n])*'?" + r'|"(?:\\.|[^"\\\n])*"?'
 _REST = r"(?P<name>[^\W\d]\w*)|(?P<number>\d[\w.]*)|(?P<mark>[^\w\s])"
@@ -35,8 +35,8 @@ _PYTHON = re.compile(rf"(?P<comment>#[^\n]*)|(?P<text>{_TEXT})|{_REST}", re.DOTA
 _C = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>{_TEXT})|{_REST}", re.DOTALL)
 
 
-class Graded(Record):
-    """A file, by its author and the first run that it had."""
+class GradedFile(Record):
+    """A submitted file, by its author and its first run."""
 
     author: str
     run: str
@@ -47,46 +47,46 @@ class Graded(Record):
 
 
 class Pair(Record):
-    """Two authors' files, and how much they have in common: 1 for the same after names and comments are taken away."""
+    """Two authors' files and their similarity, 0 to 1; 1 if they are the same except for names and comments."""
 
     similarity: float
-    one: Graded
-    other: Graded
+    one: GradedFile
+    other: GradedFile
 
 
 def tokens(source: str, language: str) -> list[str]:
-    """A source without its comments, layout, names and texts."""
+    """The tokens of a source, without comments and layout, and with identifiers and strings made equal."""
     python = LANGUAGES[language].words == "python"
     words = frozenset(keyword.kwlist) if python else _C_WORDS
-    found = []
+    result = []
     for match in (_PYTHON if python else _C).finditer(source):
         text = match[0]
         if match.lastgroup == "name":
-            found.append(text if text in words else "name")
+            result.append(text if text in words else "name")
         elif match.lastgroup == "text":
-            found.append('""')
+            result.append('""')
         elif match.lastgroup != "comment":
-            found.append(text)
-    return found
+            result.append(text)
+    return result
 
 
 def shingles(source: str, language: str) -> frozenset[tuple[str, ...]]:
-    """All runs of eight tokens; a source of fewer is one run."""
-    found = tokens(source, language)
-    runs = max(1, len(found) - _SHINGLE + 1)
-    return frozenset(tuple(found[start : start + _SHINGLE]) for start in range(runs))
+    """All sequences of eight tokens; a shorter source is one sequence."""
+    all_tokens = tokens(source, language)
+    count = max(1, len(all_tokens) - _SHINGLE + 1)
+    return frozenset(tuple(all_tokens[start : start + _SHINGLE]) for start in range(count))
 
 
-def similar(submissions: Mapping[Graded, Submission], threshold: float) -> list[Pair]:
-    """Pairs of different authors' files in one language at or above the threshold, the most alike first.
+def similar(submissions: Mapping[GradedFile, Submission], threshold: float) -> list[Pair]:
+    """Pairs of different authors' files in one language at or above the threshold, most similar first.
 
     An author's own versions are not compared.
     """
-    numbers: dict[tuple[str, ...], int] = {}  # of the shingles: sets of small numbers are compared fastest
+    numbers: dict[tuple[str, ...], int] = {}  # one per shingle: sets of small integers are compared fastest
     sets = {}
     for graded, each in submissions.items():
-        found = shingles(each.source.decode("utf-8", "replace"), each.language)
-        sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in found}
+        own = shingles(each.source.decode("utf-8", "replace"), each.language)
+        sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in own}
     pairs = []
     for one, other in combinations(sorted(sets, key=str), 2):
         first, second = submissions[one], submissions[other]

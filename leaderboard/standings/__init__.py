@@ -1,1 +1,1 @@
-"""What the record comes to: ranks, pooled results, what is out of date and what may be shown. Pure."""
+"""Derives standings from the record: ranks, pooled results, staleness, and which sources may be shown. Pure."""

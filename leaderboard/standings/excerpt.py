@@ -1,6 +1,6 @@
-"""What the ranking reads of a verdict: a few keys, without making objects of the rest of a hundred thousand lines.
+"""Parses only the keys of a verdict that the ranking needs, since a ledger can have a hundred thousand lines.
 
-Trusted, over documents that are intact: their hashes were checked.
+Trusted, over intact documents: their hashes were checked.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Question = tuple[str, str, int, Timing, DeviceKind, str, bool, bool]
 
 
 class Ranked(BaseModel):
-    """The keys of a verdict that decide where it stands."""
+    """The keys of a verdict that decide its place."""
 
     schema_version: SchemaVersion
     outcome: Outcome
@@ -42,7 +42,7 @@ class Ranked(BaseModel):
 
     @property
     def question(self) -> Question:
-        """Which table its time belongs to: what `ranking.TableKey` names, in its order."""
+        """Which table its time belongs to: the fields of `ranking.TableKey`, in that order."""
         problem, ran = self.problem, self.environment
         device = (ran.device_kind, ran.device_name)
         return (problem.slug, problem.sha256, self.protocol, self.timing, *device, ran.isolated, ran.interpreted)
@@ -53,7 +53,7 @@ class _Benchmark(BaseModel):
 
 
 class RowDetails(BaseModel):
-    """What a row tells besides."""
+    """The keys of a verdict that a row shows besides."""
 
     benchmarks: tuple[_Benchmark, ...]
     effort: Effort = "default"
@@ -66,10 +66,10 @@ _BULK = ((b',"benchmarks":[', b'],"score":{'), (b',"seeds":[', b',"schema_versio
 
 
 def parse_ranking_fields(entry: Entry) -> Ranked:
-    """Parse what decides a place: first without the bulk, and whole when something turns out to be missing.
+    """Parse the keys that decide a place: first without the bulk, then from the whole document if a key is missing.
 
     Raises:
-        LedgerError: a version wrote it whose verdicts this one cannot read.
+        LedgerError: it was written by a version whose verdicts this one cannot read.
     """
     with suppress(ValidationError):
         verdict = _RANKED.validate_json(_without_bulk(entry.document))
@@ -82,7 +82,7 @@ def parse_ranking_fields(entry: Entry) -> Ranked:
 
 
 def parse_row_details(entry: Entry) -> RowDetails:
-    """Parse what a row tells besides, from the whole document: only for the verdicts that get a row.
+    """Parse what a row shows besides, from the whole document; only called for verdicts that get a row.
 
     Raises:
         LedgerError: as for `parse_ranking_fields`.
@@ -94,10 +94,10 @@ def parse_row_details(entry: Entry) -> RowDetails:
 
 
 def _without_bulk(document: bytes) -> bytes:
-    """The document less its tests, log and benchmarks: most of its bytes, none of which decides a place.
+    """The document without its bulk: most of its bytes, none of which decide a place.
 
-    Inside a JSON string a quote has a backslash before it, so these bytes stand only where the keys do. In a document
-    with its keys in another order too much is cut: then a needed key is missing, or it is no JSON any more.
+    Quotes inside a JSON string are escaped, so these bytes occur only at the keys. If the keys are in another order,
+    too much is cut: then a required key is missing, or the rest is not valid JSON.
     """
     for first, last in _BULK:
         start, end = document.find(first), document.rfind(last)

@@ -1,11 +1,11 @@
-"""The gradings of one source, pooled into one result, and whether that is known well enough to rank.
+"""Pools the gradings of one source into one result, and decides whether it is precise enough to rank.
 
-The ranking fills a `Source` for each author's file in each table; the records of the site are made of the same ones.
-Trusted; pure. Without pooling a row would be the best of as many gradings as its author had patience for.
+The ranking fills a `Source` for each author's file in each table; the site's records use the same objects. Trusted;
+pure. Without pooling, authors could improve a row by submitting the same file again and again.
 
-Pooled are the accepted gradings that no organizer set aside (`stats.pool`), whatever their effort: each counts by its
-interval. After a change of the software (what `staleness` looks at: driver, torch, image, ...) only those count that
-were made with the software of the newest one: `regrade` replaces what is out of date, and does not average it in.
+`stats.pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
+After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
+software as the newest one count: `regrade` replaces outdated results instead of averaging them in.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from leaderboard.record.entry import Entry
 from leaderboard.standings.excerpt import Ranked
 from leaderboard.standings.staleness import SOFTWARE
 
-WIDEST = 1.5  # times the lower end of an interval: with a higher upper end a result does not rank
+WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
 TOO_WIDE = "interval too wide to rank"
 
 _software = attrgetter(*SOFTWARE)
 
 
 def too_wide(score: Interval) -> bool:
-    """Whether a time is known too badly to rank."""
+    """Whether a time is too imprecise to rank."""
     return score.high_ns > WIDEST * score.low_ns
 
 
 class Grading(NamedTuple):
-    """What pooling needs of one verdict, in ns, and where it stands in the ledger; flat: there may be a million.
+    """What pooling needs of one verdict, with times in ns, and its line in the ledger; flat, as there may be a million.
 
-    A time of less than a nanosecond is taken for one, since its logarithm is needed.
+    A time below one nanosecond is rounded up to one, since its logarithm is needed.
     """
 
     created_at: datetime
@@ -51,14 +51,14 @@ class Grading(NamedTuple):
 
 
 class Source:
-    """One author's file in one table; filled once, then asked."""
+    """One author's file in one table; `add` all gradings before reading any property."""
 
     def __init__(self, verdict: Ranked) -> None:
         self.verdict = verdict
-        """The newest grading's, which stands for all of them."""
+        """That of the newest grading, which represents all of them."""
         self.hash = ""
-        """Of the newest grading's line."""
-        self._found: list[Grading] = []
+        """The hash of the newest grading's line."""
+        self._added: list[Grading] = []
         self._software = _software(verdict.environment)
         self._newest_at = (verdict.created_at, verdict.run)
 
@@ -67,17 +67,17 @@ class Source:
         at = (verdict.created_at, verdict.run)
         times = (score.median_ns or 1, score.low_ns or 1, score.high_ns or 1)
         software = _software(verdict.environment)
-        if software == self._software:  # one object for all, of a hundred thousand
+        if software == self._software:  # share one object among up to a hundred thousand gradings
             software = self._software
-        self._found.append(Grading(*at, entry.seq, *times, score.confidence, software))
+        self._added.append(Grading(*at, entry.seq, *times, score.confidence, software))
         if at >= self._newest_at:
             self.verdict, self._newest_at, self.hash = verdict, at, entry.hash
 
     @cached_property
     def gradings(self) -> tuple[Grading, ...]:
-        """Those that are pooled, oldest first."""
-        newest = max(self._found)
-        return tuple(sorted(each for each in self._found if each.software == newest.software))
+        """The gradings that are pooled, oldest first."""
+        newest = max(self._added)
+        return tuple(sorted(each for each in self._added if each.software == newest.software))
 
     @property
     def newest(self) -> Grading:
@@ -85,12 +85,12 @@ class Source:
 
     @cached_property
     def first(self) -> Grading:
-        """The first grading that it ever had here, with whatever software: when the source was new."""
-        return min(self._found)
+        """The source's first grading in this table, with any software."""
+        return min(self._added)
 
     @cached_property
     def score(self) -> Interval:
-        """The pooled time; a single grading's own."""
+        """The pooled time."""
         pooled = stats.pool(self.gradings)
         return Interval(
             median_ns=round(pooled.median),
@@ -101,17 +101,17 @@ class Source:
 
     @property
     def order(self) -> tuple[int, datetime, str]:
-        """Faster first, then what was there earlier; the run only so that the order never depends on the ledger's."""
+        """Faster first, then earlier; the run breaks ties, so that the order never depends on the ledger's."""
         return self.score.median_ns, self.first.created_at, self.first.run
 
     @property
     def identity(self) -> Mapping[str, Any]:
-        """What a row tells of it."""
+        """The fields of its row that are taken from it."""
         return {**identity(self.verdict), "score": self.score, "seq": self.newest.seq}
 
 
 def identity(verdict: Ranked) -> Mapping[str, Any]:
-    """What rows and runs set aside have in common."""
+    """The fields that rows and runs set aside have in common."""
     submission = verdict.submission
     return {
         "author": submission.author,

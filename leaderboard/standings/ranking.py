@@ -1,21 +1,21 @@
-"""From ledger entries to standings: one pure function, for the command line, the Markdown and the site alike.
+"""Ranks ledger entries: one pure function for the command line, the Markdown and the site.
 
-Trusted. It reads of a verdict only what it ranks by, so that a hundred thousand lines take seconds.
+Trusted. It parses only what it ranks by, so a hundred thousand lines take seconds.
 
-**One table, one question.** Times are compared only where they answer the same question: the same problem to the byte,
-the same protocol, in sealed rounds or by replays, the same device, in isolation or not, compiled or interpreted.
+**One table, one question.** Times are compared only if they answer the same question: the same problem to the byte, the
+same protocol, the same timing (sealed or replayed), the same device, isolated or not, compiled or interpreted.
 `TableKey` is that question.
 
-**Who ranks at all.** An author's best source, by the time that its gradings come to together (`pooling`), never by the
-best of them. Gradings that an organizer set aside do not count: they stand beside the rows, without a rank. A source
-whose time is known too badly (`pooling.too_wide`) does not rank either. It stands below the rows that do, unless its
-author has one that ranks and is no slower.
+**Who ranks.** Each author's best source, by the pooled time of its gradings (`pooling`), not by the best of them.
+Gradings that an organizer set aside do not count: they are listed after the rows, without a rank. A source whose time
+is too imprecise (`pooling.too_wide`) does not rank either. It is listed below the rows that do, unless its author has a
+ranked source that is no slower.
 
-**Who shares a rank.** Rows that rank stand in the order of their medians. Walking down, a row shares the rank of its
-group's *leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose
-rank is one more than the number of rows above it. Overlap itself is not transitive: a chain of neighbours, each
-overlapping the next, could give a row the rank of one that is certainly faster. Measured against the leader alone, a
-printed rank keeps one meaning that holds for each of its rows: "not shown to be slower than the first of them".
+**Who shares a rank.** Ranked rows are in the order of their medians. Going down, a row shares the rank of its group's
+*leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose rank is
+one more than the number of rows above it. Overlap is not transitive: along a chain of neighbours, each overlapping the
+next, a row could get the rank of one that is certainly faster. Compared with the leader alone, a rank means the same
+for each of its rows: "not shown to be slower than the first of them".
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _REPLAYS_SINCE = 4  # the first protocol that has them
 
 
 def how_timed(timing: Timing, device_kind: DeviceKind, protocol: int) -> str:
-    """What a table of these times is called beside others of its device; empty where there are none but sealed ones."""
+    """The name of a timing in a table's title; empty if the device and protocol allow only sealed rounds."""
     if timing == "replayed":
         return "replayed"
     return "sealed rounds" if device_kind == "cuda" and protocol >= _REPLAYS_SINCE else ""
@@ -77,21 +77,21 @@ class TableKey(Record):
 
     @property
     def how_timed(self) -> str:
-        """What tells the table from one of the other timing; empty where there is no other."""
+        """What distinguishes the table from one of the other timing; empty if there is no other."""
         return how_timed(self.timing, self.device_kind, self.protocol)
 
     @property
     def title(self) -> str:
-        """The device, and what tells its tables apart by their timing: `NVIDIA H200, replayed`."""
+        """The device and, if it has several timings, the timing: `NVIDIA H200, replayed`."""
         return ", ".join(filter(None, (self.device_name, self.how_timed)))
 
 
 class Row(Record):
-    """An author's best source, or one that is known too badly to rank: then there is no `rank`.
+    """An author's best source, or one whose time is too imprecise to rank: its `rank` is None.
 
-    `score` is what its `gradings` come to together. All else is told of the newest of them, which `run` names: `seq` is
-    its line in the ledger, `modes` are the timing modes that its `cases` benchmark cases were run in, and the speedups
-    are its own. `moderation` is what organizers said of any of them, oldest first.
+    `score` is pooled over its `gradings`. Everything else is of the newest of them, which `run` names: `seq` is its
+    line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, and the speedups are its own.
+    `moderation` has the events that concern any of the gradings, oldest first.
     """
 
     rank: int | None
@@ -114,12 +114,12 @@ class Row(Record):
     stale: Stale | None = None
 
     def over(self, baseline: str) -> Ratio | None:
-        """The speedup over a baseline, where it was measured."""
+        """The speedup over a baseline; None if it was not measured."""
         return next((speedup.ratio for speedup in self.speedups if speedup.baseline == baseline), None)
 
 
 class SetAside(Record):
-    """An accepted verdict that does not rank, and why: `moderation` ends with, or holds, the event that says so."""
+    """An accepted verdict that does not rank; `moderation` contains the event that decided so."""
 
     state: State
     author: str
@@ -135,9 +135,9 @@ class SetAside(Record):
 
 
 class Table(Record):
-    """Standings: rows by score, ranks from 1, equal where the intervals do not tell two apart; then those without.
+    """Standings: rows by score with ranks from 1, shared if intervals overlap the leader's; then rows without a rank.
 
-    `private` says that there were private cases, and how many.
+    `private` identifies and counts the private cases, if there were any.
     """
 
     key: TableKey
@@ -157,7 +157,7 @@ class Table(Record):
 
 
 class Ranking(NamedTuple):
-    """A table, and every source that is known in it, whether or not it has a row."""
+    """A table and all its sources, whether or not they have a row."""
 
     table: Table
     sources: tuple[Source, ...]
@@ -165,7 +165,7 @@ class Ranking(NamedTuple):
 
 @runtime_checkable
 class _Ledger(Protocol):
-    """Entries that can tell some of them without reading everything."""
+    """Entries of which some can be read without reading all."""
 
     def events(self) -> Iterable[Entry]: ...
 
@@ -176,8 +176,8 @@ _Scored = tuple[Ranked, Interval, Entry]
 
 
 @dataclass
-class _Found:
-    """What one walk over the entries comes to."""
+class _Collected:
+    """What one pass over the entries collects."""
 
     sources: dict[Question, dict[tuple[str, str], Source]] = field(default_factory=dict)
     aside: dict[Question, list[_Scored]] = field(default_factory=dict)
@@ -187,63 +187,63 @@ class _Found:
 
 
 def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table]:
-    """Rank accepted verdicts: in each table every author's best source, the earlier of two equal ones.
+    """Rank accepted verdicts: each table has every author's best source, the earlier of two equal ones.
 
-    The order of the entries does not matter. Tables come by problem; of one problem the hash that appeared last first,
-    then the newest protocol, replayed before sealed, isolated before not, compiled before interpreted, GPUs before
-    CPUs. `current` marks rows that are stale; it changes no rank.
+    The order of the entries does not matter. Tables are sorted by problem, then newest hash first (by its first
+    verdict), then newest protocol, replayed before sealed, isolated before not, compiled before interpreted, GPUs
+    before CPUs. `current` marks rows that are stale; it changes no rank.
 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
-    with no_cycles():  # until the sources are forgotten: looking for cycles among all of them takes long
+    with no_cycles():  # until the sources are freed: collecting garbage among all of them takes long
         return [each.table for each in rankings(entries, current)]
 
 
 def rankings(entries: Iterable[Entry], current: Current | None = None) -> list[Ranking]:
-    """As `rank`, with the sources that each table was made of.
+    """As `rank`, with the sources that each table was made from.
 
     Raises:
         LedgerError: as for `rank`.
     """
-    if iter(entries) is entries:  # can be walked only once, and events come behind what they speak of
+    if iter(entries) is entries:  # an iterator can be read only once, and events follow the runs that they are about
         entries = tuple(entries)
     with no_cycles():
         events = _events(entries.events() if isinstance(entries, _Ledger) else entries)
         while True:
-            found = _walk(entries, events, current)
-            if found.events == events:
+            collected = _collect(entries, events, current)
+            if collected.events == events:
                 break
-            events = found.events  # an event was appended meanwhile
-        questions = {**found.sources, **found.aside}
-        chosen = {question: tuple(_chosen(found.sources.get(question, {}).values())) for question in questions}
-        told = _told(entries, [source for sources in chosen.values() for source in sources])
+            events = collected.events  # an event was appended meanwhile
+        questions = {**collected.sources, **collected.aside}
+        chosen = {question: tuple(_chosen(collected.sources.get(question, {}).values())) for question in questions}
+        details = _row_details(entries, [source for sources in chosen.values() for source in sources])
         made = [
-            Ranking(_table(question, found, sources, told), tuple(found.sources.get(question, {}).values()))
+            Ranking(_table(question, collected, sources, details), tuple(collected.sources.get(question, {}).values()))
             for question, sources in chosen.items()
         ]
-    return sorted(made, key=lambda each: _place(each.table.key, found.appeared))
+    return sorted(made, key=lambda each: _place(each.table.key, collected.appeared))
 
 
 @contextmanager
 def no_cycles() -> Iterator[None]:
-    """Around the reading of a ledger: its lines make no cycles of objects, and looking for some takes a fifth of it."""
-    looked_for = gc.isenabled()
+    """Disable the cyclic garbage collector while a ledger is read: it takes a fifth of the time and frees nothing."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if looked_for:
+        if enabled:
             gc.enable()
 
 
 def overlap(one: Interval, other: Interval) -> bool:
-    """Whether two intervals have a point in common, their ends included."""
+    """Whether two closed intervals intersect."""
     return one.low_ns <= other.high_ns and other.low_ns <= one.high_ns
 
 
 def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
-    """What organizers said that concerns one run, of itself, its source or its author, oldest first."""
+    """The events that concern one run, about itself, its source or its author, oldest first."""
     needle, events = f'"run":"{run}"'.encode(), Events()
     about = ("", "")
     for entry in entries:
@@ -255,54 +255,54 @@ def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
 
 
 def pooled(entries: Iterable[Entry], verdict: Verdict) -> Source | None:
-    """What the gradings of a verdict's source come to in its table; None where it does not count."""
+    """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
     needle = verdict.submission.sha256.encode()
     same = [entry for entry in entries if entry.kind == MODERATION or needle in entry.document]
-    found = (
+    matching = (
         source
         for each in rankings(same)
         for source in each.sources
         if verdict.run in {grading.run for grading in source.gradings}
     )
-    return next(found, None)
+    return next(matching, None)
 
 
 def _events(entries: Iterable[Entry]) -> Events:
-    found = Events()
+    events = Events()
     for entry in entries:
         if entry.kind == MODERATION:
-            found.add(entry.seq, entry.moderation)
-    return found
+            events.add(entry.seq, entry.moderation)
+    return events
 
 
-def _walk(entries: Iterable[Entry], events: Events, current: Current | None) -> _Found:
-    found = _Found(present=Present(current) if current is not None else None)
+def _collect(entries: Iterable[Entry], events: Events, current: Current | None) -> _Collected:
+    collected = _Collected(present=Present(current) if current is not None else None)
     for entry in entries:
         if entry.kind == MODERATION:
-            found.events.add(entry.seq, entry.moderation)
+            collected.events.add(entry.seq, entry.moderation)
         if entry.kind != VERDICT:
             continue
         verdict = parse_ranking_fields(entry)
-        if found.present is not None:
-            found.present.add(verdict)
+        if collected.present is not None:
+            collected.present.add(verdict)
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
             continue
         version = (verdict.problem.slug, verdict.problem.sha256)
-        found.appeared[version] = min(entry.seq, found.appeared.get(version, entry.seq))
+        collected.appeared[version] = min(entry.seq, collected.appeared.get(version, entry.seq))
         question, submission = verdict.question, verdict.submission
         if events.state(verdict.run, submission.sha256, submission.author) != "ranks":
-            found.aside.setdefault(question, []).append((verdict, verdict.score, entry))
+            collected.aside.setdefault(question, []).append((verdict, verdict.score, entry))
             continue
-        sources = found.sources.setdefault(question, {})
+        sources = collected.sources.setdefault(question, {})
         file = (submission.author, submission.sha256)
         if (source := sources.get(file)) is None:
             source = sources[file] = Source(verdict)
         source.add(verdict, verdict.score, entry)
-    return found
+    return collected
 
 
 def _chosen(sources: Iterable[Source]) -> Iterator[Source]:
-    """Those that get a row, in their order: every author's best that ranks, then what is too wide but faster."""
+    """The sources that get a row, in order: each author's best ranked one, then those too wide to rank but faster."""
     best: dict[str, Source] = {}
     wide: dict[str, Source] = {}
     for source in sources:
@@ -314,22 +314,24 @@ def _chosen(sources: Iterable[Source]) -> Iterator[Source]:
     yield from sorted(faster, key=lambda source: source.order)
 
 
-def _told(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, RowDetails]:
-    """What rows tell besides, by the hashes of their lines: read anew, since documents are too large to hold all of."""
+def _row_details(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, RowDetails]:
+    """Row details by line hash, read again from the ledger: documents are too large to hold all in memory."""
     wanted = {source.hash for source in sources}
-    found = entries.at({source.newest.seq for source in sources}) if isinstance(entries, _Ledger) else entries
-    told = {entry.hash: parse_row_details(entry) for entry in found if entry.hash in wanted}
-    if len(told) < len(wanted):
+    candidates = entries.at({source.newest.seq for source in sources}) if isinstance(entries, _Ledger) else entries
+    details = {entry.hash: parse_row_details(entry) for entry in candidates if entry.hash in wanted}
+    if len(details) < len(wanted):
         raise LedgerError("the ledger was replaced while it was read", "try again")
-    return told
+    return details
 
 
-def _table(question: Question, found: _Found, sources: Sequence[Source], told: Mapping[str, RowDetails]) -> Table:
-    aside = sorted(found.aside.get(question, ()), key=_order)
+def _table(
+    question: Question, collected: _Collected, sources: Sequence[Source], details: Mapping[str, RowDetails]
+) -> Table:
+    aside = sorted(collected.aside.get(question, ()), key=_order)
     return Table(
         key=TableKey.of(question),
-        rows=tuple(_rows(sources, found, told)),
-        set_aside=tuple(_set_aside(scored, found.events) for scored in aside),
+        rows=tuple(_rows(sources, collected, details)),
+        set_aside=tuple(_set_aside(scored, collected.events) for scored in aside),
         private=(sources[0].verdict if sources else aside[0][0]).problem.private,
     )
 
@@ -345,14 +347,14 @@ def _order(scored: _Scored) -> tuple[int, datetime, str]:
     return score.median_ns, verdict.created_at, verdict.run
 
 
-def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, RowDetails]) -> Iterator[Row]:
-    """Give rows their ranks, by the rule at the head of this module."""
+def _rows(sources: Iterable[Source], collected: _Collected, details: Mapping[str, RowDetails]) -> Iterator[Row]:
+    """Rows with ranks, by the rule in the module's docstring."""
     shared, leader = 0, None
     for above, source in enumerate(sources):
         score, wide = source.score, too_wide(source.score)
         if not wide and (leader is None or not overlap(leader, score)):
             shared, leader = above + 1, score
-        newest = told[source.hash]
+        newest = details[source.hash]
         verdict, runs = source.verdict, [grading.run for grading in source.gradings]
         yield Row(
             **source.identity,
@@ -363,13 +365,13 @@ def _rows(sources: Iterable[Source], found: _Found, told: Mapping[str, RowDetail
             cases=len(newest.benchmarks),
             effort=newest.effort,
             speedups=newest.speedups,
-            moderation=found.events.of(runs, verdict.submission.sha256, verdict.submission.author),
-            stale=found.present.mark(verdict) if found.present is not None else None,
+            moderation=collected.events.of(runs, verdict.submission.sha256, verdict.submission.author),
+            stale=collected.present.mark(verdict) if collected.present is not None else None,
         )
 
 
 def _place(key: TableKey, appeared: dict[tuple[str, str], int]) -> tuple[str | int, ...]:
-    """Where a table stands among others. A hash is as old as its first verdict, so a late re-run does not revive it."""
+    """A table's sort key. A hash is as old as its first verdict, so a later grading does not move it to the top."""
     newest_first = (-appeared[key.problem, key.problem_sha256], -key.protocol)
     return (
         key.problem,

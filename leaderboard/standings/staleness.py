@@ -1,7 +1,7 @@
-"""Whether a result still says what a grading would say today: the one function for the board and for `regrade`.
+"""Decides whether a result is out of date, for the board and for `regrade`.
 
-The ranking marks rows by it. Trusted. A row is stale when its problem, the protocol or the software on its device has
-changed; its rank stands, since it was right when it was given, and the mark says what changed.
+The ranking marks rows with it. Trusted. A row is stale if its problem, the protocol or the software on its device has
+changed. It keeps its rank, which was right when it was given; the mark says what changed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.standings.excerpt import Ranked, parse_ranking_fields
 
-# What may change under a device that keeps its name. The rest of an environment says which device and sandbox it is.
+# What can change while a device keeps its name. The rest of an environment identifies the device and the sandbox.
 SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
 
 
 class Stale(Record):
-    """Why a result is out of date, and the run of the same file that took its place, where it was graded again."""
+    """Why a result is out of date, and the run that replaced it, if the same file was graded again."""
 
     reason: str
     again: str | None = None
 
 
 class Present:
-    """What a ledger and `Current` together tell of the present: filled with every verdict, then asked for marks."""
+    """The present state according to a ledger and `Current`: `add` every verdict, then ask `mark` for each row."""
 
     def __init__(self, current: Current) -> None:
         self._current = current
@@ -35,7 +35,7 @@ class Present:
         self._now: dict[str, Current] = {}
 
     def add(self, verdict: Ranked) -> None:
-        """Remember what tells later whether a row is stale, and whether its file was graded again since."""
+        """Remember the newest environment of the verdict's device, and whether its file was graded again."""
         ran, slug = verdict.environment, verdict.problem.slug
         where, at = (slug, *place(ran)), verdict.created_at
         if (newest := self._newest.get(where)) is None or newest[0] < at:
@@ -46,7 +46,7 @@ class Present:
                 self._again[file] = (at, verdict.run, ran)
 
     def mark(self, verdict: Ranked) -> Stale | None:
-        """Why a grading is out of date, in a `Present` that is not filled any more."""
+        """Why a grading is out of date; None if it is not. Call it only after every verdict was added."""
         slug = verdict.problem.slug
         if slug not in self._now:
             self._now[slug] = self._of(slug)
@@ -61,20 +61,20 @@ class Present:
         return Stale(reason=reason, again=again[1])
 
     def _of(self, slug: str) -> Current:
-        """What a grading of one problem would rest on; what was told of environments goes before what was found."""
-        found = tuple(ran for where, (_, ran) in self._newest.items() if where[0] == slug)
-        return self._current.model_copy(update={"environments": (*self._current.environments, *found)})
+        """The current state for one problem; environments in `Current` take precedence over those in the ledger."""
+        recorded = tuple(ran for where, (_, ran) in self._newest.items() if where[0] == slug)
+        return self._current.model_copy(update={"environments": (*self._current.environments, *recorded)})
 
 
 def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
-    """What was found on a device and in a sandbox (`place`) when something was last graded there."""
+    """The environment of the newest grading on a device and in a sandbox (`place`); None if there is none."""
     verdicts = (parse_ranking_fields(entry) for entry in entries if entry.kind == VERDICT)
-    found = [verdict for verdict in verdicts if place(verdict.environment) == where]
-    return max(found, key=lambda verdict: verdict.created_at).environment if found else None
+    there = [verdict for verdict in verdicts if place(verdict.environment) == where]
+    return max(there, key=lambda verdict: verdict.created_at).environment if there else None
 
 
 def stale(problem: ProblemId, protocol: int, ran: Environment, current: Current) -> str | None:
-    """Why a grading is out of date, in a few words; None while it is not, or where there is nothing to tell it by."""
+    """Why a grading is out of date, in a few words; None if it is not, as far as `current` can tell."""
     now = current.sha256(problem)
     if now is not None and now != problem.sha256:
         return f"the problem changed, {problem.sha256[:12]} is now {now[:12]}"
@@ -87,18 +87,18 @@ def stale(problem: ProblemId, protocol: int, ran: Environment, current: Current)
 
 
 def _file(verdict: Ranked) -> tuple[str, ...]:
-    """What a grading would be repeated for: this author's file, on this device, in isolation or not."""
+    """What a repeated grading must have in common: the author's file, the device, and whether it is isolated."""
     ran, submission = verdict.environment, verdict.submission
     return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))
 
 
 def same_place(ran: Environment, environments: Iterable[Environment]) -> Environment | None:
-    """The environment of the same device and sandbox, where there is one among them."""
+    """The first environment with the same device and sandbox; None if there is none."""
     return next((other for other in environments if place(other) == place(ran)), None)
 
 
 def place(ran: Environment) -> tuple[str, str, str]:
-    """What makes two environments states of one: the device and the sandbox."""
+    """What identifies an environment while its software changes: the device and the sandbox."""
     return ran.device_kind, ran.device_name, ran.sandbox
 
 
@@ -108,5 +108,5 @@ def _changed(fact: str, ran: Environment, here: Environment) -> str:
 
 
 def _shown(value: object) -> str:
-    """Digests are cut: their first digits tell them apart, and all of them fill a line."""
+    """A value as text; digests are cut to their first digits, since a whole one fills a line."""
     return "unknown" if value is None else str(value).removeprefix("sha256:")[:12]

@@ -1,6 +1,6 @@
-"""Whether a submitted source may be shown now: the one decision for the site, the Markdown and whatever else publishes.
+"""Decides whether a submitted source may be shown now, for everything that publishes: the site and the Markdown.
 
-Trusted; pure. It fails closed: what is not known to be allowed is not shown.
+Trusted; pure. It fails closed: a source is not shown unless that is known to be allowed.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from leaderboard.record.entry import VERDICT, Entry
 
 
 class Rule(Record):
-    """What a problem's `visibility` and `deadline` say of the sources that were handed in to it.
+    """When a problem's `visibility` and `deadline` allow its submitted sources to be shown.
 
-    The default is for a problem that is not there any more.
+    The defaults are for a problem that no longer exists.
     """
 
     problem: str
@@ -25,7 +25,7 @@ class Rule(Record):
     deadline: AwareDatetime | None = None
 
     def hidden(self, now: datetime) -> str:
-        """Why sources may not be shown at `now`, which carries its time zone; empty where they may."""
+        """Why sources may not be shown at `now`, which must have a time zone; empty if they may."""
         if self.visibility == "never" or now.tzinfo is None:
             return "This problem does not publish sources."
         if self.visibility == "public":
@@ -45,10 +45,10 @@ _OF = TypeAdapter(_Of)
 
 
 def visible_source(entry: Entry, rule: Rule | None, now: datetime) -> bool:
-    """Whether the source of a recorded verdict may be shown at `now`, which carries its time zone.
+    """Whether the source of a recorded verdict may be shown at `now`, which must have a time zone.
 
-    No rule (the problem is gone, or its `problem.toml` cannot be read), the rule of another problem, an entry that is
-    no verdict and a `now` without a time zone all mean no.
+    It may not if there is no rule (the problem is gone, or its `problem.toml` cannot be read), if the rule is of
+    another problem, if the entry is not a verdict, or if `now` has no time zone.
     """
     if rule is None or rule.hidden(now) or entry.kind != VERDICT:
         return False

@@ -1,1 +1,1 @@
-"""Times and untrusted text as people read them, wherever they are shown."""
+"""Formats times and untrusted text for people."""

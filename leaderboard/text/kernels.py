@@ -1,6 +1,6 @@
-"""What one call launches, as the cells of a table that the terminal and the site show.
+"""Formats the kernels that one call launches as table cells, for the terminal and the site.
 
-Trusted code over untrusted text: a kernel has the name that its author gave it, and a compiler makes that a long one.
+Trusted code over untrusted text: authors name their kernels, and compilers make the names long.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from leaderboard.text.units import duration
 from leaderboard.text.visible import shortened
 
 HEAD = ("kernel", "grid", "block", "registers", "shared (B)", "local (B)", "launches", "time")
-LEFT = 3  # of these columns: the others are numbers, flushed right
-_TAIL = 16  # letters of a name's end: by those two instances of one template differ
+LEFT = 3  # the first columns, which are left-aligned; the others are numbers
+_TAIL = 16  # characters kept of a name's end, where instances of one template differ
 
 
 def cells(kernel: LaunchedKernel, letters: int) -> tuple[str, ...]:
-    """A kernel's cells, its name cut to so many letters; the time is empty where it is not known."""
+    """A kernel's cells, with its name cut to `letters` characters; the time is empty if it is unknown."""
     cluster = f", clusters of {_extent(kernel.cluster)}" if max(kernel.cluster) > 1 else ""
     return (
         shortened(kernel.name, letters, _TAIL),

@@ -13,13 +13,13 @@ _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals o
 
 
 def duration(ns: int) -> str:
-    """A time with three significant digits in the unit that suits it: 57312 → "57.3 µs"."""
+    """A time with three significant digits in a suitable unit: 57312 → "57.3 µs"."""
     unit, exponent, decimals = _scale(ns)
     return f"{ns / 10**exponent:.{decimals}f} {unit}"
 
 
 def apart(ns: float, step: float) -> str:
-    """A time with the decimals that tell it from one that is `step` nanoseconds longer."""
+    """A time with enough decimals to distinguish it from one that is `step` nanoseconds longer."""
     unit, exponent = next(((u, e) for u, e in (("s", 9), ("ms", 6), ("µs", 3)) if ns >= 10**e), ("ns", 0))
     decimals = max(0, exponent - math.floor(math.log10(step)))
     return f"{ns / 10**exponent:.{decimals}f} {unit}"
@@ -28,7 +28,7 @@ def apart(ns: float, step: float) -> str:
 def interval(score: Interval) -> str:
     """A median and its interval in one unit: "57.3 µs [57.1, 57.6]".
 
-    A narrow interval gets the decimals that it takes to tell its ends apart, down to single nanoseconds.
+    A narrow interval gets enough decimals to distinguish its ends, down to single nanoseconds.
     """
     unit, exponent, decimals = _scale(score.median_ns)
     width_ns = score.high_ns - score.low_ns
@@ -41,7 +41,7 @@ def interval(score: Interval) -> str:
 def ratio(value: Ratio) -> str:
     """A speedup and its interval: "1.593 [1.588, 1.598]", four significant digits or three decimals.
 
-    Below one half three decimals would not tell the ends of an interval apart.
+    Below one half, three decimals would not distinguish the ends of an interval.
     """
     decimals = 3 if value.median < 9.9995 else 2 if value.median < 99.995 else 1
     digits = "#.4g" if value.median < 0.5 else f".{decimals}f"
@@ -55,7 +55,7 @@ def percent(share: float) -> str:
 
 
 def _scale(ns: int) -> tuple[str, int, int]:
-    """Unit, its power of ten in nanoseconds, and the decimals that make three digits *after* rounding."""
+    """A unit, its power of ten in nanoseconds, and the decimals that give three digits *after* rounding."""
     for unit, exponent in _UNITS:
         if ns < 999.5 * 10**exponent or unit == "s":
             break

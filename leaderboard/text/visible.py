@@ -1,7 +1,7 @@
-"""Untrusted text made visible: what cannot be seen is written as its code.
+"""Makes untrusted text visible: invisible characters are written as their codes.
 
-The terminal's text and the site come through here. Trusted code over hostile text; standard library only, so that an
-error can be told when nothing else can be imported.
+The terminal and the site use it for all such text. Trusted code over hostile text; standard library only, so errors can
+be printed when nothing else can be imported.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def parameters(params: Mapping[str, int | str]) -> str:
 
 
 def shortened(text: str, letters: int, tail: int) -> str:
-    """The same, of a long line only its beginning and its last `tail` characters: at most `letters` in all."""
+    """As `visible`, but a long line keeps only its beginning and its last `tail` characters, `letters` in all."""
     shown = visible(text)
     if len(shown) <= letters:
         return shown

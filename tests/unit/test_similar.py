@@ -12,7 +12,7 @@ import pytest
 from harness.submission import Submission
 from kernelmark.services import recording
 from kernelmark.services.settings import Settings
-from leaderboard.record.similar import Graded, similar, tokens
+from leaderboard.record.similar import GradedFile, similar, tokens
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted
 
@@ -20,11 +20,11 @@ SOFTMAX = (ROOT / "reference/softmax/triton.py").read_text()
 GELU = (ROOT / "reference/gelu/triton.py").read_text()
 
 
-def submitted(language: str = "py", **sources: str) -> dict[Graded, Submission]:
+def submitted(language: str = "py", **sources: str) -> dict[GradedFile, Submission]:
     """Files by their authors; a number after the author is the run."""
     found = {}
     for author, source in sources.items():
-        graded = Graded(author=author.rstrip("0123456789"), run=author, name="kernel.py")
+        graded = GradedFile(author=author.rstrip("0123456789"), run=author, name="kernel.py")
         found[graded] = Submission.of(source, language, author=graded.author)
     return found
 

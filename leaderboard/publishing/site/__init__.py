@@ -1,5 +1,5 @@
-"""A static site made of ledgers: pages for people, and the same as JSON for programs.
+"""Builds a static site from ledgers: pages for people, and the same content as JSON for programs.
 
-`build` is all that the front door calls, with the `SiteInputs` that it read from the project. Knows nothing of
-sandboxes or torch. Trusted code; every name, message and source in a ledger is hostile text, and comes out as text.
+`kernelmark` calls only `build`, with the `SiteInputs` that it read from the project. It does not depend on sandboxes or
+torch. Trusted code; every name, message and source in a ledger is hostile and is escaped.
 """

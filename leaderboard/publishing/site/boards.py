@@ -1,6 +1,7 @@
-"""Boards as pages tell them: rows with their share of the roofline, baselines beside them, and who holds records.
+"""Boards as pages show them: rows with their share of the roofline, baselines, and record holders.
 
-The pages of problems, authors and the front take their standings from here, as `rank` gave them. Trusted; pure.
+The front page and the pages of problems and authors take their standings from here, as `rank` returned them. Trusted;
+pure.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from leaderboard.standings.ranking import Row, TableKey
 
 
 def documents(book: LedgerDigest, sha256: str | None) -> tuple[BoardDocument, ...]:
-    """A problem's boards; current are those of the problem as it is now, with the newest protocol."""
+    """A problem's boards; those of the current version of the problem with the newest protocol are marked current."""
     newest = current(book, sha256)
     return tuple(
         BoardDocument(
@@ -34,14 +35,14 @@ def documents(book: LedgerDigest, sha256: str | None) -> tuple[BoardDocument, ..
 
 
 def current(book: LedgerDigest, sha256: str | None) -> set[TableKey]:
-    """The keys of the boards that count now. Of a problem that is not there any more, those of its newest hash."""
+    """The keys of the current boards; for a problem that no longer exists, those of its newest hash."""
     sha256 = sha256 or next((board.table.key.problem_sha256 for board in book.boards), None)
     keys = [board.table.key for board in book.boards if board.table.key.problem_sha256 == _now(board, sha256)]
     return {key for key in keys if key.protocol == max(each.protocol for each in keys)}
 
 
 def _now(board: Board, sha256: str | None) -> str | None:
-    """The hash of a problem with the private cases of a board, which the machine that makes the site need not have."""
+    """The problem's current hash with the private cases of a board; the machine that builds may not have those."""
     private = board.table.private
     if sha256 is None or private is None or board.table.key.problem_sha256 == sha256:
         return sha256
@@ -49,7 +50,7 @@ def _now(board: Board, sha256: str | None) -> str | None:
 
 
 def standing(row: Row, run: Run | None) -> Standing:
-    """A row of the ranking, with what its run tells besides."""
+    """A row of the ranking, with its share of the roofline from the run."""
     return Standing(
         rank=row.rank,
         author=row.author,
@@ -71,13 +72,13 @@ def standing(row: Row, run: Run | None) -> Standing:
 
 
 def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
-    """The organizers' kernels as they ran beside the first row that was measured against them in every case."""
+    """The organizers' kernels, with their times from the first row that was measured against them in every case."""
     for name in board.table.baselines:
         for row in board.table.rows:
             run = runs.get(row.run)
-            found = [case.baselines.get(name) for case in run.cases] if run else []
-            measured = [each for each in found if each is not None]
-            if measured and len(measured) == len(found):
+            by_case = [case.baselines.get(name) for case in run.cases] if run else []
+            measured = [each for each in by_case if each is not None]
+            if measured and len(measured) == len(by_case):
                 mean = round(math.exp(sum(math.log(max(1, each.claimed_ns)) for each in measured) / len(measured)))
                 score = Interval(median_ns=mean, low_ns=mean, high_ns=mean, confidence=row.score.confidence)
                 yield Standing(
@@ -88,8 +89,8 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
 
 
 def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
-    """The newest records of all problems, newest first; the first result of a board is not one."""
-    found = [
+    """The newest records of all problems, newest first; the first result of a board does not count as one."""
+    records = [
         Holder(
             problem=book.problem,
             device_name=board.table.key.device_name,
@@ -101,24 +102,24 @@ def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
         for board in book.boards
         for before, step in zip(board.records, board.records[1:], strict=False)
     ]
-    return tuple(sorted(found, key=lambda each: (each.step.at, each.step.run), reverse=True)[:count])
+    return tuple(sorted(records, key=lambda each: (each.step.at, each.step.run), reverse=True)[:count])
 
 
 def devices(books: Sequence[LedgerDigest], calibrations: Sequence[Calibration]) -> tuple[Device, ...]:
-    """Every device that something was ranked on, GPUs first."""
-    boards: dict[tuple[str, str], list[Board]] = {}
+    """Every device that has a board, GPUs first."""
+    by_device: dict[tuple[str, str], list[Board]] = {}
     for book in books:
         for board in book.boards:
             key = board.table.key
-            boards.setdefault((key.device_name, key.device_kind), []).append(board)
+            by_device.setdefault((key.device_name, key.device_kind), []).append(board)
     return tuple(
         Device(
             name=name,
             kind="cpu" if kind == "cpu" else "cuda",
-            boards=len(found),
-            rows=sum(len(board.table.rows) for board in found),
-            problems=tuple(sorted({board.table.key.problem for board in found})),
+            boards=len(boards),
+            rows=sum(len(board.table.rows) for board in boards),
+            problems=tuple(sorted({board.table.key.problem for board in boards})),
             calibration=choose(calibrations, name, None),
         )
-        for (name, kind), found in sorted(boards.items(), key=lambda item: (item[0][1] == "cpu", item[0][0]))
+        for (name, kind), boards in sorted(by_device.items(), key=lambda item: (item[0][1] == "cpu", item[0][0]))
     )

@@ -1,7 +1,7 @@
-"""The whole site: ledgers into books, books into pages, pages into the folder.
+"""Builds the whole site: ledgers are digested, digests become pages, and pages are written to the folder.
 
-The front door calls `build`. Trusted. Nothing on a page depends on the time of day, except which sources are embargoed:
-the same ledgers give the same bytes.
+`kernelmark` calls `build`. Trusted. Nothing on a page depends on the time of day, except which sources are embargoed,
+so the same ledgers give the same bytes.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
 
 
 def build(material: SiteInputs, out: Path, memory: Path) -> Written:
-    """Write the site to `out`; `memory` is a folder beside it that later builds are quick by.
+    """Write the site to `out`; `memory` is a cache folder next to it, which makes later builds fast.
 
     Raises:
         LedgerError: a ledger is broken.
-        UsageError: `out` has pages of somebody else.
+        UsageError: `out` has pages that this command did not write.
         HarnessError: something cannot be written.
     """
     with no_cycles():
@@ -84,26 +84,26 @@ def _problems(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Stat
         keys = [board.table.key for board in book.boards]
         sha256 = keys[0].problem_sha256 if keys else "0" * 64
         gone = Statement(slug=book.problem, title=book.problem, sha256=sha256, rule=Rule(problem=book.problem))
-        there.setdefault(book.problem, gone)
-    return tuple(each for _, each in sorted(there.items()))
+        by_slug.setdefault(book.problem, gone)
+    return tuple(each for _, each in sorted(by_slug.items()))
 
 
 class _Fetch:
-    """Whole verdicts by the hashes of their lines: a ledger is read once for all that its due pages ask."""
+    """Whole verdicts by line hash; a ledger is read at most once for all pages that are to be rebuilt."""
 
     def __init__(self, reader: Reader, paths: dict[str, Path], books: Sequence[LedgerDigest]) -> None:
         self._reader = reader
         self._paths = paths
         self._shown = {book.problem: {each.hash for each in book.runs.values()} for book in books}
         self._problem = ""
-        self._found: dict[str, Entry] = {}
+        self._entries: dict[str, Entry] = {}
 
     def __call__(self, problem: str, digest: str) -> Verdict:
-        if problem != self._problem:  # pages come by problem, so that one ledger's entries are held at a time
-            self._problem, self._found = problem, self._reader.entries(self._paths[problem], {digest})
-        if digest not in self._found:
-            self._found = self._reader.entries(self._paths[problem], self._shown[problem])
-        return self._found[digest].verdict
+        if problem != self._problem:  # pages are ordered by problem, so only one ledger's entries are held at a time
+            self._problem, self._entries = problem, self._reader.entries(self._paths[problem], {digest})
+        if digest not in self._entries:
+            self._entries = self._reader.entries(self._paths[problem], self._shown[problem])
+        return self._entries[digest].verdict
 
 
 def _file(path: str, content: bytes) -> Page:
@@ -114,7 +114,7 @@ def _file(path: str, content: bytes) -> Page:
 
 
 def _schema(path: str, kind: type[Record]) -> Files:
-    """The JSON Schema of a page's document, with the reference to itself that every document has."""
+    """The JSON Schema of a page's document; it allows the `$schema` key that every document has."""
     schema = kind.model_json_schema(mode="serialization")
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["properties"]["$schema"] = {"type": "string"}
@@ -123,7 +123,7 @@ def _schema(path: str, kind: type[Record]) -> Files:
 
 
 def _absent_is_absent(schema: object) -> None:
-    """Values that may be null are left out instead, so a schema may not require them."""
+    """Make nullable keys optional, since documents leave them out instead of writing null."""
     if isinstance(schema, dict):
         properties = schema.get("properties")
         if isinstance(properties, dict) and "required" in schema:
@@ -139,7 +139,7 @@ def _absent_is_absent(schema: object) -> None:
 
 @cache
 def _version() -> str:
-    """The hash of the code, the templates and the libraries that make pages: with another, every page is due."""
+    """The hash of the code, the templates and the library versions; when it changes, every page is rebuilt."""
     files = sorted(each for each in (*HERE.parent.glob("*.py"), *HERE.rglob("*")) if each.is_file())
     code = [each.read_bytes() for each in files if each.suffix in {".py", ".html", ".xml", ".css", ".js"}]
     libraries = [distribution_version(name).encode() for name in _LIBRARIES]

@@ -1,7 +1,7 @@
-"""What the pages tell of one ledger: its boards, the records over time, the runs shown, and each author's tally.
+"""A digest of one ledger: its boards, the records over time, the runs shown, and each author's tally.
 
-`reading` makes books and keeps them; pages are made of books alone, and of the verdicts of the runs that have a page.
-Ranks come from `leaderboard.standings.ranking` and from nowhere else. Trusted; pure.
+`reading` makes and caches digests; pages are made from digests alone, except that the page of a run also needs its
+verdict. Only `leaderboard.standings.ranking` assigns ranks. Trusted; pure.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from leaderboard.publishing.site.summary import VerdictSummary
 from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Ranking, Table
 
-_FAILURES = 5  # of an author on a problem, the newest: as many as anybody reads
+_FAILURES = 5  # newest failures shown per author and problem
 _ELEMENTS = 8
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Against(Record):
-    """An organizers' kernel whose rounds alternated with a run's, in one case."""
+class BaselineTime(Record):
+    """A baseline that alternated with a run in one case."""
 
     sha256: Sha256
     claimed_ns: int
     speedup: Ratio
 
 
-class Case(Record):
+class TimedCase(Record):
     """One timed case of a run."""
 
     name: str
@@ -50,11 +50,11 @@ class Case(Record):
     roofline: Roofline | None = None
     minimum_bytes: int | None = None
     minimum_flops: int | None = None
-    baselines: dict[str, Against] = Field(default={})
+    baselines: dict[str, BaselineTime] = Field(default={})
 
 
 class Run(Record):
-    """An accepted run that has a page: it stands on a board, or once held a record."""
+    """An accepted run that has a page: it is on a board, or it once held a record."""
 
     hash: Sha256
     run: str
@@ -65,18 +65,18 @@ class Run(Record):
     size_bytes: int
     created_at: datetime
     score: Interval
-    cases: tuple[Case, ...]
+    cases: tuple[TimedCase, ...]
 
     @property
     def submission(self) -> SubmissionId:
-        """What was handed in, as the archive knows it."""
+        """The submission's identity, by which the archive finds its source."""
         return SubmissionId(
             sha256=self.sha256, name=self.name, author=self.author, language=self.language, size_bytes=self.size_bytes
         )
 
     @property
     def share(self) -> float | None:
-        """The geometric mean of the shares of the roofline, where every case has one."""
+        """The geometric mean of the cases' shares of the roofline; None unless every case has one."""
         shares = [case.roofline.share for case in self.cases if case.roofline is not None]
         if not shares or len(shares) < len(self.cases):
             return None
@@ -84,7 +84,7 @@ class Run(Record):
 
 
 class Reason(Record):
-    """Where a failed run was wrong: a case, and an output where one was compared."""
+    """Where a failed run was wrong: a case, and the mismatch if an output was compared."""
 
     case: str
     message: str
@@ -92,7 +92,7 @@ class Reason(Record):
 
 
 class Failure(Record):
-    """A run that was not accepted, with the report that its author needs."""
+    """A run that was not accepted, with a report for its author."""
 
     hash: Sha256
     run: str
@@ -106,7 +106,7 @@ class Failure(Record):
 
 
 class Tally(Record):
-    """What an author did on one problem."""
+    """An author's results on one problem."""
 
     outcomes: dict[str, int]
     latest: datetime
@@ -114,9 +114,9 @@ class Tally(Record):
 
 
 class Step(Record):
-    """A source that was new, and faster than every one before it on its board: its interval lies below all of theirs.
+    """A record: a new source whose interval is entirely below those of all earlier sources on its board.
 
-    `run` and `at` are its first grading's, `score_ns` what all its gradings come to.
+    `run` and `at` are those of its first grading; `score_ns` is pooled over all its gradings.
     """
 
     run: str
@@ -126,7 +126,7 @@ class Step(Record):
 
 
 class Board(Record):
-    """A table of the ranking with its history. `bests` has the improvements of each author's sources, oldest first."""
+    """A table of the ranking with its history; `bests` lists each author's personal bests, oldest first."""
 
     table: Table
     records: tuple[Step, ...]
@@ -134,7 +134,7 @@ class Board(Record):
 
 
 class LedgerDigest(Record):
-    """One problem's ledger, digested. `source` is the hash of its last line, which no other content can have."""
+    """One problem's ledger, digested; `source` identifies its content by its size and its last line's hash."""
 
     problem: str
     source: str
@@ -142,7 +142,7 @@ class LedgerDigest(Record):
     runs: dict[str, Run]
     authors: dict[str, Tally]
     activity: dict[str, tuple[int, int]]
-    """By date (UTC): verdicts, and how many of them were accepted."""
+    """By date (UTC): the number of verdicts, and how many of them were accepted."""
 
 
 def make(
@@ -153,8 +153,7 @@ def make(
     old: LedgerDigest | None,
     fetch: Callable[[set[str]], Mapping[str, Verdict]],
 ) -> LedgerDigest:
-    """Digest a ledger; `fetch` reads whole verdicts by the hashes of their lines, and is asked once, for what `old` has
-    not."""
+    """Digest a ledger; `fetch` reads whole verdicts by line hash, and is called at most once, for what `old` lacks."""
     lines = list(lines)
     boards = tuple(map(_board, rankings))
     shown = {row.run for board in boards for row in board.table.rows}
@@ -165,16 +164,18 @@ def make(
     hashes = {each.run: each.hash for each in lines if each.run in shown}
     missing = set(hashes.values()) - set(known_runs)
     missing |= {each.hash for newest in failed.values() for each in newest} - set(known_failures)
-    found = fetch(missing) if missing else {}
+    fetched = fetch(missing) if missing else {}
     return LedgerDigest(
         problem=problem,
         source=source,
         boards=boards,
-        runs={run: known_runs.get(digest) or _run(digest, found[digest]) for run, digest in hashes.items()},
+        runs={run: known_runs.get(digest) or _run(digest, fetched[digest]) for run, digest in hashes.items()},
         authors=_tallies(
             lines,
             {
-                author: tuple(known_failures.get(each.hash) or _failure(each.hash, found[each.hash]) for each in newest)
+                author: tuple(
+                    known_failures.get(each.hash) or _failure(each.hash, fetched[each.hash]) for each in newest
+                )
                 for author, newest in failed.items()
             },
         ),
@@ -183,7 +184,7 @@ def make(
 
 
 def moment(seconds: float) -> datetime:
-    """A time in UTC; the first and last hours of the calendar, which have none, are cut to it."""
+    """A Unix time as a datetime in UTC; times outside the calendar are clamped to its ends."""
     try:
         return _EPOCH + timedelta(seconds=seconds)
     except OverflowError:
@@ -191,8 +192,8 @@ def moment(seconds: float) -> datetime:
 
 
 def _board(ranking: Ranking) -> Board:
-    """A table with its records. Sources count from when they were first graded there, each for what is known of it now;
-    the same bytes count once, for whoever handed them in first, and what is too wide to rank not at all.
+    """A table with its records. A source counts from its first grading there, with its pooled score of today. Identical
+    sources count once, for whoever submitted them first; a source too wide to rank does not count.
     """
     records: list[Step] = []
     bests: dict[str, list[tuple[datetime, int]]] = {}
@@ -251,7 +252,7 @@ def _activity(lines: Iterable[VerdictSummary]) -> dict[str, tuple[int, int]]:
 
 def _run(digest: str, verdict: Verdict) -> Run:
     submission = verdict.submission
-    assert verdict.score is not None  # only accepted runs are asked for
+    assert verdict.score is not None  # only accepted runs get here
     return Run(
         hash=digest,
         run=verdict.run,
@@ -263,14 +264,15 @@ def _run(digest: str, verdict: Verdict) -> Run:
         created_at=verdict.created_at,
         score=verdict.score,
         cases=tuple(
-            Case(
+            TimedCase(
                 name=b.name,
                 score=b.score,
                 roofline=b.roofline,
                 minimum_bytes=b.minimum_bytes,
                 minimum_flops=b.minimum_flops,
                 baselines={
-                    p.name: Against(sha256=p.sha256, claimed_ns=p.claimed_ns, speedup=p.speedup) for p in b.baselines
+                    p.name: BaselineTime(sha256=p.sha256, claimed_ns=p.claimed_ns, speedup=p.speedup)
+                    for p in b.baselines
                 },
             )
             for b in verdict.benchmarks
@@ -279,7 +281,7 @@ def _run(digest: str, verdict: Verdict) -> Run:
 
 
 def _failure(digest: str, verdict: Verdict) -> Failure:
-    """The report of a failed run, without its log and traceback: those quote the source, which may not be public."""
+    """The report of a failed run, without log and traceback: those can quote the source, which may not be public."""
     reasons = [reason for case in verdict.tests if case.outcome is not Outcome.ACCEPTED for reason in _reasons(case)]
     return Failure(
         hash=digest,

@@ -1,7 +1,7 @@
-"""What each page says, as data: the JSON beside it, and what its template is given.
+"""The content of each page as data: it is passed to the page's template, and published as JSON next to the page.
 
-Times are nanoseconds; a sibling `.html` shows the same to people. The schemas are published under `schema/`. Trusted;
-names, messages and sources in these are hostile text.
+Times are in nanoseconds. The schemas are published under `schema/`. Trusted; names, messages and sources in these
+documents are hostile text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from leaderboard.standings.staleness import Stale
 class Standing(Record):
     """A row of a board, or a baseline, which has no rank, run or interval of its own.
 
-    `score` is what `gradings` of the source come to together; a row whose `state` is "too_wide" has no rank.
+    `score` is pooled over `gradings` of the source; a row whose `state` is "too_wide" has no rank.
     """
 
     rank: int | None
@@ -43,7 +43,7 @@ class Standing(Record):
 
 
 class BoardDocument(Record):
-    """One table: `key` says what its rows have in common; `current` is false of an older problem or protocol."""
+    """One table: `key` is what its rows have in common; `current` is false for an older problem version or protocol."""
 
     key: TableKey
     current: bool
@@ -66,7 +66,7 @@ class Summary(Record):
 
 
 class Device(Record):
-    """A device of the boards, what was ranked on it, and what it can do at most, where that was measured."""
+    """A device with boards: what was ranked on it, and its calibration, if it has one."""
 
     name: str
     kind: Literal["cpu", "cuda"]
@@ -77,12 +77,12 @@ class Device(Record):
 
 
 class Holder(Record):
-    """A record that stood, or still stands, and what it improved upon."""
+    """A past or current record, and the time that it improved upon."""
 
     problem: str
     device_name: str
     how_timed: str = ""
-    """What tells its board from another of the device, as on that board."""
+    """Tells its board from the device's board of the other timing, as in that board's title."""
     step: Step
     before_ns: int | None = None
 
@@ -95,7 +95,7 @@ class FrontDocument(Record):
     devices: tuple[Device, ...]
     records: tuple[Holder, ...]
     activity: dict[str, tuple[int, int]]
-    """By date (UTC): verdicts, and how many of them were accepted."""
+    """By date (UTC): the number of verdicts, and how many of them were accepted."""
 
 
 class ProblemDocument(Record):
@@ -107,10 +107,10 @@ class ProblemDocument(Record):
 
 
 class RunDocument(Record):
-    """A run: its verdict, less what quotes a source that may not be shown.
+    """A run: its verdict, without the parts that quote a source that may not be shown.
 
-    Of those on a board is told what they stand for (`pooled`, the time of `gradings` of the source), and whether that
-    is `too_wide` to rank, or `stale`.
+    A run that represents a row of a board also has that row's pooled time (`pooled`, over `gradings` of the source),
+    and says whether the row is `too_wide` to rank or `stale`.
     """
 
     kind: Literal["run"] = "run"
@@ -125,7 +125,7 @@ class RunDocument(Record):
 
 
 class Side(Record):
-    """One of the two rows of a comparison: `score` is what the gradings of the source come to, `run` the newest."""
+    """One of the two rows of a comparison: `score` is pooled over the gradings of the source, `run` is the newest."""
 
     run: str
     author: str
@@ -136,8 +136,8 @@ class Side(Record):
 
 
 class Compared(Record):
-    """One case of both runs. `faster` is the second's time over the first's; `paired` the same by a baseline that both
-    alternated with, which a warm chip moves less."""
+    """One case of both runs. `faster` is the second's time over the first's; `paired` is the same ratio through a
+    baseline that both alternated with, which a warm chip affects less."""
 
     case: str
     one: Interval
@@ -148,7 +148,7 @@ class Compared(Record):
 
 
 class ComparisonDocument(Record):
-    """Two runs of one board, case by case, with the difference of their sources where those may be shown."""
+    """Two runs of one board, case by case, with the diff of their sources if those may be shown."""
 
     kind: Literal["comparison"] = "comparison"
     problem: str
@@ -161,7 +161,7 @@ class ComparisonDocument(Record):
 
 
 class Place(Record):
-    """Where an author stands on one board."""
+    """An author's place on one board."""
 
     problem: str
     key: TableKey
@@ -170,7 +170,7 @@ class Place(Record):
 
 
 class Attempts(Record):
-    """What an author did on one problem."""
+    """An author's results on one problem."""
 
     problem: str
     outcomes: dict[str, int]
@@ -188,7 +188,7 @@ class AuthorDocument(Record):
 
 
 class Activity(Record):
-    """An author in the list of all."""
+    """An author's totals over all problems, for the list of authors."""
 
     author: str
     problems: int
@@ -199,14 +199,14 @@ class Activity(Record):
 
 
 class AuthorsDocument(Record):
-    """Everybody who ever submitted, by name."""
+    """Everybody who ever submitted, in order of name."""
 
     kind: Literal["authors"] = "authors"
     authors: tuple[Activity, ...]
 
 
 class DevicesDocument(Record):
-    """Every device."""
+    """Every device that has a board."""
 
     kind: Literal["devices"] = "devices"
     devices: tuple[Device, ...]
@@ -215,7 +215,7 @@ class DevicesDocument(Record):
 class MethodDocument(Record):
     """How times are taken, with the protocols and timings of the boards.
 
-    `accuracy` is the measured table, as Markdown, by the name of its device.
+    `accuracy` has the measured table of each device, as Markdown.
     """
 
     kind: Literal["method"] = "method"

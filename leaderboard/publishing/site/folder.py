@@ -1,9 +1,9 @@
-"""The folder that a site is written to: only what changed is made and written, what is no page any more is removed.
+"""Writes the site's folder incrementally: only changed pages are rendered and written, and obsolete files are removed.
 
-`build` calls it. Trusted. A page states a *key*, the hash of all that it is made of; a page with the key that it had is
-not even made again. The list of what was written lies beside the folder, so that it is never published. Files are
-whole or not there; nothing waits for the disk, since a site can be built anew: a file of another size than was written,
-as a power cut leaves it, is made again.
+`build` calls it. Trusted. A page has a *key*, the hash of everything that it is made from; a page whose key has not
+changed is not rendered again. The list of written files is kept next to the folder, so it is never published. Files
+appear whole, but are not synced to disk, since a site can be rebuilt: a file whose size is not what was written, as
+after a power cut, is rendered again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from leaderboard.publishing.site.processes import share
 from leaderboard.record.durable import write_whole
 
 _LIST = "written.json"
-_SHARE, _BLOCKS = 64, 16  # pages that are worth a process of their own; parts that many pages are shared out in
+_SHARE, _BLOCKS = 64, 16  # minimum pages per block; maximum number of blocks that pages are divided into
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash
-_UNFINISHED = ("", -1, "")  # of a file that is being written: a build that is killed leaves none that is unknown
+_UNFINISHED = ("", -1, "")  # listed before a file is written, so that a killed build leaves no unlisted file
 
 
 class Page(NamedTuple):
-    """Files that are made together: their paths, the hash of what they are made of, and how they are made."""
+    """Files that are rendered together: their paths, the hash of everything they are made from, and a function."""
 
     paths: tuple[str, ...]
     key: str
@@ -38,7 +38,7 @@ class Page(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What a build did to the folder, in files."""
+    """What a build did to the folder, in numbers of files."""
 
     written: int
     unchanged: int
@@ -46,7 +46,7 @@ class Written(NamedTuple):
 
 
 def key(*parts: str) -> str:
-    """The hash of all that a page is made of."""
+    """The hash of everything that a page is made from."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
@@ -55,14 +55,14 @@ def key(*parts: str) -> str:
 
 
 def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:
-    """Make the folder hold these pages, and remove what an earlier build wrote besides.
+    """Make the folder hold these pages, and remove other files that an earlier build wrote.
 
     Raises:
-        UsageError: the folder has pages of somebody else.
+        UsageError: the folder has an index.html that no build wrote.
         HarnessError: something cannot be written.
     """
     old = _kept(memory)
-    if not old and (folder / "index.html").exists():  # nor began to: what is due is listed before it is made
+    if not old and (folder / "index.html").exists():  # a build, even a killed one, lists its files before writing them
         raise UsageError(str(folder), "has an index.html that no build wrote", "remove it, or name another --out")
     new: Kept = {}
     due = []
@@ -94,8 +94,8 @@ def _keep(memory: Path, files: Kept) -> None:
 
 def _kept(memory: Path) -> Kept:
     with suppress(OSError, ValueError, TypeError):
-        found = json.loads((memory / _LIST).read_bytes())
-        return {str(path): (str(k), int(size), str(digest)) for path, (k, size, digest) in found.items()}
+        listed = json.loads((memory / _LIST).read_bytes())
+        return {str(path): (str(k), int(size), str(digest)) for path, (k, size, digest) in listed.items()}
     return {}
 
 
@@ -106,15 +106,15 @@ def _is_current(folder: Path, path: str, page_key: str, old: Kept) -> bool:
 
 def _size(path: str) -> int:
     try:
-        return os.stat(path).st_size  # noqa: PTH116 - asked of every file of the site
+        return os.stat(path).st_size  # noqa: PTH116 - called for every file of the site
     except OSError:
         return -1
 
 
 def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
-    """Make and write what is due, many pages in several processes: a page knows nothing of another.
+    """Render and write the pages that are due, in several processes if there are many: pages are independent.
 
-    Neighbours stay together, since they are made of the same ledger.
+    Neighbours stay together, since they are made from the same ledger.
     """
     size = max(_SHARE, -(-len(due) // _BLOCKS))
     blocks = [due[start : start + size] for start in range(0, len(due), size)]

@@ -1,6 +1,6 @@
-"""Everything that a site is made of, and what all its pages share.
+"""Everything that a site is made from, and what all its pages share.
 
-The front door fills `SiteInputs`; `build` makes a `Site` of it, and the pages' modules read that. Trusted.
+`kernelmark` fills `SiteInputs`; `build` makes a `Site` from it, which the modules in `pages` read. Trusted.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from leaderboard.standings.visibility import Rule
 
 @dataclass(frozen=True)
 class SiteInputs:
-    """What the front door hands in. `now` decides which sources are still embargoed, and stands on no page."""
+    """The inputs of a build. `now` decides which sources are still embargoed, and appears on no page."""
 
     ledgers: tuple[Path, ...]
     archive: Path
     archive_name: str
-    """The archive's path as a command would name it, from the project's root."""
+    """The archive's path, relative to the project's root, for the commands shown on pages."""
     now: datetime
     current: Current
-    """What a grading would rest on now: by it rows are marked as stale."""
+    """The current problems, protocol and software, by which rows are marked as stale."""
     statements: tuple[Statement, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
 
@@ -53,7 +53,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True)
 class Site:
-    """What every page may look at: the material, the books of its ledgers, and the version of the code."""
+    """What every page may read: the inputs, the digests of the ledgers, and the version of the code."""
 
     material: SiteInputs
     books: tuple[LedgerDigest, ...]
@@ -64,7 +64,7 @@ class Site:
     """Those that have a page, by their slugs: also the ones that only a ledger knows any more."""
     menu: tuple[Link, ...]
     fetch: Callable[[str, str], Verdict]
-    """A whole verdict, by its problem and the hash of its line."""
+    """Returns a whole verdict, given its problem and the hash of its line."""
 
     @cached_property
     def titles(self) -> Mapping[str, str]:
@@ -76,12 +76,12 @@ class Site:
         return {each.slug: each for each in self.material.statements}
 
     def hidden(self, problem: str) -> str:
-        """Why the sources of a problem may not be shown now; empty where they may."""
+        """Why the sources of a problem may not be shown now; empty if they may."""
         known = self.statements.get(problem)
         return (known.rule if known else Rule(problem=problem)).hidden(self.material.now)
 
     def source(self, problem: str, run: Run) -> str | None:
-        """A run's source, where it may be shown and the archive has it."""
+        """A run's source; None if it may not be shown or is not in the archive."""
         if self.hidden(problem):
             return None
         with suppress(HarnessError, UnicodeDecodeError):
@@ -89,14 +89,14 @@ class Site:
         return None
 
     def marks(self, row: Row | Standing) -> str:
-        """What is told of a row besides its run, for the keys of the pages that tell it."""
+        """What a page shows of a row besides its run, as part of the page's key."""
         linked = row.stale is not None and row.stale.again in self.runs
         return f"{row.run} {row.score} {row.gradings} {row.state} {row.stale} {linked} {row.moderation}"
 
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]
     ) -> Page:
-        """A page and the JSON beside it; `make` gives the document, and what the template is given besides."""
+        """A page and its JSON; `make` returns the document, and the template's other values."""
 
         def files() -> Files:
             document, values = make()
@@ -107,6 +107,6 @@ class Site:
 
 
 def published(document: Record, path: str) -> bytes:
-    """A document as the JSON that is published, with the address of its schema in front."""
+    """A document as published JSON, beginning with the address of its schema."""
     schema = json.dumps(f"{paths.root(path)}schema/{type(document).model_fields['kind'].default}.json")
     return f'{{"$schema":{schema},{document.model_dump_json(exclude_none=True)[1:]}\n'.encode()

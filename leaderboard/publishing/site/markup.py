@@ -1,8 +1,8 @@
-"""Text into HTML: the templates' environment, Markdown, and highlighted source.
+"""Renders HTML: the templates' environment, Markdown, and highlighted source.
 
-Every page is rendered here. Trusted code over hostile text, with three rules for all templates: what is put into one
-is escaped, whatever it is; what cannot be seen (controls, direction marks) becomes its code; and a name that a template
-uses and nobody gave is an error. Only what this module itself made of Markdown and source is taken as HTML.
+Every page is rendered here. Trusted code over hostile text, with three rules for all templates: every value is escaped;
+invisible characters (controls, direction marks) are written as their codes; and an undefined name is an error. Only
+what this module renders from Markdown and source is inserted as HTML.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from leaderboard.text.units import duration, interval, percent, ratio
 from leaderboard.text.visible import escaped, parameters, visible
 
 HERE = Path(__file__).parent
-_LONGEST = 400  # characters of one value: nothing honest is longer
+_LONGEST = 400  # maximum length of one value, in characters: nothing honest is longer
 _LEXERS = {each.suffix: each.lexer for each in LANGUAGES.values()}
-_SOURCE_BYTES = 160_000  # of highlighted HTML: the rest is in the file beside the page
+_SOURCE_BYTES = 160_000  # maximum size of highlighted HTML: the page's JSON has the whole source
 
 
 def page(template: str, path: str, **values: Any) -> bytes:
@@ -43,13 +43,13 @@ def page(template: str, path: str, **values: Any) -> bytes:
 
 
 def lines(text: str, limit: int = 4000) -> Markup:
-    """Several lines of untrusted text, as they stand; only newlines and tabs keep their meaning."""
+    """Several lines of untrusted text, escaped; only newlines and tabs keep their meaning."""
     cut = text if len(text) <= limit else f"{text[: limit // 2]}\n…\n{text[-limit // 2 :]}"
     return escape(_plain(cut))
 
 
 def source(text: str, language: str) -> tuple[Markup, bool]:
-    """A highlighted source with numbered lines, and whether it is whole: a long one ends early."""
+    """A highlighted source with numbered lines, and whether it is complete: a long one is cut off."""
     rows = str(_highlighted(text, language)).splitlines()
     shown, size = 0, 0
     for row in rows:
@@ -62,16 +62,16 @@ def source(text: str, language: str) -> tuple[Markup, bool]:
 
 
 def markdown(text: str, level: int = 1) -> Markup:
-    """A document of the organizers: no HTML, no images, links to other sites only; headings begin below `level`."""
+    """Render an organizers' document: no HTML, no images, external links only; headings begin below `level`."""
     parser = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable("table").disable("image")
     tokens = parser.parse(_plain(text))
     return Markup(parser.renderer.render(list(_adapted(tokens, level)), parser.options, {}))
 
 
 def difference(one: str, other: str, names: tuple[str, str]) -> tuple[str, ...]:
-    """The unified difference of two sources, a line each."""
+    """The unified diff of two sources, as lines."""
     if one.endswith("\n") and other.endswith("\n"):
-        one, other = one[:-1], other[:-1]  # else the nothing behind the last line is a line that may differ
+        one, other = one[:-1], other[:-1]  # otherwise an empty last line would be part of the diff
     before, after = map(visible, names)
     return tuple(difflib.unified_diff(_split(one), _split(other), before, after, lineterm=""))
 
@@ -81,7 +81,7 @@ def _split(text: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Text of several lines whose invisible characters are written as their codes."""
+    """Multi-line text with invisible characters written as their codes."""
     text = text.replace("\r\n", "\n")
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
@@ -90,7 +90,7 @@ def _plain(text: str) -> str:
     )
 
 
-@lru_cache(maxsize=64)  # an author's source is behind several runs, and finding its tokens takes longer than all else
+@lru_cache(maxsize=64)  # several runs can have the same source, and highlighting is the slowest part of a page
 def _highlighted(text: str, language: str) -> Markup:
     try:
         lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)
@@ -105,7 +105,7 @@ def _fence(text: str, language: str, _attributes: str) -> str:
 
 
 def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
-    """Less the title, which the page has; headings under the page's own; tables in a region that scrolls."""
+    """Drop the title, which the page has, put headings below the page's own, and make tables scrollable."""
     if len(tokens) > 2 and tokens[0].type == "heading_open" and tokens[0].tag == "h1":
         tokens = tokens[3:]
     adapted: list[Token] = []
@@ -120,12 +120,12 @@ def _adapted(tokens: Sequence[Token], level: int) -> Sequence[Token]:
             adapted.append(Token("html_block", "", 0, content="</div>"))
         if str(token.attrs.pop("style", "")).endswith("right"):
             token.attrSet("class", "r")
-        if token.type in {"fence", "code_block"}:  # they scroll, and a keyboard must be able to
+        if token.type in {"fence", "code_block"}:  # they scroll, so they must be reachable by keyboard
             token.attrSet("tabindex", "0")
         for child in token.children or []:
             href = child.attrGet("href") if child.type == "link_open" else None
             if href is not None and not str(href).startswith(("https://", "http://", "#")):
-                child.attrs.pop("href")  # to a file of the repository, which the site has not
+                child.attrs.pop("href")  # links to a file of the repository, which the site does not have
     return adapted
 
 
@@ -159,7 +159,7 @@ def _environment() -> Environment:
 
 
 def _shown(value: Any) -> Any:
-    """What a template prints: HTML of this module as it is, and any other text visible and of bounded length."""
+    """A value as a template prints it: HTML from this module unchanged, other text made visible and cut."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     return value
@@ -168,7 +168,7 @@ def _shown(value: Any) -> Any:
 def _utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
-    except OverflowError:  # in the first and the last hours of the calendar: then in its own time zone
+    except OverflowError:  # in the first and last hours of the calendar, keep the original time zone
         return moment
 
 

@@ -1,6 +1,6 @@
-"""Where each page lies in the site's folder; names in the ledger are hostile, paths are not.
+"""Where each page is in the site's folder. Names in the ledger are hostile; the paths made from them are safe.
 
-Every link is relative, so that the folder opens from a disk and under any address. Pure, trusted.
+Every link is relative, so the site works from a local disk and under any URL. Trusted; pure.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ def author(name: str) -> str:
 
 
 def document(page: str) -> str:
-    """The JSON beside a page."""
+    """The path of a page's JSON."""
     return page.removesuffix(".html") + ".json"
 
 
 def root(page: str) -> str:
-    """The way from a page to the site's root: empty, or `../`."""
+    """The relative path from a page to the site's root: empty, or `../`."""
     return "../" * page.count("/")
 
 
 def component(name: str) -> str:
-    """A name as one component of a path: itself where it is short and plain, else what is plain of it and a hash.
+    """A name as one component of a path: itself if it is short and plain, otherwise its plain characters and a hash.
 
-    Capitals count as not plain: some file systems would take two names for one.
+    Capitals are not plain, since some file systems ignore case.
     """
     if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
         return name

@@ -1,7 +1,7 @@
-"""Work shared out to forked processes, for builds of many pages or ledgers.
+"""Divides work among forked processes, for builds of many pages or ledgers.
 
-`reading` and `folder` call it. Trusted. A process inherits what it works on, writes files, and answers with JSON alone:
-nothing that could run code crosses back.
+`reading` and `folder` call it. Trusted. A child process inherits its tasks, writes files, and answers only with JSON,
+so nothing that could run code is returned.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 def share(tasks: Sequence[T], work: Callable[[Sequence[T]], Any], *, worth: int) -> list[Any]:
-    """Do the tasks in as many processes as there are CPUs, `worth` tasks each at the least; returns their answers.
+    """Do the tasks in up to one process per CPU, each with at least `worth` tasks; returns one answer per process.
 
     Raises:
-        HarnessError: one of the processes failed; its traceback went to stderr.
+        HarnessError: one of the processes failed; its error was printed to stderr.
     """
     count = min(len(os.sched_getaffinity(0)), len(tasks) // worth)
     if count < 2:
@@ -31,25 +31,25 @@ def share(tasks: Sequence[T], work: Callable[[Sequence[T]], Any], *, worth: int)
     try:
         answers = [work(tasks[::count])]
     finally:
-        told = [_answer(*child) for child in children]  # also where this process failed: no child is left behind
-    if any(answer is None for answer in told):
-        raise HarnessError("a process that builds the site failed", "its message stands above")
-    return [*answers, *(json.loads(answer) for answer in told if answer is not None)]
+        outputs = [_answer(*child) for child in children]  # even if this process failed, so that no child is left
+    if any(output is None for output in outputs):
+        raise HarnessError("a process that builds the site failed", "its message is above")
+    return [*answers, *(json.loads(output) for output in outputs if output is not None)]
 
 
 def _fork(tasks: Sequence[T], work: Callable[[Sequence[T]], Any]) -> tuple[int, int]:
-    """Begin a process; its answer can be read from the returned descriptor."""
-    answer, told = os.pipe()
+    """Fork a process for these tasks; returns its id and the descriptor to read its answer from."""
+    answer, output = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if process:
-        os.close(told)
+        os.close(output)
         return process, answer
     status = 1
     try:
         os.close(answer)
-        with os.fdopen(told, "wb") as file:
+        with os.fdopen(output, "wb") as file:
             file.write(json.dumps(work(tasks)).encode())
         status = 0
     except KernelmarkError as error:
@@ -63,6 +63,6 @@ def _fork(tasks: Sequence[T], work: Callable[[Sequence[T]], Any]) -> tuple[int, 
 
 def _answer(process: int, descriptor: int) -> bytes | None:
     with os.fdopen(descriptor, "rb") as file:
-        told = file.read()
+        output = file.read()
     _, status = os.waitpid(process, 0)
-    return told if status == 0 else None
+    return output if status == 0 else None

@@ -1,8 +1,8 @@
-"""Ledgers read into books, with a memory: what was parsed once is kept in a folder beside the site.
+"""Reads ledgers into digests, with a cache: what was parsed once is kept in a folder next to the site.
 
-`build` calls it. Trusted. A line's hash covers its bytes and, through the chain, every line before it; so the hash of a
-ledger's last line says whether anything changed, and the hash of a line whether it was parsed before. What is kept can
-be removed at any time: it is made anew.
+`build` calls it. Trusted. A line's hash covers its bytes and, through the chain, every line before it. So the hash of a
+ledger's last line tells whether anything changed, and the hash of a line tells whether it was parsed before. The cache
+can be removed at any time; it is rebuilt.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rankings
 
 _TAIL_BYTES = 1 << 16
-_FRESH_BYTES = 1 << 28  # of new lines that are held, so that a ledger is not read twice for them
+_FRESH_BYTES = 1 << 28  # how much of the new lines is held in memory, so that the ledger is not read twice for them
 
 
 class Reader:
-    """Reads ledgers, and keeps under `memory` what it parsed; `version` is that of the code that parsed it.
+    """Reads ledgers, and caches what it parsed under `memory`; entries of another code `version` are ignored.
 
-    Rows are marked as stale by `current`.
+    `current` decides which rows are marked as stale.
     """
 
     def __init__(self, memory: Path, version: str, current: Current) -> None:
@@ -43,7 +43,7 @@ class Reader:
         self._fresh: dict[str, Entry] = {}
 
     def read_all(self, paths: Sequence[Path]) -> tuple[LedgerDigest, ...]:
-        """The books of these ledgers; several that changed are digested in several processes."""
+        """The digests of these ledgers; those that changed are read in several processes."""
         changed = [path for path in paths if self._mark_kept(path.stem) != self._mark(path)]
         share(sorted(changed, key=lambda path: path.stat().st_size), self._digest, worth=1)
         return tuple(self.read(path) for path in paths)
@@ -53,25 +53,27 @@ class Reader:
             self.read(path)
 
     def read(self, path: Path) -> LedgerDigest:
-        """The book of one ledger.
+        """The digest of one ledger.
 
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that cannot be read.
-            OSError: what was parsed cannot be kept.
+            OSError: the cache cannot be written.
         """
         mark, old = self._mark(path), self._book(path.stem)
         if old is not None and self._mark_kept(path.stem) == mark:
             return old
         lines: list[VerdictSummary] = []
-        found = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
-        made = ledger_digest.make(path.stem, _end(path), lines, found, old, lambda wanted: self._verdicts(path, wanted))
+        ranked = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
+        made = ledger_digest.make(
+            path.stem, _end(path), lines, ranked, old, lambda wanted: self._verdicts(path, wanted)
+        )
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
         head = json.dumps([self._version, mark])
         self._keep(f"{path.stem}.book.json", f"{head}\n{made.model_dump_json()}")
         return made
 
     def entries(self, path: Path, wanted: set[str]) -> dict[str, Entry]:
-        """The lines with these hashes; the ledger is read again only for those that were not new."""
+        """The entries with these hashes; the ledger is read again unless all of them were new."""
         if wanted <= self._fresh.keys():
             return {digest: self._fresh[digest] for digest in wanted}
         return {entry.hash: entry for entry in JsonlLedger(path).read() if entry.hash in wanted}
@@ -82,7 +84,7 @@ class Reader:
     def _noted(
         self, ledger: JsonlLedger, known: Mapping[str, VerdictSummary], lines: list[VerdictSummary]
     ) -> Iterator[Entry]:
-        """The ledger's entries, each noted on its way to the ranking."""
+        """Yield the ledger's entries to the ranking, and summarize each verdict in `lines` on the way."""
         self._fresh, held = {}, 0
         for entry in ledger.read():
             if entry.kind == VERDICT:
@@ -93,7 +95,7 @@ class Reader:
             yield entry
 
     def _mark(self, path: Path) -> str:
-        """What names all that a book is made of: the ledger's content, and what makes its rows stale."""
+        """Identifies everything that a digest is made from: the ledger's content, and what makes its rows stale."""
         now = self._current.model_copy(update={"problems": {path.stem: self._current.problems.get(path.stem, "")}})
         return f"{_end(path)} {now.model_dump_json()}"
 
@@ -105,7 +107,7 @@ class Reader:
         return None
 
     def _mark_kept(self, slug: str) -> str:
-        """What the kept book of a ledger was made of; empty where there is none of this version."""
+        """The mark of a ledger's cached digest; empty if there is none of this version."""
         with suppress(OSError, ValueError), (self._memory / f"{slug}.book.json").open("rb") as file:
             version, mark = json.loads(file.readline())
             return str(mark) if version == self._version else ""
@@ -123,7 +125,7 @@ class Reader:
 
 
 def _end(path: Path) -> str:
-    """What names a ledger's content: its size and its last whole line's hash, read from its end alone."""
+    """Identifies a ledger's content by its size and the hash of its last whole line; reads only its end."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
         length = _TAIL_BYTES

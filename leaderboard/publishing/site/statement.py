@@ -1,6 +1,6 @@
-"""What the site knows of a problem besides its ledger: the front door reads the problem and hands this over.
+"""What the site shows of a problem besides its ledger; `kernelmark` reads the problem and passes this on.
 
-Trusted; the board itself knows no problems.
+Trusted; `leaderboard` itself does not read problems.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from leaderboard.standings.visibility import Rule
 
 
 class Argument(Record):
-    """One argument of the entry function; the shape is an expression over the parameters."""
+    """One argument of the entry function, or one tensor of a case; its shape has expressions or sizes, as text."""
 
     name: str
     role: str
@@ -19,7 +19,7 @@ class Argument(Record):
 
 
 class Shapes(Record):
-    """One benchmark case with its tensors' sizes worked out; bytes and operations are the least for one call."""
+    """One benchmark case with its tensors' sizes; the minimum bytes and FLOP are those of one call."""
 
     case: str
     devices: tuple[str, ...]
@@ -30,7 +30,7 @@ class Shapes(Record):
 
 
 class Statement(Record):
-    """A problem as its page tells it: Markdown, arguments, sizes, the reference's source, and when sources appear."""
+    """A problem as its page shows it: Markdown, arguments, sizes, the reference, and when sources are published."""
 
     slug: str
     title: str

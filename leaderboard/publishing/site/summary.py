@@ -1,7 +1,7 @@
-"""What the site keeps of every ledger line: who, when, what became of it, and how fast it was.
+"""What the site keeps of every verdict: author, time, outcome and score.
 
-`book` reads lines through here, and stores what was parsed under the line's hash, so that a line is parsed once in its
-life. Trusted code over untrusted text: nothing is escaped here, everything is where it is shown.
+`reading` reads lines through here, and caches what was parsed under the line's hash, so a line is parsed only once.
+Trusted code over untrusted text: text is escaped where it is shown, not here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from leaderboard.standings.excerpt import Question, parse_ranking_fields
 
 
 class VerdictSummary(NamedTuple):
-    """One verdict, in the few values that histories and counts are made of; absent where it has no score."""
+    """The few values of a verdict that histories and counts need; `score_ns` is None if it has no score."""
 
     hash: str
     run: str
@@ -35,14 +35,14 @@ def line(entry: Entry) -> VerdictSummary:
     Raises:
         LedgerError: it was written by a version whose verdicts this one cannot read.
     """
-    told = parse_ranking_fields(entry)
-    score_ns = told.score.median_ns if told.score is not None else None
+    verdict = parse_ranking_fields(entry)
+    score_ns = verdict.score.median_ns if verdict.score is not None else None
     return VerdictSummary(
         entry.hash,
-        told.run,
-        told.submission.author,
-        told.outcome.value,
-        told.created_at.timestamp(),
-        told.question,
+        verdict.run,
+        verdict.submission.author,
+        verdict.outcome.value,
+        verdict.created_at.timestamp(),
+        verdict.question,
         score_ns,
     )

@@ -1,4 +1,4 @@
-"""How close scores of replayed calls come to CUPTI's times: what `benchmarks.accuracy` measured, one file a card."""
+"""How close the scores of replayed calls come to CUPTI's times, measured by `benchmarks.accuracy`: one file per GPU."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HERE = Path(__file__).parent
 
 @cache
 def tables() -> dict[str, str]:
-    """A Markdown table by the name of each card: a row a kernel, times in µs."""
+    """For each GPU, by name, a Markdown table with one row per kernel and times in µs."""
     measured = (json.loads(file.read_text(encoding="utf-8")) for file in sorted(_HERE.glob("*.json")))
     return {each["device"]: "\n".join(_lines(each["rows"])) + "\n" for each in measured}
 

@@ -1,1 +1,1 @@
-"""What is drawn on the site, as inline SVG."""
+"""The site's charts, as inline SVG."""

@@ -1,6 +1,6 @@
-"""What is drawn of a board: records over time, the roofline, its cases. Of a run, `trace` says it.
+"""The charts of a board: records over time, the roofline, and its cases. `trace` has those of a run.
 
-Pages ask for these; `plot` draws. Trusted; pure. Each says in its title what it shows, for who cannot see it.
+Pages call these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says what it shows.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from markupsafe import Markup
 
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, logarithmic, plot
-from leaderboard.publishing.site.digest import Board, Case, Run, moment
+from leaderboard.publishing.site.digest import Board, Run, TimedCase, moment
 from leaderboard.text.units import apart, duration
 from leaderboard.text.visible import visible
 
-_AUTHORS = 12  # whose own bests are drawn, the best of a board
+_AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
 _ROWS = 10
 
 
 def records(board: Board, root: str) -> Markup | None:
-    """The record as a step line over the best times of each author; None before there are two days to show."""
+    """The record as a step line, over the personal bests of the first authors; None if there is no record."""
     if not board.records:
         return None
     shown = [row.author for row in board.table.rows[:_AUTHORS]]
@@ -48,15 +48,15 @@ def records(board: Board, root: str) -> Markup | None:
 
 
 def roofline(runs: Sequence[Run], root: str) -> Markup | None:
-    """Work per byte against work per second, with what the device allows; None where no case states both."""
+    """FLOP per second over FLOP per byte, with the device's roofline; None if no case states both."""
     dots: list[tuple[Point, str, str]] = []
     roofs: dict[str, float] = {}
     for run in runs[:5]:
         for case in run.cases:
-            found = _rates(case)
-            if found is None:
+            rates = _rates(case)
+            if rates is None:
                 continue
-            (intensity, rate), limit, peak = found
+            (intensity, rate), limit, peak = rates
             roofs[limit] = max(peak, roofs.get(limit, 0.0))
             dots.append(
                 ((intensity, rate), f"{visible(run.author)}, {case.name}: {_rate(rate)}", root + paths.run(run.run))
@@ -84,7 +84,7 @@ def roofline(runs: Sequence[Run], root: str) -> Markup | None:
 
 
 def cases(runs: Sequence[Run], root: str) -> list[tuple[str, Markup]]:
-    """For each case a small plot of the first rows: the median as a dot, the interval as a line."""
+    """For each case, a small plot of the first rows: the median as a dot, the interval as a line."""
     runs = runs[:_ROWS]
     names = [case.name for case in runs[0].cases] if runs else []
     return [
@@ -92,20 +92,20 @@ def cases(runs: Sequence[Run], root: str) -> list[tuple[str, Markup]]:
     ]
 
 
-def _case(name: str, found: Sequence[tuple[Run, Case]], root: str) -> Markup:
-    height = len(found)
+def _case(name: str, results: Sequence[tuple[Run, TimedCase]], root: str) -> Markup:
+    height = len(results)
     dots, bars, labels, links = [], list[Point | None](), [], []
-    for index, (run, case) in enumerate(found):
+    for index, (run, case) in enumerate(results):
         line, score = float(height - index), case.score
         dots.append((float(score.median_ns), line))
         bars += [(float(score.low_ns), line), (float(score.high_ns), line), None]
         labels.append(f"{visible(run.author)}: {duration(score.median_ns)}")
         links.append(root + paths.run(run.run))
-    spread = [ns for _, case in found for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
+    spread = [ns for _, case in results for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
     wide = bool(spread) and max(spread) > 8 * min(spread)
     values = list(map(float, spread))
     x = logarithmic(values, _time) if wide else linear(values, apart)
-    ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(found)]
+    ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(results)]
     y = Axis(0.4, height + 0.6, ticks)
     title = f"{visible(name)}: time per call of the first {height} rows, with intervals"
     series = [Series("main", bars[:-1]), Series("main", dots, line=False, dots=True, labels=labels, links=links)]
@@ -117,8 +117,8 @@ def _short(name: str) -> str:
     return shown if len(shown) <= 14 else f"{shown[:13]}…"
 
 
-def _rates(case: Case) -> tuple[Point, str, float] | None:
-    """Intensity and rate of a case, which limit it has, and the rate (bytes or operations a second) of that limit."""
+def _rates(case: TimedCase) -> tuple[Point, str, float] | None:
+    """A case's point (FLOP per byte, FLOP/s), its limit, and the rate of that limit (bytes or FLOP per second)."""
     if case.roofline is None or not case.minimum_bytes or not case.minimum_flops or not case.score.median_ns:
         return None
     seconds = case.score.median_ns / 1e9
@@ -128,7 +128,7 @@ def _rates(case: Case) -> tuple[Point, str, float] | None:
 
 
 def _roof(roofs: Mapping[str, float], low: float, high: float) -> list[Point]:
-    """The roof's line from `low` to `high` operations a byte: what memory allows, up to what arithmetic does."""
+    """The roofline from `low` to `high` FLOP per byte: limited by memory first, then by arithmetic."""
     memory, arithmetic = roofs.get("memory"), roofs.get("arithmetic")
     if memory is None:
         return [(low, arithmetic or 1.0), (high, arithmetic or 1.0)]
@@ -138,29 +138,29 @@ def _roof(roofs: Mapping[str, float], low: float, high: float) -> list[Point]:
 
 
 def _steps(points: Iterable[Point], end: float) -> list[Point | None]:
-    """A line that keeps its height until the next point, and after the last until `end`."""
-    found: list[Point | None] = []
+    """A step line: each value is kept until the next point, and the last one until `end`."""
+    steps: list[Point | None] = []
     height = None
     for at, value in points:
         if height is not None:
-            found.append((at, height))
-        found.append((at, value))
+            steps.append((at, height))
+        steps.append((at, value))
         height = value
     if height is not None:
-        found.append((end, height))
-    return found
+        steps.append((end, height))
+    return steps
 
 
 def _dates(moments: Sequence[datetime]) -> Axis:
-    """Time, with at most five dates at its foot."""
+    """A time axis with four labels."""
     low, high = min(moments).timestamp(), max(moments).timestamp()
     room = (high - low) * 0.04 or 3600.0
     low, high = low - room, high + room
     form = "%Y-%m-%d" if high - low > 6 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
     places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
     ticks = [(at, f"{moment(at):{form}}") for at in places]
-    told = {"%m-%d %H:%M": "UTC", "%H:%M:%S": f"{moment(low):%Y-%m-%d}, UTC"}
-    return Axis(low, high, ticks, told.get(form, ""))
+    titles = {"%m-%d %H:%M": "UTC", "%H:%M:%S": f"{moment(low):%Y-%m-%d}, UTC"}
+    return Axis(low, high, ticks, titles.get(form, ""))
 
 
 def _time(ns: float) -> str:

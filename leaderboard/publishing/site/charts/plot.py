@@ -1,7 +1,7 @@
-"""A plot as inline SVG: axes and series in, pygal draws, and what a page does not need is taken out again.
+"""Draws axes and series as inline SVG with pygal, and removes what a page does not need.
 
-`figures` says what is drawn. Trusted; names in it are hostile, and come out as text. The SVG has no script, style,
-identifier or date, so that equal data give equal bytes; its colours are the stylesheet's, by class.
+`figure` and `trace` say what is drawn. Trusted; names in labels are hostile and are escaped. The SVG has no script,
+style, identifier or date, so equal data give equal bytes; classes of the stylesheet set its colours.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pygal.util import ident
 from leaderboard.text.visible import visible
 
 Point = tuple[float, float]
-_LETTER = 5.8  # pixels that a character of a label takes, at the most
-_BESIDE = 90  # pixels of a plot that are left and right of its axis, at the most
+_LETTER = 5.8  # maximum width of a label's character, in pixels
+_BESIDE = 90  # maximum width left and right of the x axis, in pixels
 _XLINK = "{http://www.w3.org/1999/xlink}href"
 _SETTINGS = frozenset(dir(SerieConfig()))
-_PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # whose numbers a screen shows to a tenth at the best
+_PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # attributes rounded to a tenth of a pixel
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet.
+    """Points drawn as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet.
 
-    Where there are links there are labels, one for each point.
+    If there are links, there is one label and one link per point.
     """
 
     style: str
@@ -47,7 +47,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """From `low` to `high`, with a label at some places; `log` axes are given and labelled in plain values."""
+    """An axis from `low` to `high`, labelled at `ticks`; all values are plain numbers, also for `log` axes."""
 
     low: float
     high: float
@@ -60,10 +60,10 @@ class Axis:
 
 
 class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
-    """pygal's chart without its own style and script, which a page has no use for, and in half the time.
+    """pygal's chart without its own style and script, drawn in half the time.
 
-    pygal looks every attribute up twice by way of itself, and lists the settings of a series anew for each of its
-    settings. This does the same once.
+    pygal looks up every attribute twice, and lists the settings of a series again for each setting. This does both
+    once.
     """
 
     def _draw(self) -> None:
@@ -78,9 +78,9 @@ class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
             config = SerieConfig()
             config(**shared)
             config(**own)
-            told = {at: dict(point) for at, point in enumerate(points) if isinstance(point, dict)}
-            values = [told[at].pop("value") if at in told else point or (None, None) for at, point in enumerate(points)]
-            made.append(Serie(offset + index, [list(value) for value in values], config, told))
+            meta = {at: dict(point) for at, point in enumerate(points) if isinstance(point, dict)}
+            values = [meta[at].pop("value") if at in meta else point or (None, None) for at, point in enumerate(points)]
+            made.append(Serie(offset + index, [list(value) for value in values], config, meta))
         return made
 
     def __getattribute__(self, name: str) -> Any:
@@ -91,7 +91,7 @@ class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
 
 
 def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int = 460, height: int = 220) -> Markup:
-    """Draw; `title` is what a screen reader says of it."""
+    """Draw a plot of `width` by `height` pixels; screen readers announce `title`."""
     chart = _Chart(
         width=width,
         height=height,
@@ -105,7 +105,7 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
         css=[],
         margin=2,
         margin_bottom=8,
-        margin_left=6,  # short labels beside the axis would touch its title
+        margin_left=6,  # short tick labels would touch the axis title
         margin_right=12,
         spacing=4,
         dots_size=3,
@@ -117,7 +117,7 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
         range=(y.at(y.low), y.at(y.high)),
         show_x_guides=True,
         explicit_size=True,
-        truncate_label=-1,  # `_apart` has left out those that do not fit
+        truncate_label=-1,  # `_apart` drops the labels that do not fit
     )
     for each in series:
         points: list[Any] = [p if p is None else (x.at(p[0]), y.at(p[1])) for p in each.points]
@@ -129,7 +129,7 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
 
 
 def _apart(x: Axis, room: float) -> Iterator[tuple[float, str]]:
-    """The ticks of an axis `room` pixels long, without the labels that would run into the one before."""
+    """The ticks of an axis `room` pixels long, without the labels that would overlap the one before."""
     free = -math.inf
     for value, label in sorted(x.ticks):
         at, half = room * (x.at(value) - x.at(x.low)) / (x.at(x.high) - x.at(x.low)), _LETTER * len(label) / 2
@@ -139,9 +139,9 @@ def _apart(x: Axis, room: float) -> Iterator[tuple[float, str]]:
 
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
-    """An axis around these values, labelled at round numbers; `say` is given a number and how far it is to the next."""
-    found = list(values) or [0.0]
-    low, high = min(found), max(found)
+    """An axis around these values, labelled at round numbers; `say` formats a number, given the step to the next."""
+    shown = list(values) or [0.0]
+    low, high = min(shown), max(shown)
     if zero:
         low = min(0.0, low)
     if low == high:
@@ -155,22 +155,22 @@ def linear(values: Iterable[float], say: Callable[[float, float], str], title: s
 
 
 def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str = "") -> Axis:
-    """A logarithmic axis around these values: labelled at powers of ten, or at 1, 2 and 5 where it spans few."""
-    found = [value for value in values if value > 0] or [1.0]
-    low, high = min(found) / 1.1, max(found) * 1.1
+    """A logarithmic axis around these values: labelled at powers of ten, or also at 2 and 5 if it spans few."""
+    shown = [value for value in values if value > 0] or [1.0]
+    low, high = min(shown) / 1.1, max(shown) * 1.1
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
     if len(ticks) < 2:
-        near = math.log(max(found) / min(found)) < 0.1 * math.log(high / low)  # two labels would lie on each other
-        ends = (min(found),) if near else (min(found), max(found))
+        near = math.log(max(shown) / min(shown)) < 0.1 * math.log(high / low)  # two labels would overlap
+        ends = (min(shown),) if near else (min(shown), max(shown))
         return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)
     every = -(-len(ticks) // 6)
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
 
 
 def _cleaned(root: Element, title: str, series: Sequence[Series]) -> Element:
-    """What is left: axes, lines, dots and their labels."""
+    """Keep only axes, lines, dots and their labels."""
     for child in list(root):
         if not isinstance(child.tag, str) or child.tag in {"defs", "title"}:
             root.remove(child)
@@ -190,11 +190,11 @@ def _cleaned(root: Element, title: str, series: Sequence[Series]) -> Element:
 
 
 def _restyle(root: Element, series: Sequence[Series]) -> None:
-    """The stylesheet's classes in place of pygal's, and each dot's label as its title, which a pointer brings up."""
+    """Replace pygal's classes with the stylesheet's, and make each dot's label its title, shown on hover."""
     for group in root.iter("g"):
-        found = re.search(r"serie-(\d+)", group.get("class", ""))
-        if found:
-            each = series[int(found[1])]
+        numbered = re.search(r"serie-(\d+)", group.get("class", ""))
+        if numbered:
+            each = series[int(numbered[1])]
             group.set("class", f"s-{each.style}")
             for label, dot in zip(each.labels, group.iter("circle"), strict=False):
                 SubElement(dot, "title").text = visible(label[:80])
@@ -215,12 +215,12 @@ def _restyle(root: Element, series: Sequence[Series]) -> None:
             element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
 
 
-def _rounded(found: re.Match[str]) -> str:
-    return f"{float(found[0]):.1f}".removesuffix(".0")
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
 def _link(link: Element, label: str) -> None:
-    """A plain link in place of XLink's, outside the order of the tab key: a table beside the plot has the same one."""
+    """Replace an XLink with a plain link, outside the tab order: a table next to the plot has the same link."""
     link.set("href", link.attrib.pop(_XLINK))
     link.set("tabindex", "-1")
     link.set("aria-label", label)

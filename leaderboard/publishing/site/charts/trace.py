@@ -1,6 +1,7 @@
-"""What is drawn of a run: how long single calls took, every round or call in its order, and what the sensors said.
+"""The charts of a run: the distribution of single calls, every round or call in order, and the sensors' readings.
 
-`run` asks for these; `plot` draws. Trusted; pure. Each says in its title what it shows, for who cannot see it.
+`pages.run` calls these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says what it
+shows.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from leaderboard.text.visible import shortened
 
 _BINS = 24
 _WIDE = 720
-_LETTERS = 105  # of labels that have room below a wide plot
-_DOTS, _POINTS = 400, 1500  # of a line: a page stays below 300 KB
+_LETTERS = 105  # characters of labels that fit below a wide plot
+_DOTS, _POINTS = 400, 1500  # limits for a line, which keep a page below 300 KB
 
 
 def samples(benchmark: BenchmarkResult) -> Markup:
-    """How single calls are distributed: replayed ones by CUPTI, else cold ones as the runner claims them."""
+    """The distribution of single calls: replayed calls by CUPTI, otherwise cold calls as the runner claims them."""
     if benchmark.mode == "replayed":
         times = benchmark.calls.device_ns
         return _distribution(times, round(stats.median(times)), "calls by CUPTI", "one call, by CUPTI")
@@ -32,18 +33,18 @@ def samples(benchmark: BenchmarkResult) -> Markup:
 
 
 def over_time(benchmarks: Sequence[BenchmarkResult]) -> Markup:
-    """Every round of a grading in its order, or every call: its time by two clocks, in percent of its case's median."""
+    """Every round or call of a grading, in order: its time by two clocks, in percent of its case's median."""
     first, second = list[Point | None](), list[Point | None]()
     number = sum(map(_length, benchmarks))
     every, start = -(-number // _POINTS), 1
     values: list[float] = []
     for b in benchmarks:
-        for line, found in zip((first, second), _shares(b), strict=True):
-            line += [(float(start + at), share) for at, share in enumerate(found) if at % every == 0]
+        for line, shares in zip((first, second), _shares(b), strict=True):
+            line += [(float(start + at), share) for at, share in enumerate(shares) if at % every == 0]
             line.append(None)
-            values += found
+            values += shares
         start += _length(b)
-    what, clocks, median = "sealed rounds", "per call by both clocks", "the median that is claimed for its case"
+    what, clocks, median = "sealed rounds", "per call by both clocks", "the claimed median of its case"
     if any(b.mode == "replayed" for b in benchmarks):
         what, clocks, median = "calls", "by CUPTI and by events", "the median of its case by CUPTI"
     drawn = f"; one in {every} is drawn" if every > 1 else ""
@@ -57,22 +58,22 @@ def over_time(benchmarks: Sequence[BenchmarkResult]) -> Markup:
 
 
 def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
-    """The clock, the temperature and the power after each of these rounds, or block of calls, where they are known."""
-    told, start = [], 0
+    """The clock, temperature and power after each round or block of calls, where they are known."""
+    readings, start = [], 0
     for b in benchmarks:
         apiece = _length(b) / max(1, len(b.telemetry))
-        told += [(start + at * apiece, each) for at, each in enumerate(b.telemetry, start=1) if each is not None]
+        readings += [(start + at * apiece, each) for at, each in enumerate(b.telemetry, start=1) if each is not None]
         start += _length(b)
-    found: list[tuple[str, str, list[Point]]] = [
-        ("SM clock", "MHz", [(at, float(t.sm_mhz)) for at, t in told if t.sm_mhz is not None]),
-        ("temperature", "°C", [(at, float(t.temperature_c)) for at, t in told if t.temperature_c is not None]),
-        ("power", "W", [(at, t.power_mw / 1000) for at, t in told if t.power_mw is not None]),
+    curves: list[tuple[str, str, list[Point]]] = [
+        ("SM clock", "MHz", [(at, float(t.sm_mhz)) for at, t in readings if t.sm_mhz is not None]),
+        ("temperature", "°C", [(at, float(t.temperature_c)) for at, t in readings if t.temperature_c is not None]),
+        ("power", "W", [(at, t.power_mw / 1000) for at, t in readings if t.power_mw is not None]),
     ]
     x = _by_case(benchmarks)
     after = "blocks" if any(b.mode == "replayed" for b in benchmarks) else "rounds"
     return [
         (f"{name}, {unit}", _sensor(name, unit, x, points, after))
-        for name, unit, points in found
+        for name, unit, points in curves
         if len({value for _, value in points}) > 1
     ]
 
@@ -80,7 +81,7 @@ def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
 def _distribution(times: Sequence[int], median: int, what: str, axis: str) -> Markup:
     values = sorted(times)
     low, most = values[0], values[int(0.9 * (len(values) - 1))]
-    high = min(values[-1], low + 2 * (most - low) or values[-1])  # one slow call would leave all others in one bar
+    high = min(values[-1], low + 2 * (most - low) or values[-1])  # one slow call would squeeze all others into one bar
     bins = min(_BINS, max(5, math.isqrt(len(values))))
     width = max(1.0, (high - low) / bins)
     counts = [0] * (bins + (values[-1] > high))
@@ -100,7 +101,7 @@ def _distribution(times: Sequence[int], median: int, what: str, axis: str) -> Ma
 
 
 def _shares(b: BenchmarkResult) -> tuple[list[float], list[float]]:
-    """The times of a case's rounds or calls by the clock that scores and by the other, in percent of its median."""
+    """The times of a case's rounds or calls, by the scoring clock and by the other one, in percent of its median."""
     if b.mode == "replayed":
         median = stats.median(b.calls.device_ns) or 1
         return [100 * ns / median for ns in b.calls.device_ns], [100 * ns / median for ns in b.calls.event_ns]
@@ -110,7 +111,7 @@ def _shares(b: BenchmarkResult) -> tuple[list[float], list[float]]:
 
 
 def _length(b: BenchmarkResult) -> int:
-    """How many rounds or calls a case has."""
+    """The number of rounds or calls of a case."""
     return len(b.calls.device_ns) if b.mode == "replayed" else len(b.rounds)
 
 
@@ -128,12 +129,12 @@ def _sensor(name: str, unit: str, x: Axis, points: list[Point], after: str) -> M
 
 
 def _by_case(benchmarks: Sequence[BenchmarkResult]) -> Axis:
-    """Rounds or calls by their number in the grading, labelled with the cases that they belong to."""
+    """An axis of rounds or calls, numbered through the grading and labelled with their cases."""
     ticks, number = [], 0
     letters = _LETTERS / max(1, sum(map(_length, benchmarks)))
     for b in benchmarks:
         room = max(6, int(letters * _length(b)) - 1)
-        # Of a long name the middle is left out: cases of one dtype are told apart by how they end.
+        # The middle of a long name is left out: names of cases with the same dtype differ at the end.
         ticks.append((number + (_length(b) + 1) / 2, shortened(b.name, room, (room - 1) * 2 // 3)))
         number += _length(b)
     return Axis(0.5, number + 0.5, ticks[:: -(-len(ticks) // 7)])

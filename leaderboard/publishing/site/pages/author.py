@@ -1,4 +1,4 @@
-"""The pages of authors: the list of them, and each with standings, outcomes and failed runs. Trusted; pure."""
+"""The list of authors, and each author's page with standings, outcomes and failed runs. Trusted; pure."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row
 
 _QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.UNSUPPORTED}
-_LISTED = 1000  # authors that the list shows
-_FAILED = 40  # whose reports a page shows: it stays below 300 KB
+_LISTED = 1000  # maximum number of authors in the list
+_FAILED = 40  # maximum number of failure reports on a page, which keeps it below 300 KB
 
 
 def pages(site: Site) -> Iterator[Page]:
-    """A page for everybody who ever submitted, and the list of them."""
+    """The list of authors, and a page for each of them."""
     rows: dict[str, list[tuple[LedgerDigest, Board, Row]]] = {}
     tallies: dict[str, list[tuple[str, Tally]]] = {}
     for book in site.books:
@@ -66,7 +66,7 @@ def _page(
                 problem=problem,
                 outcomes=tally.outcomes,
                 latest=tally.latest,
-                failures=tuple(_told(each, site.hidden(problem)) for each in tally.failures),
+                failures=tuple(_redacted(each, site.hidden(problem)) for each in tally.failures),
             )
             for problem, tally in tallies
         )
@@ -91,8 +91,8 @@ def _page(
             "left_out": max(0, len(failures) - _FAILED),
         }
 
-    # A run never changes, so that its name stands for all that is told of it but its marks.
-    stands = [
+    # A run never changes, so its id covers everything that the page shows of it except the row's marks.
+    standing = [
         (book.problem, board.table.key, len(board.table.ranked), row.rank, site.marks(row)) for book, board, row in rows
     ]
     tried = [
@@ -110,8 +110,8 @@ def _page(
     return site.page(paths.author(author), "author.html", (author, told), make)
 
 
-def _told(failure: Failure, hidden: str) -> Failure:
-    """A failure less the words of compilers and exceptions where the source may not be shown: they quote it."""
+def _redacted(failure: Failure, hidden: str) -> Failure:
+    """A failure without compiler and exception messages, which can quote the source, if that may not be shown."""
     if not hidden or failure.outcome not in _QUOTING:
         return failure
     reasons = tuple(reason.model_copy(update={"message": hidden}) for reason in failure.reasons)

@@ -1,4 +1,4 @@
-"""Two runs of one board beside each other: intervals case by case, and the difference of their sources.
+"""Two runs of one board side by side: intervals case by case, and the diff of their sources.
 
 Each row of a board has one with its neighbour, and one with the first. Trusted; pure.
 """
@@ -18,8 +18,8 @@ from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row, TableKey
 
-_LINES = 1200  # of a difference that a page shows
-_LONGEST = 400_000  # bytes of a source: difflib's time grows with the square
+_LINES = 1200  # maximum number of lines of a diff on a page
+_LONGEST = 400_000  # maximum length of a source, in characters: difflib takes quadratic time
 
 
 def pages(site: Site) -> Iterator[Page]:
@@ -33,7 +33,7 @@ def pages(site: Site) -> Iterator[Page]:
 
 
 def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
-    """Which rows of a board are compared: each with the next, and each with the first; the better one stands first."""
+    """The pairs of rows that are compared: each with the next, and each with the first; the better one comes first."""
     rows = board.table.rows
     yield from pairwise(rows)
     yield from ((rows[0], other) for other in rows[2:])
@@ -90,8 +90,8 @@ def _ratio(one: Interval, other: Interval) -> Ratio | None:
     )
 
 
-def _paired(one: Case, other: Case) -> tuple[str | None, Ratio | None]:
-    """The ratio by way of the first baseline, byte for byte the same, that both alternated with."""
+def _paired(one: TimedCase, other: TimedCase) -> tuple[str | None, Ratio | None]:
+    """The ratio through the first baseline that both alternated with, if its source is the same in both."""
     for name, mine in sorted(one.baselines.items()):
         theirs = other.baselines.get(name)
         if theirs is not None and theirs.sha256 == mine.sha256:

@@ -1,4 +1,4 @@
-"""The pages about everything: the front, the devices, the method, and the feed of records. Trusted; pure."""
+"""The pages about the whole site: front page, devices, method, and the feed of records. Trusted; pure."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ def _stamp(moment: datetime) -> str:
 
 
 def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
-    """The runs of each of the last weeks in which there were any."""
+    """Runs per week as a bar chart, up to the last week with any; None if there are none."""
     weeks: dict[date, list[int]] = {}
     for day, (all_, good) in days.items():
-        found = date.fromisoformat(day)
-        counted = weeks.setdefault(found - timedelta(days=found.weekday() if found > date(1, 1, 7) else 0), [0, 0])
+        at = date.fromisoformat(day)
+        counted = weeks.setdefault(at - timedelta(days=at.weekday() if at > date(1, 1, 7) else 0), [0, 0])
         counted[0] += all_
         counted[1] += good
     if not weeks:

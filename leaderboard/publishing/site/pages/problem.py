@@ -1,4 +1,4 @@
-"""The page of a problem: its boards, first the current ones, then statement, shapes and reference. Trusted; pure."""
+"""The page of a problem: its boards, current ones first, then statement, shapes and reference. Trusted; pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
 
-_ROWS, _OLD_ROWS = 150, 10  # shown of a current and of an old board: a page stays below 300 KB
+_ROWS, _OLD_ROWS = 150, 10  # maximum rows of a current and of an old board, which keeps a page below 300 KB
 _OLD_BOARDS = 6
-_DRAWN = 4  # boards with plots
+_DRAWN = 4  # maximum number of boards with plots
 _TEXT = 40_000
 
 
-class Shown(NamedTuple):
-    """A board as the template has it."""
+class ShownBoard(NamedTuple):
+    """A board as the template shows it."""
 
     id: str
     document: BoardDocument
@@ -69,11 +69,11 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
 
 
 def _sha256(site: Site, statement: Statement) -> str | None:
-    """The hash of the problem as it is now; None of one that is known from its ledger alone."""
+    """The problem's current hash; None if only its ledger is left."""
     return statement.sha256 if statement.slug in site.statements else None
 
 
-def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDigest, path: str, room: int) -> Shown:
+def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDigest, path: str, room: int) -> ShownBoard:
     rows = document.rows[: room if document.current else _OLD_ROWS]
     root = paths.root(path)
     runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]
@@ -84,7 +84,7 @@ def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDiges
         if (drawn := figure.roofline(runs, root)) is not None:
             figures.append((drawn, "Roofline: the cases of the first rows under what the device allows."))
         cases = figure.cases(runs, root)
-    return Shown(
+    return ShownBoard(
         id=f"board-{number}",
         document=document,
         baselines=board.table.baselines[:6],

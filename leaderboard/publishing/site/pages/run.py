@@ -1,4 +1,4 @@
-"""The page of a run: what it scored in each case, what that rests on, why to doubt it, its source. Trusted; pure."""
+"""The page of a run: its score in each case, how that was measured, doubts, and its source. Trusted; pure."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _CALLS = Markup(
     "Time of every call, in percent of the median by CUPTI of its case: "
     '<b class="key-main">by CUPTI</b>, <b class="key-second">by events</b>.'
 )
-_CASES = 12  # with plots: a page stays below 300 KB
-_KERNELS = 100  # and with so many rows of what is launched
-_LETTERS = 80  # of a kernel's name
+_CASES = 12  # maximum number of cases with plots, which keeps a page below 300 KB
+_KERNELS = 100  # maximum number of rows in the table of kernels, for the same reason
+_LETTERS = 80  # maximum length of a kernel's name
 
 
 class Said(NamedTuple):
-    """A doubt, the cases it is about (empty: all), and what it means."""
+    """A doubt, the cases that it concerns (empty: the whole run), and what it means."""
 
     code: str
     text: str
@@ -52,7 +52,7 @@ class Said(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """A replayed case: its medians by CUPTI, by events and by the launcher's host clock, of so many calls."""
+    """A replayed case: its medians by CUPTI, by events and by the launcher's host clock, and its number of calls."""
 
     name: str
     medians_ns: tuple[int, ...]
@@ -62,7 +62,7 @@ class Replayed(NamedTuple):
 
 
 class Kernel(NamedTuple):
-    """One kernel of what a case's call launches: its cells, and its time as a number to sort by."""
+    """One kernel that a case's call launches: its cells, and its time as a number to sort by."""
 
     case: str
     cells: tuple[str, ...]
@@ -84,7 +84,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
     def make() -> tuple[RunDocument, dict[str, Any]]:
         verdict = site.fetch(book.problem, run.hash)
         source = site.source(book.problem, run)
-        if source is None:  # the log and the traceback quote it
+        if source is None:  # the log and the traceback can quote it
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})
         document = RunDocument(
             verdict=verdict,
@@ -119,7 +119,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
 
 
 def _on_board(row: Row | None) -> dict[str, Any]:
-    """What a run's page tells of its row."""
+    """What a run's page shows of its row."""
     if row is None:
         return {"too_wide": False, "stale": None}
     pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
@@ -127,11 +127,11 @@ def _on_board(row: Row | None) -> dict[str, Any]:
 
 
 def command(site: Site, verdict: Verdict) -> str:
-    """What to type to grade the same source again, from the project's root."""
+    """The command that grades the same source again, from the project's root."""
     told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
     try:
         file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
-    except HarnessError:  # no archive has it
+    except HarnessError:  # its slug or author is not a valid archive path
         file = "FILE"
     words = ["submit", verdict.problem.slug, file, "--device", ran.device_kind, "--sandbox", ran.sandbox]
     words += [f"--{verdict.effort}"] if verdict.effort != "default" else []
