@@ -1,6 +1,6 @@
-"""Prints docs/cli.md, from what the commands say of themselves: `make cli-reference` writes it.
+"""Prints docs/cli.md, generated from the commands' help: `make cli-reference` writes it.
 
-The text above the commands, which they cannot know, is kept from the file that is there.
+The text above the marker is kept from the existing file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BEGIN = "<!-- From here on written by `make cli-reference`. -->"
 
 
 def document(old: str) -> str:
-    """The whole file; `old` is what it was."""
+    """The whole file; `old` is its present content."""
     return f"{old.partition(BEGIN)[0]}{BEGIN}\n" + "\n".join(lines()) + "\n"
 
 

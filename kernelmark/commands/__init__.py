@@ -1,1 +1,1 @@
-"""The command line: each command reads its options, asks a service, and prints what it says."""
+"""The command line: each command reads its options, calls a service and prints the result."""

@@ -1,7 +1,7 @@
-"""`kernelmark audit`: recorded runs under NVIDIA's tools, and with `--self-test` this machine under every known attack.
+"""`kernelmark audit`: repeats recorded runs under NVIDIA's tools, or tests this machine with every known attack.
 
-`cli` adds the command. Trusted; the sources come from the archive, whose hashes are checked. What the tools say is
-appended to the run as an annotation: it changes no rank, and whoever organizes decides what follows from it.
+`cli` adds the command. Trusted; the sources come from the archive, whose hashes are checked. What the tools report is
+appended to the run as an annotation: it changes no rank, and the organizers decide what to do about it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from kernelmark.services.settings import Settings
 
 _ACTOR = "kernelmark audit"
-_REASON = 1000  # characters of an annotation
+_REASON = 1000  # maximum length of an annotation
 
 
 @click.command()
 @click.argument("runs", metavar="[RUN]...", nargs=-1)
 @click.option("--top", type=click.IntRange(min=1), help="Audit this many top authors of each board of this device.")
 @click.option("--problem", metavar="PROBLEM", help="With --top: only this problem's boards.")
-@click.option("--no-record", is_flag=True, help="Print what the tools say, and append nothing.")
+@click.option("--no-record", is_flag=True, help="Print what the tools report, and append nothing.")
 @click.option("--self-test", is_flag=True, help="Try every known attack here instead, and every honest kernel.")
 @click.option("--only", multiple=True, metavar="TEXT", help="With --self-test: this case or surface, or `honest`.")
 @sandbox_option("How to isolate them.")
@@ -56,10 +56,10 @@ def audit(
     form: str,
     **flags: str | None,
 ) -> int:
-    """Repeat RUN under compute-sanitizer and Nsight Compute, and append what they say; or test this machine itself.
+    """Repeat RUN under compute-sanitizer and Nsight Compute, and append what they report; or test this machine itself.
 
-    Exit status: 0 if nothing was found, 4 if a kernel was caught, 7 if a tool could not do its work; with --self-test 7
-    if anything did not hold.
+    Exit status: 0 if nothing was found, 4 if a tool found a fault in a kernel, 7 if a tool failed; with --self-test, 7
+    if an attack succeeded or an honest kernel was refused.
     """
     from harness.verdict import Outcome
 
@@ -72,21 +72,21 @@ def audit(
         raise UsageError("kernelmark audit", "needs a RUN, --top or --self-test", "`kernelmark board` lists the runs")
     if problem and not top:
         raise UsageError("--problem", "needs --top", "say how many authors of its boards")
-    found = []
+    audits = []
     for each in _prepare(settings, runs, top, problem):
-        found.append(each.document(record=not no_record))
+        audits.append(each.document(record=not no_record))
         if form == "table":
-            print_lines(_lines(found[-1]))
+            print_lines(_lines(audits[-1]))
     if form == "json":
-        print_json(found)
-    states = {finding["state"] for each in found for finding in each["findings"]}
+        print_json(audits)
+    states = {finding["state"] for each in audits for finding in each["findings"]}
     caught = Outcome.RUNTIME_ERROR.exit_code if "found" in states else 0
     return HarnessError.exit_code if "failed" in states else caught
 
 
 @dataclass(frozen=True)
 class _Audit:
-    """One run to be watched, and everything that it takes."""
+    """One run to audit, and everything that this needs."""
 
     settings: Settings
     run: str
@@ -96,14 +96,14 @@ class _Audit:
     provider: Provider
 
     def document(self, *, record: bool) -> dict[str, Any]:
-        """Let every tool watch; returns what each said, and appends it to the ledger."""
-        found = {tool.name: self._watch(tool) for tool in self.tools}
+        """Run every tool; returns what each reported, and appends it to the ledger if `record`."""
+        by_tool = {tool.name: self._watch(tool) for tool in self.tools}
         if record:
             from kernelmark.services.recording import moderate
 
-            said = "; ".join(f"{name}: {finding.text}" for name, finding in found.items())
+            said = "; ".join(f"{name}: {finding.text}" for name, finding in by_tool.items())
             moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
-        findings = [{"tool": name, "state": each.state, "text": each.text} for name, each in found.items()]
+        findings = [{"tool": name, "state": each.state, "text": each.text} for name, each in by_tool.items()]
         return {"run": self.run, "problem": self.problem.slug, "findings": findings}
 
     def _watch(self, tool: Tool) -> Finding:
@@ -111,20 +111,20 @@ class _Audit:
         from harness.audit.tools import Finding
         from harness.judge.timing.device_lock import lock_alone
 
-        def tell(what: str) -> None:
+        def report(what: str) -> None:
             say(f"{self.run} {tool.name}: {what}")
 
         try:
-            with lock_alone("cuda", lambda: tell("waiting: another grading is using this GPU")):
-                return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=tell)
+            with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
+                return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=report)
         except KernelmarkError as error:
             return Finding("failed", str(error))
-        except Exception as error:  # noqa: BLE001  # the other tools and runs have their turn whatever came of this one
+        except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn
             return Finding("failed", unexpected(error))
 
 
 def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
-    """Find what was named; whatever is wrong with it is told before the first tool starts."""
+    """Find the named runs; every usage error is raised before the first tool starts."""
     from harness.audit import tools
     from kernelmark.services.api import choose_device, choose_provider
     from kernelmark.services.problems import find_problem
@@ -133,7 +133,7 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
 
     if choose_device(settings.device, "py") != "cuda":
         raise UsageError("kernelmark audit", "its tools need a GPU", "run it on a machine that has one")
-    provider, found, now = choose_provider(settings), tools.find(), current(settings)
+    provider, watchers, now = choose_provider(settings), tools.find(), current(settings)
     audits = []
     for prefix in (*prefixes, *(_first(settings, top, problem) if top else ())):
         verdict = find_run(settings, prefix)[1].verdict
@@ -143,7 +143,7 @@ def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, probl
         if now.sha256(verdict.problem) != verdict.problem.sha256:
             raise UsageError(f"run {verdict.run}", "its problem has changed since", "`kernelmark regrade` first")
         submission = stored(settings.locate("archive"), graded.slug, verdict.submission)
-        audits.append(_Audit(settings, verdict.run, graded, submission, found, provider))
+        audits.append(_Audit(settings, verdict.run, graded, submission, watchers, provider))
     return audits
 
 

@@ -1,9 +1,9 @@
-"""The submissions of a branch: files that git says it adds or changes, read from git and never from the working tree.
+"""The submissions that a branch adds or changes, read from git's objects and never from the working tree.
 
 `kernelmark grade --changed` calls it. Trusted, over a branch that a stranger wrote. A submission is
-`submissions/<problem>/<author>/<file>`; the folder's name is the author, whatever the file says of itself. The bytes
-come from the commit's objects: a symbolic link is an object of its own and is refused, and nothing of the branch (its
-settings, its problems, its code) has to be checked out to grade it.
+`submissions/<problem>/<author>/<file>`; the folder's name is the author, whatever the file claims. Since the bytes come
+from the commit's objects, a symbolic link is recognized and refused, and nothing of the branch (its settings, problems
+or code) has to be checked out to grade it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """One file that was added or changed: its path in the project, and what git stores of it."""
+    """One file that was added or changed: its path in the project, and git's mode and blob for it."""
 
     path: str
     mode: str
@@ -35,11 +35,12 @@ class SubmittedFile:
 
         Raises:
             UsageError: the path is not `<folder>/<problem>/<author>/<file>`, or there is no such problem.
+            SubmissionError: it is a symbolic link, or otherwise not a regular file.
         """
         parts = PurePosixPath(self.path).relative_to(settings.submissions.as_posix()).parts
         if len(parts) != 3:
             layout = f"{settings.submissions.as_posix()}/PROBLEM/AUTHOR/FILE"
-            raise UsageError(self.path, "is not where submissions lie", f"move it to {layout}")
+            raise UsageError(self.path, "is not where submissions belong", f"move it to {layout}")
         if self.mode not in _PLAIN:
             raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'not a file')}", "submit the file itself")
         from kernelmark.services.problems import problem_directories
@@ -53,7 +54,7 @@ class SubmittedFile:
         """The source as it was committed.
 
         Raises:
-            SubmissionError: it is too large, not text, of an unknown language, or the author's name cannot be one.
+            SubmissionError: it is too large, not text, in an unknown language, or the author's name is not valid.
         """
         size = int(_git(settings.root, "cat-file", "-s", self.blob))
         if size > MAX_SOURCE_BYTES:
@@ -64,18 +65,18 @@ class SubmittedFile:
 
 
 def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
-    """The submissions that `head` adds or changes since it left `base`, by their paths; a file moved is a file changed.
+    """The submissions that `head` adds or changes since it branched from `base`, by path; a moved file counts.
 
-    The folder's own README.md is none.
+    The folder's own README.md is not a submission.
 
     Raises:
-        UsageError: this is no git repository, or it does not know one of the two, or not how they are related.
+        UsageError: this is not a git repository, or it lacks one of the two commits or their common history.
     """
     folder = settings.submissions
     if folder.is_absolute():
         raise UsageError("submissions", f"{str(folder)!r} is absolute", "give a folder of the project")
     for flag, commit in (("--changed", base), ("--head", head)):
-        if not commit:  # an unset variable; git would read it as HEAD, and nothing ever changes since then
+        if not commit:  # an unset variable; git would read it as HEAD, and nothing would have changed
             raise UsageError(flag, "is empty", "name a commit or a branch")
     _git(settings.root, "rev-parse", "--git-dir", remedy="run it in a clone of the project")
     raw = _git(
@@ -84,17 +85,17 @@ def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
         *(f"{base}...{head}", "--", folder.as_posix()),
     )
     fields = raw.split(b"\0")[:-1]
-    found = []
-    for told, name in zip(fields[::2], fields[1::2], strict=True):
-        _, mode, _, blob, status = told.decode().split(" ")
+    submitted = []
+    for header, name in zip(fields[::2], fields[1::2], strict=True):
+        _, mode, _, blob, status = header.decode().split(" ")
         path = name.decode("utf-8", "backslashreplace")
         if status != "D" and PurePosixPath(path) != PurePosixPath(folder.as_posix()) / "README.md":
-            found.append(SubmittedFile(path, mode, blob))
-    return sorted(found, key=lambda each: each.path)
+            submitted.append(SubmittedFile(path, mode, blob))
+    return sorted(submitted, key=lambda each: each.path)
 
 
 def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Graded:
-    """Grade one submission; whatever is wrong with it, or with us, is in the result, so that the next has its turn."""
+    """Grade one submission; any error, its or ours, is part of the result, so that the next one still gets its turn."""
     from kernelmark.services.api import Job
     from kernelmark.text.progress import Reporter
 
@@ -111,7 +112,7 @@ def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, lat
             table = job.record(verdict, lateness)
     except KernelmarkError as error:
         return Graded(submitted.path, error.exit_code, str(error), verdict)
-    except Exception as error:  # noqa: BLE001 - each is graded as by a process of its own: it ends no other's turn
+    except Exception as error:  # noqa: BLE001 - one failure must not keep the other files from being graded
         return Graded(submitted.path, HarnessError.exit_code, unexpected(error), verdict)
     return Graded(submitted.path, verdict.outcome.exit_code, verdict.message, verdict, table)
 

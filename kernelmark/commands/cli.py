@@ -1,9 +1,8 @@
-"""The command line: `submit PROBLEM FILE`, and `kernelmark` with everything else.
+"""The command line: `submit PROBLEM FILE`, and `kernelmark` for everything else.
 
-Data goes to stdout; progress, warnings and errors to stderr. Trusted. The exit status is the outcome's, or the
-exception's: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
-6 rejected, 7 our fault, 8 unsupported, 130 interrupted. What is slow to import is imported by the command that needs
-it.
+Data goes to stdout; progress, warnings and errors go to stderr. Trusted. The exit status is that of the outcome or the
+exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout, 6 rejected,
+7 our fault, 8 unsupported, 130 interrupted. Slow imports are done by the commands that need them.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ INTERRUPTED, TERMINATED = 130, 143
 
 
 class Boundary(click.Command):
-    """A command that ends the process: turns whatever happens below it into one line and an exit status."""
+    """A command that ends the process, and turns any exception into one line and an exit status."""
 
     def main(  # type: ignore[override]  # never returns, whatever standalone_mode says
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
@@ -62,7 +61,7 @@ class Boundary(click.Command):
         sys.exit(status if isinstance(status, int) else 0)
 
     def invoke(self, context: click.Context) -> Any:
-        """As click does it; but click ends with 1 where any pipe broke, and 1 is a wrong answer."""
+        """As in click, except that click exits with 1 on a broken pipe, and 1 means a wrong answer."""
         try:
             return super().invoke(context)
         except BrokenPipeError as error:
@@ -70,11 +69,11 @@ class Boundary(click.Command):
 
 
 class BoundaryGroup(Boundary, click.Group):
-    """The same around a group."""
+    """The same for a group."""
 
 
 def _graded(command: F) -> F:
-    """The arguments and flags of every command that grades."""
+    """Add the arguments and flags of every command that grades."""
     for decorate in (
         form_option,
         sandbox_option("How to isolate it."),
@@ -88,14 +87,14 @@ def _graded(command: F) -> F:
 
 
 def _timed(command: F) -> F:
-    """The flags of every command that takes times."""
+    """Add the flags of every command that measures times."""
     for decorate in (
         click.option(
             "--baseline",
             "baselines",
             multiple=True,
             metavar="NAME",
-            help="Alternate with this kernel in reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
+            help="Alternate with this kernel of reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
         ),
         click.option("--thorough", "effort", flag_value="thorough", help="Four times the budget."),
         click.option("--quick", "effort", flag_value="quick", help="A quarter of the budget, and no baseline."),
@@ -118,7 +117,7 @@ def main(context: click.Context) -> None:
 @_timed
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option(
-    "--late", metavar="ORGANIZER", help="Record it after the deadline too, in this organizer's name; it does not rank."
+    "--late", metavar="ORGANIZER", help="Record it even after the deadline, in this organizer's name; it does not rank."
 )
 def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
@@ -153,28 +152,28 @@ def check(form: str, **given: str | None) -> int:
 
 @main.command()
 @click.argument("problem", required=False)
-@click.option("--write", is_flag=True, help="Write the Markdown of every problem anew, as after a merge.")
+@click.option("--write", is_flag=True, help="Write the Markdown of every problem again, for example after a merge.")
 @form_option
 def board(problem: str | None, write: bool, form: str) -> None:
-    """The standings of PROBLEM, or of every problem."""
+    """Print the standings of PROBLEM, or of every problem."""
     from kernelmark.services.publishing import publish_all
     from kernelmark.services.records import tables
     from kernelmark.text import show
 
     if write:
         publish_all(load_settings())
-    found = tables(load_settings(), problem)
+    standings = tables(load_settings(), problem)
     if form == "json":
-        print_json([table.model_dump(mode="json") for table in found])
+        print_json([table.model_dump(mode="json") for table in standings])
     else:
-        print_lines(show.board(found))
+        print_lines(show.board(standings))
 
 
 @main.command("show")
 @click.argument("run")
 @form_option
 def show_run(run: str, form: str) -> None:
-    """Everything about one recorded grading; RUN is its id, or the first digits of it."""
+    """Show everything about one recorded grading; RUN is its id, or the id's first digits."""
     from kernelmark.services.records import find_run
     from kernelmark.text import show
     from leaderboard.standings.ranking import moderation, pooled
@@ -202,23 +201,23 @@ def problems() -> None:
 def problems_list(form: str) -> int:
     """List the problems, one line each.
 
-    Exit status: 0, or 2 if one cannot be read; the others are listed all the same.
+    Exit status: 0, or 2 if one cannot be read; the others are still listed.
     """
     from harness.problem import load
     from kernelmark.services.problems import private_folder, problem_directories
     from kernelmark.text import show
 
     settings = load_settings()
-    found, status, private = [], 0, private_folder(settings)
+    loaded, status, private = [], 0, private_folder(settings)
     for directory in problem_directories(settings):
         try:
-            found.append(load(directory, private))
+            loaded.append(load(directory, private))
         except ProblemError as error:
             status = _fail(str(error), error.exit_code)
     if form == "json":
-        print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in found])
+        print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in loaded])
     else:
-        print_lines(show.problems(found))
+        print_lines(show.problems(loaded))
     return status
 
 
@@ -226,21 +225,21 @@ def problems_list(form: str) -> int:
 @click.argument("problem")
 @form_option
 def problems_show(problem: str, form: str) -> None:
-    """What PROBLEM asks for: entry function, tensors, tolerance and cases."""
+    """Print what PROBLEM asks for: entry function, tensors, tolerance and cases."""
     from kernelmark.services.problems import find_problem
     from kernelmark.text import show
 
-    found = find_problem(load_settings(), problem)
+    asked = find_problem(load_settings(), problem)
     if form == "json":
-        print_json(show.problem_document(found))
+        print_json(show.problem_document(asked))
     else:
-        print_lines(show.problem(found))
+        print_lines(show.problem(asked))
 
 
 @problems.command("new")
 @click.argument("slug")
 def problems_new(slug: str) -> None:
-    """Write a new problem's files, with everything but its definition."""
+    """Write the files of a new problem, complete except for its definition."""
     from kernelmark.services import skeleton
 
     print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug)])
@@ -254,7 +253,7 @@ def problems_new(slug: str) -> None:
 @sandbox_option("Where the samples run.")
 @device_option("On which device the samples run.")
 def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None) -> int:
-    """Test PROBLEM (default: all): no kernel may pass that skips the work or does it in too low a precision.
+    """Test PROBLEM (default: all): no kernel that skips the work or uses too low a precision may pass.
 
     Exit status: 0 if nothing is wrong with the problems, 2 if something is.
     """
@@ -262,15 +261,15 @@ def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: 
     from kernelmark.services.problems import find_directory, problem_directories
 
     settings = load_settings(sandbox=sandbox, device=device)
-    found = [find_directory(settings, each) for each in problem] or problem_directories(settings)
-    reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in found]
+    directories = [find_directory(settings, each) for each in problem] or problem_directories(settings)
+    reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in directories]
     print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
 
 
 @problems.command("schema")
 def problems_schema() -> None:
-    """The JSON Schema of problem.toml, for editors."""
+    """Print the JSON Schema of problem.toml, for editors."""
     from harness.problem.schema import document
 
     print_lines([document().rstrip("\n")])
@@ -280,16 +279,18 @@ def problems_schema() -> None:
 @form_option
 @device_option("Which device.")
 def calibrate(form: str, device: str | None) -> None:
-    """Measure the most that this device can do, and store it: results then show their share of it."""
+    """Measure this device's peak bandwidth and arithmetic, so that results can show their share of the roofline."""
     from harness.calibrate import measure
     from kernelmark.services.api import choose_device
     from kernelmark.services.calibrations import store
     from kernelmark.text import show
 
     settings = load_settings(device=device)
-    found = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
-    path = store(settings, found)
-    print_lines([found.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(found, path))
+    calibration = measure(choose_device(settings.device, "py"), lambda what: say(f"measuring {what}"))
+    path = store(settings, calibration)
+    print_lines(
+        [calibration.model_dump_json(exclude_none=True)] if form == "json" else show.calibration(calibration, path)
+    )
 
 
 main.add_command(audit.audit)
@@ -299,7 +300,7 @@ main.add_command(site.site)
 @main.command()
 @form_option
 def doctor(form: str) -> int:
-    """What this machine needs before it can grade, and how to get it."""
+    """Report what this machine needs before it can grade, and how to get it."""
     from kernelmark.services import doctor as examination
 
     findings = list(examination.examine(load_settings()))
@@ -311,12 +312,12 @@ def doctor(form: str) -> int:
 
 
 def _job(given: dict[str, Any]) -> Job:
-    """Read what was named on the command line; every usage error comes from here, before torch is imported."""
+    """Read what the command line names; every usage error is raised here, before torch is imported."""
     from kernelmark.services.api import Job
 
     problem, file = given.pop("problem"), given.pop("file")
     assert problem is not None
-    assert file is not None  # click has seen to both
+    assert file is not None  # click has checked both
     given["baselines"] = given.get("baselines") or None
     settings = load_settings(**given)
     return Job.prepare(settings, problem, Path(file), author=settings.author_or_default())
@@ -333,7 +334,7 @@ def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None
     try:
         if record:
             table = job.record(result, lateness)
-    finally:  # a result that cannot be recorded has cost its time, and is shown all the same
+    finally:  # show the result even if it cannot be recorded
         print_lines([result.to_json()] if form == "json" else show.verdict(result, table, record=record))
     return result.outcome.exit_code
 

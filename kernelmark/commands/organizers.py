@@ -1,6 +1,6 @@
-"""The commands of those who run a competition: moderation, and everything that is not a grading at a keyboard.
+"""The organizers' commands: moderation, verification, export, and grading for a competition.
 
-`cli` adds them to `kernelmark`. Trusted. What is slow to import is imported by the command that needs it.
+`cli` adds them to `kernelmark`. Trusted. Slow imports are done by the commands that need them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kernelmark.text.terminal import columns, counted, visible
 
 @click.group()
 def moderate() -> None:
-    """Moderate a recorded run: an event is appended, and nothing is ever edited or removed."""
+    """Moderate a recorded run: an event is appended; nothing is ever edited or removed."""
 
 
 def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command:
@@ -46,23 +46,27 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
 
     if scoped:
         command = click.option(
-            "--source", is_flag=True, help="Every run of this source on the problem, by any author, later ones too."
+            "--source",
+            is_flag=True,
+            help="Every run of this source on the problem, by any author, including later ones.",
         )(command)
         command = click.option(
-            "--author", is_flag=True, help="Every run of this author, in every ledger of the project, later ones too."
+            "--author",
+            is_flag=True,
+            help="Every run of this author, in every ledger of the project, including later ones.",
         )(command)
     return click.command(action, help=text)(command)
 
 
 moderate.add_command(_moderating("disqualify", "Remove RUN from the ranking; `show` still shows it."))
-moderate.add_command(_moderating("reinstate", "Let RUN rank again, or for the first time if it came late."))
-moderate.add_command(_moderating("annotate", "Attach a note to RUN; its state stays as it is.", scoped=False))
+moderate.add_command(_moderating("reinstate", "Let RUN rank again, or for the first time if it was late."))
+moderate.add_command(_moderating("annotate", "Attach a note to RUN; its state does not change.", scoped=False))
 
 
 @click.command()
 @form_option
 def verify(form: str) -> int:
-    """Examine every ledger, its chain, and the archived sources; list all faults.
+    """Check every ledger, its chain and the archived sources, and list all faults.
 
     Exit status: 0 if nothing is wrong, 7 if something is.
     """
@@ -71,22 +75,22 @@ def verify(form: str) -> int:
 
     settings = load_settings()
     now, archive = current(settings), settings.locate("archive")
-    found = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
-    faults = [fault for each in found for fault in each.faults]
+    inspections = [inspect(ledger.path, archive, now) for ledger in ledgers(settings)]
+    faults = [fault for each in inspections for fault in each.faults]
     if form == "json":
-        print_json([asdict(each) for each in found])
+        print_json([asdict(each) for each in inspections])
     else:
         for fault in faults:
             print_lines([visible(str(fault))])
-        for each in found:
+        for each in inspections:
             entries, verdicts = counted(each.entries, "entry", "entries"), counted(each.known, "verdict")
-            told = f"{entries}, {verdicts} on the problem as it is, {each.stale} on earlier versions of it"
+            counts = f"{entries}, {verdicts} on the current problem, {each.stale} on earlier versions of it"
             unknown = f", {each.unknown} on a problem not found here" if each.unknown else ""
             others = each.entries - each.known - each.stale - each.unknown
-            # Events of moderation, and kinds of later versions.
+            # Moderation events, and kinds that a later version wrote.
             rest = f", {counted(others, 'other')}" if others else ""
-            print_lines([f"{each.path.name}: {told}{unknown}{rest}"])
-        if not found:
+            print_lines([f"{each.path.name}: {counts}{unknown}{rest}"])
+        if not inspections:
             print_lines([f"nothing is recorded in {settings.locate('results')}"])
     return HarnessError.exit_code if faults else 0
 
@@ -96,7 +100,7 @@ def verify(form: str) -> int:
 @click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="The folder to write to.")
 @form_option
 def export(problem: str | None, out: Path, form: str) -> None:
-    """Write the record of PROBLEM, or of every problem, as Parquet and JSON lines, with their schema."""
+    """Write the record of PROBLEM, or of every problem, as Parquet and JSON lines, with a schema."""
     from kernelmark.services.records import ledgers, tables
 
     try:
@@ -139,26 +143,26 @@ def grade(
     form: str,
     **flags: str | None,
 ) -> int:
-    """Grade and record only the submissions that a branch adds or changes, such as submissions/softmax/ada/kernel.py.
+    """Grade and record the submissions that a branch adds or changes, such as submissions/softmax/ada/kernel.py.
 
-    Exit status: the worst of them all, as for `submit`; 0 if there are none.
+    Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
     from kernelmark.commands import changed
     from kernelmark.text import report
 
     settings = load_settings(**flags)
     results: list[report.Graded] = []
-    found: list[changed.SubmittedFile] = []
+    chosen: list[changed.SubmittedFile] = []
     try:
-        found = changed.changed(settings, base, head)
-        for each in found:
+        chosen = changed.changed(settings, base, head)
+        for each in chosen:
             results.append(changed.grade(settings, each, only=only, late=late, record=not no_record))
             if form == "table":
                 print_lines([*results[-1].lines(), ""])
-    finally:  # what was graded before an interruption is recorded, and is told
+    finally:  # what was graded before an interruption is recorded, and must be reported
         missed = "not graded: the command was interrupted before its turn"
-        every = [*results, *(report.Graded(e.path, HarnessError.exit_code, missed) for e in found[len(results) :])]
-        with contextlib.ExitStack() as stack:  # each is written, whatever becomes of the others
+        every = [*results, *(report.Graded(e.path, HarnessError.exit_code, missed) for e in chosen[len(results) :])]
+        with contextlib.ExitStack() as stack:  # write each, even if another one fails
             if form == "json":
                 stack.callback(print_json, [each.document() for each in every])
             stack.callback(_write, junit, report.junit(every))
@@ -184,17 +188,17 @@ def _write(path: Path | None, content: bytes) -> None:
 @click.option(
     "--base",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="What both began with; an empty file if both began from nothing.",
+    help="Their common ancestor; an empty file if they have none.",
 )
 def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
     """Merge two ledgers that were both appended to, and write the result to OURS; usable as a git merge driver.
 
-    Exit status: 0 if OURS now holds both, 7 if they contradict each other, and OURS is as it was.
+    Exit status: 0 if OURS now holds both; 7 if they contradict each other, and OURS is unchanged.
     """
     from leaderboard.record.merge import merge_files
 
     count = merge_files(ours, theirs, base)
-    say(f"merged, {count} entries; `kernelmark board --write` writes the Markdown anew")
+    say(f"merged, {count} entries; `kernelmark board --write` updates the Markdown")
 
 
 @click.command()
@@ -204,24 +208,24 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 @device_option("Where to run them.")
 @form_option
 def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
-    """Grade again what is out of date on the board of PROBLEM, or of all (a problem, protocol or machine has changed),
-    and what was timed too imprecisely to rank.
+    """Grade again the rows of PROBLEM, or of all problems, that are out of date (a problem, protocol or machine has
+    changed) or too imprecise to rank.
 
-    Exit status: 0 if every file has a new verdict, whatever it says; 2 or 7 if one could not be graded.
+    Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
     from kernelmark.commands import regrade as again
 
     settings = load_settings(**flags)
-    found = again.due(settings, problem)
-    if dry_run or not found:
+    due = again.due(settings, problem)
+    if dry_run or not due:
         listed = [
-            {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in found
+            {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in due
         ]
-        lines = [visible(str(each)) for each in found] or ["nothing needs to be graded again here"]
+        lines = [visible(str(each)) for each in due] or ["nothing needs to be graded again here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0
     results = []
-    for each in found:
+    for each in due:
         results.append(again.regrade(settings, each))
         if form == "table":
             print_lines([*results[-1].lines(), ""])
@@ -237,23 +241,23 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
-    help="List pairs that have this much in common, from 0 to 1.",
+    help="List pairs with at least this similarity, from 0 to 1.",
 )
 @form_option
 def similar(problem: str, threshold: float, form: str) -> None:
-    """List files of different authors on PROBLEM that are nearly the same; nothing is done about them."""
+    """List files of different authors on PROBLEM that are nearly the same, without taking any action."""
     from kernelmark.services.records import sources
     from leaderboard.record.similar import similar as alike
 
-    found, missing = sources(load_settings(), problem)
+    submissions, missing = sources(load_settings(), problem)
     for each in missing:
         say(f"kernelmark: warning: {visible(each)}")
-    pairs = alike(found, threshold)
+    pairs = alike(submissions, threshold)
     if form == "json":
         print_json([pair.model_dump() for pair in pairs])
     else:
         rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
-        print_lines(columns(rows) if rows else [f"no two of {len(found)} files are that similar"])
+        print_lines(columns(rows) if rows else [f"no two of {len(submissions)} files are that similar"])
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -1,6 +1,6 @@
-"""What the commands of every group share: the project's settings, `--format`, and how an answer gets to stdout.
+"""What all commands share: the project's settings, common options, and printing to stdout and stderr.
 
-`cli` and `organizers` call it. Trusted. What is slow to import is imported when it is called.
+`cli` and `organizers` call it. Trusted. Slow imports are done by the functions that need them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 _DEVICES, _SANDBOXES = ("auto", *get_args(DeviceKind)), ("auto", *get_args(SandboxName))
 
 
-def device_option(tells: str) -> Callable[[F], F]:
-    """`--device`, for what the command does there."""
-    return click.option("--device", type=click.Choice(_DEVICES), help=tells)
+def device_option(text: str) -> Callable[[F], F]:
+    """The option `--device`, with this help text."""
+    return click.option("--device", type=click.Choice(_DEVICES), help=text)
 
 
-def sandbox_option(tells: str) -> Callable[[F], F]:
-    """`--sandbox`, for what the command runs in it."""
-    return click.option("--sandbox", type=click.Choice(_SANDBOXES), help=tells)
+def sandbox_option(text: str) -> Callable[[F], F]:
+    """The option `--sandbox`, with this help text."""
+    return click.option("--sandbox", type=click.Choice(_SANDBOXES), help=text)
 
 
 form_option = click.option(
@@ -40,7 +40,7 @@ form_option = click.option(
 
 
 def load_settings(**flags: Any) -> Settings:
-    """The settings of the project around the working directory, with these flags above them."""
+    """The settings of the project around the working directory, overridden by these flags."""
     from kernelmark.services.settings import Settings
 
     return Settings.load(**flags)
@@ -57,12 +57,12 @@ def print_json(document: object) -> None:
 
 
 def say(line: str) -> None:
-    """Print a line to stderr, for the person who waits."""
+    """Print a line to stderr."""
     _echo(line, err=True)
 
 
 def unexpected(error: Exception) -> str:
-    """An error that nobody foresaw, in one line; its traceback is kept where a report can quote it."""
+    """An unexpected error in one line; its traceback is saved to a file, for a bug report."""
     text = "".join(traceback.format_exception(error))
     if os.environ.get("KERNELMARK_DEBUG"):
         say(text.rstrip("\n"))
@@ -79,5 +79,5 @@ def unexpected(error: Exception) -> str:
 
 
 def _echo(text: str, *, err: bool = False) -> None:
-    with suppress(BrokenPipeError):  # whoever read it has gone; the work goes on, and its exit status stays
+    with suppress(BrokenPipeError):  # the reader is gone; the work goes on, and its exit status does not change
         click.echo(text, err=err)

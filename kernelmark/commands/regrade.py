@@ -1,8 +1,8 @@
-"""Grading again what is out of date, or not known well enough to rank: `kernelmark regrade`.
+"""Grades rows again that are out of date or too imprecise to rank: `kernelmark regrade`.
 
-The command line calls it. Trusted; the sources come from the archive, whose hashes are checked. Which rows are stale
-is `leaderboard.standings.staleness`'s to say, and which are too wide the ranking's; what this adds is what it would
-grade with now, on this machine.
+The command line calls it. Trusted; the sources come from the archive, whose hashes are checked.
+`leaderboard.standings.staleness` decides which rows are stale, and the ranking which are too wide; this module adds
+what a grading on this machine would use now.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Due:
-    """A row to be graded again, and the verdicts that it stands among."""
+    """A row to be graded again, and its ledger."""
 
     ledger: JsonlLedger
     row: Row
@@ -49,11 +49,10 @@ class Due:
 
 
 def due(settings: Settings, problem: str | None) -> list[Due]:
-    """What this machine can and should grade again: each author's best of the newest table first, by rank.
+    """The rows that this machine can and should grade again: first each author's best in the newest table, by rank.
 
-    What is stale was not graded again since; what is too wide to rank is graded once more by each call, and pooled.
-
-    Rows of other devices, and of sandboxes weaker or stronger than this one, are for another machine or another flag.
+    A stale row is due until it was graded again; a row too wide to rank is graded once more by each call, and pooled.
+    Rows of other devices, or with another isolation than this sandbox, are left to other machines or flags.
 
     Raises:
         UsageError, HarnessError: the problem is unknown, a ledger is broken, or there is no such sandbox or device.
@@ -75,19 +74,19 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
             for table in rank(ledger.read(), known)
             if (table.key.device_kind, table.key.device_name, table.key.isolated) == mine
         ]
-        found += [Due(ledger, row, reason) for row, reason in _ordered(tables)]
-    return found
+        due_rows += [Due(ledger, row, reason) for row, reason in _ordered(tables)]
+    return due_rows
 
 
-def regrade(settings: Settings, found: Due) -> Graded:
-    """Grade one file again and record it; a deadline does not close this, since nobody hands anything in."""
+def regrade(settings: Settings, due: Due) -> Graded:
+    """Grade one file again and record it, even after the deadline, since nothing new is submitted."""
     from kernelmark.text.progress import Reporter
 
-    path = str(found)
+    path = str(due)
     verdict = table = None
     try:
-        entry = next(entry for entry in found.ledger.read() if entry.seq == found.row.seq and entry.kind == VERDICT)
-        slug = found.ledger.path.stem
+        entry = next(entry for entry in due.ledger.read() if entry.seq == due.row.seq and entry.kind == VERDICT)
+        slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
         job = Job.prepare(settings, settings.locate("problems") / slug, submission, author=submission.author)
         with Reporter() as reporter:
@@ -95,13 +94,13 @@ def regrade(settings: Settings, found: Due) -> Graded:
         table = job.record(verdict)
     except KernelmarkError as error:
         return Graded(path, error.exit_code, str(error), verdict)
-    except Exception as error:  # noqa: BLE001 - each file is graded as by a process of its own: it ends no other's turn
+    except Exception as error:  # noqa: BLE001 - one failure must not keep the other files from being graded
         return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
     return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
 
 
 def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
-    """Rows that are due, with the reason, each file once: every author's first, then their others."""
+    """Rows that are due, with the reason, one per file: each author's first row, then all others."""
     seen: set[tuple[str, str]] = set()
     authors: set[str] = set()
     later: list[tuple[Row, str]] = []
@@ -113,7 +112,7 @@ def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
                 continue
             replayed = table.key.model_copy(update={"timing": "replayed"})
             if row.state == "too_wide" and table.key != replayed and (replayed, row.author, row.sha256) in files:
-                continue  # another grading would be replayed as well, and tell this table nothing
+                continue  # another grading would also be replayed, so it would not be pooled into this table
             seen.add((row.author, row.sha256))
             if row.author in authors:
                 later.append((row, reason))
@@ -124,7 +123,7 @@ def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
 
 
 def _reason(row: Row) -> str | None:
-    """Why a row is due; None where it is not, or was graded again in another table."""
+    """Why a row is due; None if it is not, or was graded again in another table."""
     if row.stale is not None:
         return row.stale.reason if row.stale.again is None else None
     return f"{TOO_WIDE}, {interval(row.score)}" if row.state == "too_wide" else None

@@ -1,7 +1,7 @@
-"""The console scripts: the commands of `kernelmark.commands.cli` in a process of their own, which ends at once.
+"""The console scripts: they run the commands of `kernelmark.commands.cli`, then exit without interpreter shutdown.
 
-What torch and the CUDA driver tear down when an interpreter ends takes 0.4 s, and nothing of ours waits for it: by then
-the sandboxes are closed and the ledger is on disk.
+The shutdown of torch and the CUDA driver takes 0.4 s and is not needed: by then the sandboxes are closed and the ledger
+is on disk.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ def _run(command: click.Command) -> NoReturn:
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0
     for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError):  # whoever read it has gone
+        with contextlib.suppress(OSError):  # the reader is gone
             stream.flush()
     os._exit(status)

@@ -1,6 +1,6 @@
 """The commands `kernelmark site build` and `kernelmark site serve`.
 
-Reads the project's problems, calibrations and figures, and hands them to `leaderboard.site`. Trusted.
+They read the project's problems and calibrations, and pass them to `leaderboard.publishing.site`. Trusted.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def site() -> None:
 @site.command()
 @_out
 def build(out: Path) -> None:
-    """Write the site; what has not changed since the last build is left alone.
+    """Write the site; files that have not changed since the last build are left alone.
 
-    What earlier builds found out is kept beside the folder, in OUT.cache, which can be removed at any time.
+    A cache that makes builds fast is kept next to the folder, in OUT.cache; it can be removed at any time.
     """
     _build(load_settings(), out)
 
@@ -53,7 +53,7 @@ def build(out: Path) -> None:
 @_out
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 def serve(out: Path, port: int) -> None:
-    """Show the site on this machine only, and build it again whenever a ledger or a problem changes."""
+    """Serve the site on this machine only, and rebuild it whenever a ledger or a problem changes."""
     from kernelmark.services.serving import begin
 
     settings = load_settings()
@@ -69,7 +69,7 @@ def serve(out: Path, port: int) -> None:
                 seen = now
                 try:
                     _build(settings, out)
-                except KernelmarkError as error:  # somebody is editing: what stands is shown until the next change
+                except KernelmarkError as error:  # somebody is editing: keep serving the last build
                     say(f"kernelmark: error: {visible(str(error))}")
     except KeyboardInterrupt:
         say("ended")
@@ -79,10 +79,10 @@ def serve(out: Path, port: int) -> None:
 
 
 def _build(settings: Settings, out: Path) -> Written:
-    """Build once, and say in one line what that did.
+    """Build once, and say in one line what was written.
 
     Raises:
-        UsageError: the project lies in `out`, or a part of it.
+        UsageError: `out` contains the project or a part of it.
     """
     from kernelmark.services.problems import private_folder
     from kernelmark.services.settings import Place
@@ -92,7 +92,7 @@ def _build(settings: Settings, out: Path) -> Written:
     private = private_folder(settings)
     for own in (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else [])):
         if own.resolve().is_relative_to(folder):
-            raise UsageError(str(out), f"holds files of the project's own ({own})", "name another --out")
+            raise UsageError(str(out), f"holds files of the project itself ({own})", "name another --out")
     memory = folder.with_name(folder.name + ".cache")
     written = build_site(material(settings, memory), out, memory)
     took = time.perf_counter() - started
@@ -102,7 +102,7 @@ def _build(settings: Settings, out: Path) -> Written:
 
 
 def material(settings: Settings, memory: Path) -> SiteInputs:
-    """Everything of the project that the site is made of; problems that have not changed come from `memory`.
+    """The site's inputs from the project; unchanged problems come from the cache in `memory`.
 
     Raises:
         UsageError: a problem or a calibration cannot be read.
@@ -125,7 +125,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
 
 
 def _kept_statement(directory: Path, memory: Path, private: Path | None) -> Statement:
-    """A problem's statement; it is read anew, and its cases worked out, only where a file of it or the code changed."""
+    """A problem's statement, from the cache unless one of its files or the code has changed."""
     from harness.identity import length_prefixed_sha256
     from harness.problem import load
     from harness.problem.load import private_file
@@ -190,7 +190,7 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 
 def _state(settings: Settings) -> list[tuple[str, int, int]]:
-    """What changes when a ledger, a problem, its private cases or a calibration does."""
+    """A value that changes when a ledger, a problem, its private cases or a calibration does."""
     from kernelmark.services.problems import private_folder
 
     private = private_folder(settings)
@@ -200,14 +200,14 @@ def _state(settings: Settings) -> list[tuple[str, int, int]]:
         *settings.locate("problems").glob("*/*"),
         *settings.locate("devices").glob("*.json"),
     ]
-    found = []
+    state = []
     for file in sorted(files):
         try:
-            told = file.stat()
+            status = file.stat()
         except FileNotFoundError:
             continue
-        found.append((str(file), told.st_mtime_ns, told.st_size))
-    return found
+        state.append((str(file), status.st_mtime_ns, status.st_size))
+    return state
 
 
 def _argument(tensor: ResolvedTensor) -> Argument:

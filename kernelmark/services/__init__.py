@@ -1,1 +1,1 @@
-"""What the commands and the Python API are made of; nothing here prints or ends the process."""
+"""The services behind the commands and the Python API; nothing here prints or ends the process."""

@@ -1,7 +1,7 @@
-"""Grading from Python, and what the command line is made of: find the problem, read the submission, grade, record.
+"""Grading from Python and from the command line: find the problem, read the submission, grade, record.
 
-`grade` and `check` are public; the command line prepares a `Job` itself, to tell usage errors before torch is imported.
-Trusted; the submission's bytes are passed on to the judge, never interpreted.
+`grade` and `check` are public; the command line prepares a `Job` itself, to report usage errors before torch is
+imported. Trusted; the submission's bytes are passed to the judge, never interpreted.
 """
 
 from __future__ import annotations
@@ -54,21 +54,21 @@ def grade(
     on_progress: OnProgress | None = None,
     record: bool = False,
 ) -> Verdict:
-    """Grade one submission: build, tests, times, sealed rounds.
+    """Grade one submission: build it, run the tests, and time the benchmarks.
 
-    What the submission does wrong is in the verdict's `outcome`; only bad input and our own failures are raised.
+    The verdict's `outcome` says what the submission did wrong; only bad input and our own failures are raised.
 
     Args:
         problem: a problem's directory, its slug below the project's `problems`, or a loaded `Problem`.
         submission: the source itself (`str`), a file (`Path`), or a `Submission`.
-        author: who wrote it; a `Submission` brings its own.
-        device: "cpu", "cuda", or "auto": what the project's settings say, else CUDA where there is any.
-        sandbox: "docker", "bwrap", "process", or "auto": what the settings say, else the strongest usable one.
-        language: of a submission that is given as source.
-        effort: "quick", "default" or "thorough": the budget of every benchmark case; None: what the settings say.
-        baselines: names of kernels in `reference/<slug>/` to alternate with; None: what the settings say, else `eager`
-            on a GPU where there is one, unless the effort is quick.
-        on_progress: is called with a `harness.judge.Progress` before every step.
+        author: who wrote it; a `Submission` has its own author.
+        device: "cpu", "cuda", or "auto": the project's setting, else CUDA if there is a device.
+        sandbox: "docker", "bwrap", "process", or "auto": the project's setting, else the strongest that works.
+        language: the language of a submission given as source.
+        effort: "quick", "default" or "thorough": the budget of every benchmark case; None: the project's setting.
+        baselines: names of kernels in `reference/<slug>/` to alternate with; None: the project's setting, else `eager`
+            on a GPU if the problem has it, unless the effort is quick.
+        on_progress: called with a `harness.judge.Progress` before every step.
         record: archive the source, append the verdict to the project's ledger and rewrite its board.
 
     Raises:
@@ -102,16 +102,16 @@ def check(
 
 @dataclass(frozen=True)
 class Lateness:
-    """That a grading began after the deadline, and who lets it be recorded all the same."""
+    """Records that a grading began after the deadline, and which organizer allowed it."""
 
     actor: str
     reason: str
 
     def event(self, run: str) -> Moderation:
-        """What is recorded with the verdict of this run, and keeps it from ranking.
+        """The moderation event that keeps this run from ranking; it is recorded with the verdict.
 
         Raises:
-            ValueError: the actor's name cannot be one.
+            ValueError: the actor's name is not valid.
         """
         from leaderboard.record.moderation import Moderation
 
@@ -121,7 +121,7 @@ class Lateness:
 
 @dataclass(frozen=True)
 class Job:
-    """One submission to one problem, read and found well-formed, with nothing started yet."""
+    """One submission to one problem, read and validated; nothing has been started yet."""
 
     settings: Settings
     problem: Problem
@@ -137,13 +137,13 @@ class Job:
         author: str,
         language: str = "py",
     ) -> Job:
-        """Read everything that can be wrong at the keyboard; imports no torch.
+        """Read the problem and the submission, without importing torch.
 
         Raises:
             UsageError: the problem or the submission is missing or malformed.
         """
-        found = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
-        return cls(settings, found, read_submission(submission, author, language))
+        loaded = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
+        return cls(settings, loaded, read_submission(submission, author, language))
 
     def check(self, on_progress: OnProgress | None = None) -> Check:
         """Build and test.
@@ -179,15 +179,14 @@ class Job:
         return self._twice(judge, on_progress)
 
     def admit(self, late: str | None = None) -> Lateness | None:
-        """Refuse what should not be recorded after its grading, or could not be: past the deadline, in a ledger that is
-        broken, in an archive that cannot be written, or on another problem of the same name than the project's, with a
-        deadline and cases of its own.
+        """Check, before the grading, that its verdict may and can be recorded: the deadline has not passed, the ledger
+        and the archive can be written, and the problem is the project's own, not another one of the same name.
 
-        `late` names the organizer who lets it in after the deadline. Returns what then keeps it from ranking; None
-        before the deadline.
+        `late` names the organizer who admits it after the deadline; then the returned `Lateness` keeps it from ranking.
+        Returns None before the deadline.
 
         Raises:
-            UsageError: the deadline has passed, or the project's problem lies elsewhere.
+            UsageError: the deadline has passed, or the problem is not the project's.
             LedgerError: the ledger cannot be appended to.
             HarnessError: the source cannot be archived.
         """
@@ -210,7 +209,7 @@ class Job:
             raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
         lateness = Lateness(late, what)
         try:
-            lateness.event("0" * 16)  # before the grading: what cannot be recorded afterwards has cost its time
+            lateness.event("0" * 16)  # validates the name before the grading spends its time
         except ValueError as error:
             raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
         return lateness
@@ -224,14 +223,14 @@ class Job:
         return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
 
     def _place(self) -> tuple[Provider, DeviceKind]:
-        """Where to grade; refused where the problem has nothing to ask on the device."""
+        """The sandbox and device to grade with; refuses a device for which the problem has no case."""
         device = choose_device(self.settings.device, self.submission.language)
         if not any(device in case.devices for case in self.problem.tests):
             raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
         return choose_provider(self.settings), device
 
     def _twice(self, judge: Callable[..., T], on_progress: OnProgress | None) -> T:
-        """Call the judge; a failure of ours may be a passing one, so it is tried once more before it is reported."""
+        """Call the judge, and once more if it fails for a reason of ours, which may be transient."""
         call = partial(judge, self.problem, self.submission, on_progress=on_progress or _silent)
         try:
             return call()
@@ -243,8 +242,8 @@ class Job:
 def read_submission(given: str | Path | Submission, author: str, language: str = "py") -> Submission:
     """A submission from source (`str`), from a file (`Path`), or as it is.
 
-    A `str` is never looked for on the disk: what a model answers could name any file. A person who gives a path as a
-    `str` learns it from a warning.
+    A `str` is never opened as a file, since a model's answer could name any file. If it looks like a path, a warning
+    says so.
 
     Raises:
         SubmissionError: as for `Submission.read` and `Submission.of`.
@@ -259,13 +258,13 @@ def read_submission(given: str | Path | Submission, author: str, language: str =
 
 
 def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
-    """The device for a submission: what was asked for, else CUDA where there is a device and the language can use it.
+    """The device for a submission: the requested one, else CUDA if there is a device and the language can use it.
 
-    A `.cu` without a CUDA device goes to the CPU's judge, which compiles it and refuses it with the reason.
+    A `.cu` file without a CUDA device is judged on the CPU: it is compiled, then refused with the reason.
 
     Raises:
-        UsageError: the language cannot run on the device that was asked for.
-        DeviceError: CUDA was asked for, and there is none.
+        UsageError: the language cannot run on the requested device.
+        DeviceError: CUDA was requested, and there is no device.
     """
     if "cuda" not in LANGUAGES[language].devices:
         if choice == "cuda":
@@ -282,9 +281,10 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
 
 
 def cuda_is_here() -> bool:
-    """What `torch.cuda.is_available()` answers, without the two seconds of importing torch before a sandbox starts.
+    """The answer of `torch.cuda.is_available()`, without the two seconds that importing torch takes.
 
-    The driver is asked for its devices (`CUDA_VISIBLE_DEVICES` counts), torch's files whether it is a CUDA build.
+    It asks the driver for its devices (respecting `CUDA_VISIBLE_DEVICES`), and looks for the files of a CUDA build of
+    torch.
     """
     torch = importlib.util.find_spec("torch")
     if torch is None or torch.origin is None or not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").exists():
@@ -301,7 +301,7 @@ def choose_provider(settings: Settings) -> Provider:
     """The sandbox for submissions.
 
     Raises:
-        UsageError: private cases, of whichever problem, could be read inside it.
+        UsageError: the folder of private cases could be read inside it.
         SandboxError: it cannot be used here.
     """
     from harness.sandbox import choose
@@ -314,7 +314,7 @@ def choose_provider(settings: Settings) -> Provider:
 
 
 def providers(settings: Settings) -> list[Provider]:
-    """Every sandbox provider as this project sets it up, strongest first, whether or not it can be used here."""
+    """Every sandbox provider with this project's settings, strongest first, whether or not it can be used here."""
     from harness import sandbox
 
     return sandbox.providers(sandbox.Options(settings.image, settings.docker_binds, settings.docker_python))

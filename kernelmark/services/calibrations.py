@@ -1,6 +1,6 @@
-"""Where calibrations are kept: one small JSON file a device, in the folder that the setting `devices` names.
+"""Stores calibrations: one small JSON file per device, in the folder that the setting `devices` names.
 
-The command line writes them, a grading reads them. Trusted.
+The command line writes them; a grading reads them. Trusted.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ def stored(settings: Settings) -> list[Calibration]:
     """Every calibration of the project.
 
     Raises:
-        UsageError: a file in the folder is no calibration.
+        UsageError: a file in the folder is not a valid calibration.
     """
-    found = []
+    calibrations = []
     for file in sorted(settings.locate("devices").glob("*.json")):
         try:
-            found.append(Calibration.model_validate_json(file.read_bytes()))
+            calibrations.append(Calibration.model_validate_json(file.read_bytes()))
         except (OSError, ValidationError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
             raise UsageError(
                 str(file), f"is not a valid calibration ({why})", "remove it and run `kernelmark calibrate`"
             ) from error
-    return found
+    return calibrations
 
 
 def store(settings: Settings, calibration: Calibration) -> Path:
-    """Write a calibration, in place of an older one of the same device; returns the file.
+    """Write a calibration, replacing an older one of the same device; returns its path.
 
     Raises:
         HarnessError: it cannot be written.

@@ -1,4 +1,4 @@
-"""Lints problems: null kernels in the judge's process, then the organizers' samples in a sandbox; prints the findings.
+"""Lints problems: tries null kernels in the judge's process, then grades the organizers' samples in a sandbox.
 
 `kernelmark problems lint` calls it. Trusted. The samples go to the judge like any other submission.
 """
@@ -29,7 +29,7 @@ _NAMED = 3  # cases on one line of the terminal; the JSON has all
 
 @dataclass(frozen=True)
 class Report:
-    """What is to be said of one problem; `samples` were graded."""
+    """The findings about one problem; `samples` is the number of samples graded."""
 
     problem: str
     findings: tuple[Finding, ...]
@@ -41,7 +41,7 @@ class Report:
 
 
 def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callable[[str], None]) -> Report:
-    """Examine one problem; `say` is told what is about to be tried.
+    """Examine one problem; `say` is called with each step before it begins.
 
     Raises:
         UsageError: it has samples, and there is no sandbox for them.
@@ -67,25 +67,25 @@ def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callab
                 findings += _unexpected(isolated, problem, name, sample)
                 graded += 1
     except ProblemError as error:
-        if str(error) not in [finding.what for finding in findings]:  # the null kernels may have met it before
+        if str(error) not in [finding.what for finding in findings]:  # the null kernels may have reported it already
             findings.append(Finding("error", (), "", str(error)))
     return Report(directory.name, tuple(findings), graded)
 
 
 def lines(reports: Sequence[Report]) -> Iterator[str]:
-    """For people: a line a problem, below it one for each finding."""
+    """For people: one line per problem, followed by one per finding."""
     for report in reports:
-        count = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
-        said = "passed" if not report.wrong else "FAILED"
-        told = [counted(n, word) for n, word in zip(count, ("error", "warning"), strict=True) if n]
-        told.append(f"{counted(report.samples, 'sample') if report.samples else 'no samples'} graded")
-        yield f"{visible(report.problem)}: {said} ({', '.join(told)})"
+        totals = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
+        result = "passed" if not report.wrong else "FAILED"
+        counts = [counted(n, word) for n, word in zip(totals, ("error", "warning"), strict=True) if n]
+        counts.append(f"{counted(report.samples, 'sample') if report.samples else 'no samples'} graded")
+        yield f"{visible(report.problem)}: {result} ({', '.join(counts)})"
         for finding in report.findings:
             yield INDENT + visible(_line(finding))
 
 
 def document(reports: Sequence[Report]) -> list[dict[str, Any]]:
-    """The same for machines."""
+    """The same for programs."""
     return [{**asdict(report), "wrong": report.wrong} for report in reports]
 
 
@@ -98,8 +98,8 @@ def _line(finding: Finding) -> str:
     return ": ".join(parts) + (f"; {finding.remedy}" if finding.remedy else "")
 
 
-def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
-    """What is strange about the samples as a whole."""
+def _oddities(directory: Path, samples: dict[str, ExpectedSample]) -> Iterator[Finding]:
+    """Findings about the samples as a whole."""
     if not samples:
         yield Finding("note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones")
         return
@@ -112,7 +112,7 @@ def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
 
 
 def _isolated(settings: Settings) -> Settings:
-    """The settings with the sandbox that they come to; never by chance the one that isolates nothing."""
+    """The settings with the chosen sandbox filled in; `process` only if the settings name it."""
     provider = sandbox.choose(settings.sandbox, providers(settings))
     if not isolates(provider.name) and settings.sandbox != provider.name:
         remedy = "install Docker or bubblewrap, or give --sandbox process or --no-samples"

@@ -1,4 +1,4 @@
-"""The project's problems, their private cases and the organizers' kernels: found by name. Trusted."""
+"""Finds the project's problems, their private cases and the organizers' kernels by name. Trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
 
     Raises:
         UsageError: there is none; the message names the nearest slug.
-        ProblemError: it cannot be graded.
+        ProblemError: it is not valid.
     """
     from harness.problem import load
 
@@ -32,10 +32,10 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
 
 
 def private_folder(settings: Settings) -> Path | None:
-    """The folder of private cases, None where none is set.
+    """The folder of private cases; None if none is set.
 
     Raises:
-        UsageError: it is not there, or lies where it would be published with the project.
+        UsageError: it does not exist, or is where it would be published with the project.
     """
     if settings.private_cases is None:
         return None
@@ -47,7 +47,7 @@ def private_folder(settings: Settings) -> Path | None:
     for own in (repository, root, *(settings.locate(place).resolve() for place in get_args(Place))):
         if folder.is_relative_to(own):
             remedy = "move it elsewhere: it would be published with the project"
-            raise UsageError("private_cases", f"{folder} lies in {own}", remedy)
+            raise UsageError("private_cases", f"{folder} is inside {own}", remedy)
     return folder
 
 
@@ -62,7 +62,7 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
         try:
             if (directory / "problem.toml").is_file():
                 return directory.resolve()
-        except OSError as error:  # a name longer than any, a folder that may not be looked into
+        except OSError as error:  # the name is too long, or a folder may not be read
             raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
     if places[0].is_dir():
         raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
@@ -74,10 +74,10 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
 def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> list[Submission]:
     """The organizers' kernels that a grading alternates with, in the order of the setting.
 
-    Unless the setting names some, it is `eager` on a GPU where the problem has one, and none with `--quick`.
+    By default that is `eager` on a GPU, if the problem has it, and none on a CPU or with `--quick`.
 
     Raises:
-        UsageError: one that was named is not there, or does not run on the device.
+        UsageError: a named kernel does not exist, or does not run on the device.
     """
     from harness.languages import LANGUAGES
     from harness.submission import Submission
@@ -86,13 +86,13 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
     automatic = settings.baselines == ("auto",)
     if automatic and (device == "cpu" or settings.effort == "quick"):
         return []
-    found = []
+    kernels = []
     for name in ("eager",) if automatic else settings.baselines:
         files = [folder / f"{name}.{each.suffix}" for each in LANGUAGES.values() if device in each.devices]
         file = next((file for file in files if file.is_file()), None)
         if file is not None:
-            found.append(Submission.read(file, "baseline"))
+            kernels.append(Submission.read(file, "baseline"))
         elif not automatic:
             known = sorted({each.stem for each in folder.glob("*") if each.suffix[1:] in LANGUAGES})
             raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
-    return found
+    return kernels

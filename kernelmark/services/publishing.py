@@ -1,6 +1,6 @@
-"""What is written from the record for people to read: the board, a page a problem, and which sources may be shown.
+"""Writes the board and a page per problem from the record, and decides which sources may be shown.
 
-`recording` calls it after every append, the command line to write everything anew. Trusted. Writers take turns.
+`recording` calls it after every append, and the command line to write everything again. Trusted. Writers take turns.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def publish(settings: Settings, slug: str) -> list[Table]:
-    """Write the board and the problem's own page after a change of its ledger; returns that problem's tables.
+    """Update the board and one problem's page after its ledger changed; returns that problem's tables.
 
-    The other problems' ledgers are not read, so that the cost stays that of one problem.
+    The ledgers of other problems are not read, unless the board has to be rebuilt.
 
     Raises:
         HarnessError: a file could not be written.
@@ -37,7 +37,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     from leaderboard.publishing.markdown import board, spliced, write_board
 
     path = settings.locate("board")
-    with _locked(settings.locate("results")):  # else of two that read and write at once, the older view may win
+    with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
         (ledger,) = ledgers(settings, slug)
         mine = _write_page(settings, ledger, current(settings), rules(settings, slug))
         old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
@@ -46,7 +46,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
 
 
 def publish_all(settings: Settings) -> list[Table]:
-    """Write the board and every problem's page anew from the ledgers; returns all tables.
+    """Rebuild the board and every problem's page from the ledgers; returns all tables.
 
     Raises:
         HarnessError: a file could not be written.
@@ -57,8 +57,8 @@ def publish_all(settings: Settings) -> list[Table]:
     make_directory(settings.locate("results"))
     with _locked(settings.locate("results")):
         now, allowed = current(settings), rules(settings)
-        found = [_write_page(settings, ledger, now, allowed) for ledger in ledgers(settings)]
-        every = [table for tables in found for table in tables]
+        by_problem = [_write_page(settings, ledger, now, allowed) for ledger in ledgers(settings)]
+        every = [table for tables in by_problem for table in tables]
         write_board(settings.locate("board"), board(every))
     return every
 
@@ -72,8 +72,8 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
     from leaderboard.standings.visibility import visible_source
 
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
-    found, moment = rank(ledger.read(), now), datetime.now(UTC)
-    rows = {row.seq: row for table in found for row in table.rows}
+    standings, moment = rank(ledger.read(), now), datetime.now(UTC)
+    rows = {row.seq: row for table in standings for row in table.rows}
     entries = [entry for entry in ledger.read() if entry.seq in rows]
     links = {}
     for entry in entries:
@@ -81,22 +81,22 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
         if visible_source(entry, allowed.get(slug), moment):
             path = location(settings.locate("archive"), slug, row.author, row.sha256, row.submission)
             links[row.run] = Path(os.path.relpath(path, folder)).as_posix()
-    write_board(folder / f"{slug}.md", page(slug, found, entries, links))
-    return found
+    write_board(folder / f"{slug}.md", page(slug, standings, entries, links))
+    return standings
 
 
 def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
-    """When the sources of one problem, or of each, may be shown; what cannot be read has no rule, and nothing shown."""
+    """When the sources of one problem, or of each, may be shown; a problem that cannot be read has no rule."""
     from harness.problem import load
 
-    found = {}
+    by_slug = {}
     for directory in problem_directories(settings):
         with suppress(ProblemError):
             if slug not in (None, directory.name):
-                continue  # reading all of them takes longer than all else that follows an append
+                continue  # reading all problems would take longer than the rest of the update
             problem = load(directory)
-            found[problem.slug] = rule(problem)
-    return found
+            by_slug[problem.slug] = rule(problem)
+    return by_slug
 
 
 def rule(problem: Problem) -> Rule:

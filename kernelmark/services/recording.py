@@ -1,6 +1,6 @@
-"""What is appended to the record: a verdict with its source, or an event of moderation; then the board is rewritten.
+"""Appends a verdict with its source, or a moderation event, to the record, and updates the board.
 
-The Python API and the command line call it. Trusted. Where each file lies is a setting.
+The Python API and the command line call it. Trusted. The settings say where each file is.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 def record(
     settings: Settings, submission: Submission, verdict: Verdict, late: Moderation | None = None
 ) -> Table | None:
-    """Archive the source, append the verdict to the problem's ledger, rewrite the board.
+    """Archive the source, append the verdict to the problem's ledger, and update the board.
 
-    `late` is the event that keeps it from ranking. Returns the table that an accepted verdict belongs to.
+    `late` is an event that keeps it from ranking. Returns the table that an accepted verdict belongs to.
 
     Raises:
-        HarnessError: a file could not be written; where it is the board alone, the verdict is recorded.
+        HarnessError: a file could not be written; if that was only the board, the verdict is recorded.
     """
     from leaderboard.record.archive import archive
     from leaderboard.record.ledger import JsonlLedger
@@ -42,7 +42,7 @@ def record(
         warn(warning)
     standings = _published(settings, verdict.problem.slug)
     if verdict.problem.private is None and any(table.private for table in standings):
-        warn(f"{verdict.problem.slug} has results with private cases, and this one is without: is `private_cases` set?")
+        warn(f"{verdict.problem.slug} has results with private cases, but this one has none: is `private_cases` set?")
     keys = [alone.key for alone in rank([entry])]
     return next((table for table in standings if table.key in keys), None)
 
@@ -50,13 +50,13 @@ def record(
 def moderate(
     settings: Settings, prefix: str, action: Action, actor: str, reason: str, scope: Scope = "run"
 ) -> Moderation:
-    """Append an event of moderation to the ledger that holds a run, and rewrite the board.
+    """Append a moderation event to the ledger that holds a run, and update the board.
 
-    With a scope it speaks of every run of that run's source in this ledger, or of every run of its author, and then it
-    is appended to every ledger of the project.
+    With the scope "source" it covers every run of that run's source in this ledger. With "author" it covers every run
+    of that run's author, and is appended to every ledger of the project.
 
     Raises:
-        UsageError: no run, or several, begin with these digits; the actor or the reason is empty or too long.
+        UsageError: no run or several runs begin with these digits, or the actor or the reason is empty or too long.
         HarnessError: as for `record`.
     """
     from pydantic import ValidationError
@@ -87,10 +87,10 @@ def moderate(
 
 
 def _published(settings: Settings, slug: str) -> list[Table]:
-    """The board written after an append; where that fails the append stands, and nobody should do it again."""
+    """Update the board after an append; if that fails, say that the append itself need not be repeated."""
 
     try:
         return publish(settings, slug)
     except HarnessError as error:
-        remedy = error.remedy or "`kernelmark board --write` writes the board anew"
+        remedy = error.remedy or "`kernelmark board --write` rebuilds the board"
         raise HarnessError(f"it is recorded, but {error.what}", remedy) from error

@@ -1,4 +1,4 @@
-"""What the project has recorded, read: ledgers, standings, runs, sources. Trusted."""
+"""Reads what the project has recorded: ledgers, standings, runs, sources. Trusted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
-    """The ledger of one problem (its slug or its directory), or all of them, by their slugs.
+    """The ledger of one problem (given by slug or directory), or all ledgers, in order of slug.
 
     Raises:
         UsageError: nothing was ever recorded for that problem, and it does not exist.
@@ -38,7 +38,7 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
 
 
 def tables(settings: Settings, problem: str | None = None) -> list[Table]:
-    """The standings of one problem (its slug or its directory), or of all that have a ledger.
+    """The standings of one problem (given by slug or directory), or of all that have a ledger.
 
     Raises:
         UsageError: nothing was ever recorded for that problem, and it does not exist.
@@ -47,37 +47,37 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
     from leaderboard.standings.ranking import rank
 
     now = current(settings)
-    found = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
-    return [table for tables in found for table in tables]
+    ranked = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
+    return [table for tables in ranked for table in tables]
 
 
 def current(settings: Settings) -> Current:
-    """What a grading would rest on now: by it the board marks what is stale."""
+    """The current problems and protocol, by which the board marks stale rows."""
     from harness.problem.load import identify
     from harness.wire import PROTOCOL
     from leaderboard.record.current import Current
 
     hashes, private = {}, private_folder(settings)
     for directory in problem_directories(settings):
-        with suppress(ProblemError):  # it cannot be graded, so nothing of it can be graded again
+        with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
             hashes[directory.name] = identify(directory, private)
     return Current(problems=hashes, protocol=PROTOCOL, with_private=private is not None)
 
 
 def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
-    """The one recorded verdict, of any problem, whose run begins with these hexadecimal digits, and its ledger.
+    """The one recorded verdict, on any problem, whose run id begins with these hexadecimal digits, and its ledger.
 
     Raises:
-        UsageError: these are no digits, or none does, or several do.
+        UsageError: these are not hexadecimal digits, or no run or several runs begin with them.
         LedgerError: a ledger is broken.
     """
     from leaderboard.record.entry import VERDICT
 
-    if not re.fullmatch("[0-9a-f]+", prefix):  # an empty one, as of an unset variable, would fit every run
+    if not re.fullmatch("[0-9a-f]+", prefix):  # an empty prefix, as from an unset variable, would match every run
         raise UsageError(
             f"run {prefix!r}", "is not a run id", "give its first hexadecimal digits, as `kernelmark board` shows"
         )
-    needle = f'"run":"{prefix}'.encode()  # looked for before a document is parsed
+    needle = f'"run":"{prefix}'.encode()  # a cheap filter before parsing
     candidates = (
         (ledger, entry)
         for ledger in ledgers(settings)
@@ -85,16 +85,16 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
         if entry.kind == VERDICT and needle in entry.document
     )
     runs = ((ledger, entry, entry.verdict.run) for ledger, entry in candidates)
-    found = [(run, ledger, entry) for ledger, entry, run in runs if run.startswith(prefix)]
-    if not found:
+    matching = [(run, ledger, entry) for ledger, entry, run in runs if run.startswith(prefix)]
+    if not matching:
         raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark board` lists the best runs")
-    if len(found) > 1:
-        raise UsageError(f"run {prefix}", f"could be {', '.join(run for run, *_ in found[:4])}", "give more digits")
-    return found[0][1:]
+    if len(matching) > 1:
+        raise UsageError(f"run {prefix}", f"could be {', '.join(run for run, *_ in matching[:4])}", "give more digits")
+    return matching[0][1:]
 
 
 def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submission], list[str]]:
-    """Every file that was graded on a problem, once, by its first run; and what is wrong with the others.
+    """Every file that was graded on a problem, once, with its first run; and an error for each that cannot be read.
 
     Raises:
         UsageError: the problem is unknown.
@@ -104,20 +104,20 @@ def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submissi
     from leaderboard.record.entry import VERDICT
     from leaderboard.record.similar import GradedFile
 
-    found, missing, seen = {}, [], set()
+    submissions, missing, seen = {}, [], set()
     for ledger in ledgers(settings, problem):
         for entry in ledger.read():
             if entry.kind != VERDICT:
                 continue
             verdict = entry.verdict
-            told = verdict.submission
-            if (told.author, told.sha256) in seen:
+            submission = verdict.submission
+            if (submission.author, submission.sha256) in seen:
                 continue
-            seen.add((told.author, told.sha256))
+            seen.add((submission.author, submission.sha256))
             try:
-                source = stored(settings.locate("archive"), verdict.problem.slug, told)
+                source = stored(settings.locate("archive"), verdict.problem.slug, submission)
             except HarnessError as error:
                 missing.append(str(error))
             else:
-                found[GradedFile(author=told.author, run=verdict.run, name=told.name)] = source
-    return found, missing
+                submissions[GradedFile(author=submission.author, run=verdict.run, name=submission.name)] = source
+    return submissions, missing

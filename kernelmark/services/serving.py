@@ -1,4 +1,4 @@
-"""A folder shown on this machine only: the web server of `kernelmark site serve`. Trusted."""
+"""Serves a folder on this machine only: the web server of `kernelmark site serve`. Trusted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.errors import UsageError
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each, and lets no browser keep an old page."""
+    """Serves files without logging requests, and keeps browsers from caching old pages."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that http.server gives it
         pass
@@ -25,7 +25,7 @@ def begin(folder: Path, port: int) -> http.server.ThreadingHTTPServer:
     """Serve a folder on 127.0.0.1 in threads of this process, until the server is shut down.
 
     Raises:
-        UsageError: the port cannot be had.
+        UsageError: the port cannot be used.
     """
     handler = functools.partial(_Quiet, directory=str(folder))
     try:

@@ -1,9 +1,8 @@
-"""What a person may set, and where each value comes from: flag, environment, `kernelmark.toml`, default, in this order.
+"""Settings, and where each value comes from: flag, environment, `kernelmark.toml`, default, in this order.
 
-The command line and the Python API call `Settings.load`. Trusted. The directory of the nearest `kernelmark.toml` upward
-from the working directory is the project's root, against which relative paths are read; without one, the working
-directory is. A key that nobody knows is an error wherever it stands, so that a typing mistake never grades silently
-with a default.
+The command line and the Python API call `Settings.load`. Trusted. The project's root is the directory of the nearest
+`kernelmark.toml`, in the working directory or above it, else the working directory; relative paths start there. An
+unknown key is always an error, so that a typo never grades silently with a default.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from harness.kinds import DeviceKind, Effort, SandboxName
 
 FILE_NAME = "kernelmark.toml"
 PREFIX = "KERNELMARK_"
-DEBUG = "KERNELMARK_DEBUG"  # shows tracebacks of our own failures; read by the command line, not a setting
+DEBUG = "KERNELMARK_DEBUG"  # prints tracebacks of our own failures; read by the command line, not a setting
 
 DeviceChoice = Literal["auto", DeviceKind]
 SandboxChoice = Literal["auto", SandboxName]
@@ -44,7 +43,7 @@ class Settings(BaseSettings):
     sandbox: SandboxChoice = "auto"
     effort: Effort = "default"
     baselines: Annotated[tuple[str, ...], NoDecode] = ("auto",)
-    """Names of kernels in `reference/<slug>/` to alternate with; "auto": `eager` on a GPU, none on a CPU; "none"."""
+    """Names of kernels in `reference/<slug>/` to alternate with, "auto" (`eager` on a GPU, none on a CPU) or "none"."""
     image: str = "kernelmark-runner:latest"
     docker_binds: Annotated[tuple[Path, ...], NoDecode] = ()
     docker_python: str = "python3"
@@ -56,7 +55,7 @@ class Settings(BaseSettings):
     devices: Path = Path("leaderboard/devices")
     submissions: Path = Path("submissions")
     private_cases: Path | None = None
-    """A folder outside the project: `<slug>.toml` in it holds private test cases. For organizers' machines alone."""
+    """A folder outside the project, whose `<slug>.toml` files hold private cases; only for organizers' machines."""
 
     @field_validator("docker_binds", mode="before")
     @classmethod
@@ -85,17 +84,17 @@ class Settings(BaseSettings):
         return self.root / path
 
     def author_or_default(self) -> str:
-        """The author that was set, else one made from git's `user.name`, else from the login name."""
+        """The author that was set, else a name made from git's `user.name`, else from the login name."""
         return default_author() if self.author is None else self.author
 
     @classmethod
     def load(cls, start: Path | None = None, /, **flags: Any) -> Settings:
         """Resolve every setting for the project around `start` (default: the working directory).
 
-        `flags` stand above everything else; those that are None count as not given.
+        `flags` override everything else; a flag that is None counts as not given.
 
         Raises:
-            SettingsError: an unknown key or variable, or a value that does not fit, with the place where it was set.
+            SettingsError: an unknown key or variable, or an invalid value; the message says where it was set.
         """
         start = (start or Path.cwd()).resolve()
         file = find_file(start)
@@ -127,12 +126,12 @@ KEYS = tuple(key for key in Settings.model_fields if key != "root")
 
 
 def find_file(start: Path) -> Path | None:
-    """The nearest `kernelmark.toml` in `start` or above it, also one that cannot be read: a folder, a broken link."""
+    """The nearest `kernelmark.toml` in `start` or above it, even one that cannot be read (a folder, a broken link)."""
     return next((d / FILE_NAME for d in (start, *start.parents) if os.path.lexists(d / FILE_NAME)), None)
 
 
 def default_author() -> str:
-    """A name from git or from the login, in the characters that an author may have."""
+    """A name from git or the login, reduced to the characters that an author may have."""
     for name in (_git_user(), _login()):
         ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
         safe = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-._")[:64]
@@ -160,7 +159,7 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 
 
 def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> SettingsError:
-    """Say where the bad value was set: pydantic knows the key alone."""
+    """The error with the place where the invalid value was set: pydantic knows only the key."""
     first = error.errors()[0]
     key = str(first["loc"][0])
     variable = PREFIX + key.upper()

@@ -1,7 +1,7 @@
-"""Writes a new problem's directory, to be filled in: `kernelmark problems new SLUG` calls it. Trusted; no torch.
+"""Writes the directory of a new problem, for organizers to fill in. Trusted; does not import torch.
 
-What it writes can be graded but for the definition, which is the organizer's: the lint says so until it is there, and
-passes once it computes something of each element. docs/problems.md walks on from there.
+`kernelmark problems new SLUG` calls it. Only the definition is missing: the lint says so until there is one, and passes
+once it computes something from each element. docs/problems.md describes the next steps.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def write(settings: Settings, slug: str) -> list[Path]:
     """Write the files of a problem that does not exist yet, all or none; returns their paths.
 
     Raises:
-        UsageError: the slug is none, is taken, or its directory cannot be written.
+        UsageError: the slug is not valid or is taken, or its directory cannot be written.
     """
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,63}", slug):
         remedy = "use up to 64 lower-case letters, digits and '_', starting with a letter"
@@ -157,7 +157,7 @@ def write(settings: Settings, slug: str) -> list[Path]:
             for name, text in FILES.items():
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 (made / name).write_text(text.replace("SLUG", slug), "utf-8")
-            load(made)  # a slug may still be a keyword of C++, or have a meaning in expressions
+            load(made)  # a slug can still be a C++ keyword, or have a meaning in expressions
             made.rename(directory)
     except ProblemError as error:
         raise UsageError(slug, f"is not a valid slug ({error.what})") from None

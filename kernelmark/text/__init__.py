@@ -1,1 +1,1 @@
-"""Results as plain text for terminals, and progress while they are made."""
+"""Formats results as plain text for terminals, and shows progress."""

@@ -1,7 +1,7 @@
-"""Live progress on stderr: a status line on a terminal, one plain line per stage and case elsewhere.
+"""Shows progress on stderr: a status line on a terminal, otherwise one plain line per stage and case.
 
-The command line makes one reporter per grading and hands its `report` to the judge. Trusted; labels come from the
-organizer's problem, and are printed with control characters made visible all the same.
+The command line makes one reporter per grading and passes its `report` to the judge. Trusted; labels come from the
+organizer's problem, but control characters in them are still made visible.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """A context manager whose `report` shows one step; outside a terminal every step is a line that stays."""
+    """A context manager whose `report` shows one step; without a terminal, each step is printed as a line."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = stream or sys.stderr
@@ -53,11 +53,11 @@ class Reporter:
 
             self._status.update(Text(line))  # Text, not str: a str would be read as markup
         else:
-            with suppress(BrokenPipeError):  # nobody reads it any more, and a grading is not stopped by that
+            with suppress(BrokenPipeError):  # the reader is gone; the grading goes on
                 print(line, file=self._stream, flush=True)
 
 
 def describe(step: Progress) -> str:
-    """One step as text: `test 3/12 rows=256 cols=1024`; a stage without countable steps shows its name alone."""
+    """One step as text: `test 3/12 rows=256 cols=1024`; a stage without countable steps shows only its name."""
     count = f"{min(step.done + 1, step.total)}/{step.total}" if step.total > 0 else ""
     return " ".join(part for part in (str(step.stage), count, visible(step.label)) if part)

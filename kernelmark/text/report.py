@@ -1,7 +1,7 @@
-"""What became of several submissions, as a summary in Markdown for people and as JUnit XML for a CI server.
+"""Reports the results of several submissions: a summary in Markdown for people, and JUnit XML for a CI server.
 
-`kernelmark grade --changed` calls it. Trusted over hostile text: file names, messages and logs come out as the
-characters that they are, in either format.
+`kernelmark grade --changed` calls it. Trusted over hostile text: file names, messages and logs are escaped for either
+format.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 @dataclass(frozen=True)
 class Graded:
-    """One submission and its exit status; without a verdict `message` says why there is none."""
+    """One submission and its exit status; if there is no verdict, `message` says why."""
 
     path: str
     code: int
@@ -40,23 +40,23 @@ class Graded:
 
     @property
     def outcome(self) -> str:
-        """The outcome's name; where there is none, whose fault that is."""
+        """The outcome's name; without a verdict, whether that is our fault."""
         if self.verdict is not None:
             return self.verdict.outcome.value.replace("_", " ")
         return "not graded" if self.code == UsageError.exit_code else "our fault"
 
     @property
     def unrecorded(self) -> bool:
-        """Whether it got no verdict, or one that could not be recorded: no outcome has these exit statuses."""
+        """Whether it has no verdict, or one that could not be recorded: no outcome has these exit statuses."""
         return self.code in (UsageError.exit_code, HarnessError.exit_code)
 
     def document(self) -> dict[str, Any]:
-        """The same for programs; the verdict is as the ledger holds it."""
+        """The result for programs; the verdict is the document that the ledger holds."""
         verdict = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
         return {"path": self.path, "exit_code": self.code, "message": self.message, "verdict": verdict}
 
     def lines(self) -> Iterator[str]:
-        """The same for a terminal."""
+        """The result for a terminal."""
         yield visible(self.path)
         if self.verdict is not None:
             yield from show.verdict(self.verdict, self.table)
@@ -65,12 +65,12 @@ class Graded:
 
 
 def worst(results: Sequence[Graded]) -> int:
-    """The exit status of all together: the largest of theirs, 0 of none; a kernel that needs a GPU counts least."""
+    """The largest exit status of all, 0 if there are none; `unsupported` counts less than any other failure."""
     return max((each.code for each in results), key=lambda code: 0.5 if code == _UNSUPPORTED else code, default=0)
 
 
 def summary(results: Sequence[Graded]) -> str:
-    """A table of all, and below it the details of those that were not accepted."""
+    """A table of all results, and the details of those that were not accepted."""
     parts = ["# Gradings\n"]
     if not results:
         return "\n".join([*parts, "No submission was added or changed.\n"])
@@ -83,9 +83,8 @@ def summary(results: Sequence[Graded]) -> str:
 
 
 def junit(results: Sequence[Graded]) -> bytes:
-    """A suite with a case a submission: what it does wrong is a failure, what could not be graded an error.
-
-    What only a GPU can run is skipped.
+    """A test suite with one case per submission: a submission's fault is a failure, one that could not be graded is an
+    error, and one that needs a GPU is skipped.
     """
     kinds = [_kind(each) for each in results]
     counts = {"tests": str(len(results)), "failures": str(kinds.count("failure")), "errors": str(kinds.count("error"))}
@@ -95,8 +94,8 @@ def junit(results: Sequence[Graded]) -> bytes:
     for each in results:
         path = PurePosixPath(each.path)
         seconds = each.verdict.duration_ns / 1e9 if each.verdict else 0.0
-        told = {"classname": _xml(str(path.parent)), "name": _xml(path.name), "time": f"{seconds:.3f}"}
-        case = ElementTree.SubElement(suite, "testcase", told)
+        attributes = {"classname": _xml(str(path.parent)), "name": _xml(path.name), "time": f"{seconds:.3f}"}
+        case = ElementTree.SubElement(suite, "testcase", attributes)
         if each.code:
             wrong = ElementTree.SubElement(case, _kind(each), {"message": _xml(each.message), "type": each.outcome})
             wrong.text = _xml("\n".join(each.lines()))
@@ -118,5 +117,5 @@ def _cells(each: Graded) -> tuple[str, ...]:
 
 
 def _xml(text: str) -> str:
-    """Text less what no XML document may hold, not even escaped."""
+    """Text with the characters replaced that XML does not allow even when escaped."""
     return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)

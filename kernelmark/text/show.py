@@ -1,8 +1,8 @@
-"""Verdicts, checks, problems and boards as plain text for a terminal.
+"""Formats verdicts, checks, problems and boards as plain text for a terminal.
 
-The command line calls it and prints what comes back; nothing here reads or writes. Trusted code over untrusted text:
-whatever came from a participant goes through `visible`, so that no escape sequence, carriage return or bidirectional
-override reaches the terminal. The result is never read as markup.
+The command line calls it and prints the lines; nothing here does I/O. Trusted code over untrusted text: everything from
+a participant goes through `visible`, so no escape sequence, carriage return or bidirectional override reaches the
+terminal. The result is never parsed as markup.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-_NAMED = 4  # of the tests that failed alike
+_NAMED = 4  # maximum number of tests named that failed in the same way
 INTERPRETED = (
     "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
 )
 
 
 def check(result: Check) -> Iterator[str]:
-    """What a participant needs after build and tests: the outcome, what failed and why, and what limits the result."""
+    """The result of build and tests: the outcome, what failed and why, and notes on its limits."""
     yield from _outcome(result)
     yield from _notes(result.environment)
 
 
 def verdict(result: Verdict, table: Table | None = None, *, record: bool = True) -> Iterator[str]:
-    """What a participant needs after a whole grading; `table` is the one that it is ranked in, where it is.
+    """The result of a whole grading; `table` is the one that ranks it, if any.
 
-    Only a run that was to be recorded is named: of any other `show` knows nothing.
+    The run is named only if it is recorded, since `kernelmark show` does not know any other.
     """
     yield from _outcome(result)
     if result.score is not None:
@@ -76,11 +76,11 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
 
 
 def standing(result: Verdict, table: Table) -> str:
-    """`rank 2 of 7 on NVIDIA H200`, why there is none, or which better source keeps the author's place."""
+    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or which better source the author ranks with."""
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
-    own = [row for row in table.rows if row.author == result.submission.author]  # the best first, then those too wide
+    own = [row for row in table.rows if row.author == result.submission.author]  # the best one, then one too wide
     row = next((row for row in own if row.sha256 == result.submission.sha256), None)
     if row is None:
         return f"{visible(own[0].author)}'s better run {own[0].run} ({interval(own[0].score)}) {_keeps(own[0], table)}"
@@ -90,7 +90,7 @@ def standing(result: Verdict, table: Table) -> str:
 
 
 def _because(aside: SetAside) -> str:
-    """What was said that decided it."""
+    """The last event that decided its state."""
     last = next(event for event in reversed(aside.moderation) if event.decides)
     return f" ({last.subject}{visible(last.reason)})"
 
@@ -105,7 +105,7 @@ def _place(row: Row, table: Table) -> str:
 
 
 def _too_wide(row: Row) -> str:
-    """That a source does not rank, and what its author can do."""
+    """Why a source does not rank, and what its author can do."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
     return (
         f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high); grade it again "
@@ -114,7 +114,7 @@ def _too_wide(row: Row) -> str:
 
 
 def board(tables: Sequence[Table]) -> Iterator[str]:
-    """Every table with its rows, ranks first; what all rows share of how they were graded stands above them."""
+    """Every table with its rows; a mode and sandbox that all rows share are in the heading."""
     if not tables:
         yield "no submission has been accepted yet"
     for number, table in enumerate(tables):
@@ -137,7 +137,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         how_names = () if alike else ("mode", "sandbox")
         rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
         for row in table.rows:
-            speedups = [ratio(found) if (found := row.over(name)) else "" for name in baselines]
+            speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
             who = (visible(row.author), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
             how = () if alike else (", ".join(row.modes), row.sandbox)
@@ -148,14 +148,14 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
 
 
 def moderation(events: Iterable[Moderation]) -> Iterator[str]:
-    """What organizers said of a run, a line an event."""
+    """What organizers said about a run, one line per event."""
     for event in events:
         when = f"{event.created_at.astimezone(UTC):%Y-%m-%d %H:%M}"
         yield f"{INDENT}{event.action:<10}  {event.subject}{visible(event.reason)} ({visible(event.actor)}, {when})"
 
 
 def _beside(table: Table) -> Iterator[str]:
-    """Which rows are pooled, too wide to rank or out of date, what organizers said of them, and what was set aside."""
+    """Notes below a table: rows that are pooled, too wide to rank, stale or moderated, and runs set aside."""
     for row in table.rows:
         pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
         if notes := [note for note in (pooled, TOO_WIDE if row.state == "too_wide" else "") if note]:
@@ -171,9 +171,7 @@ def _beside(table: Table) -> Iterator[str]:
 
 
 def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | None = None) -> Iterator[str]:
-    """Everything that the stored document holds, in reading order, after what organizers said of it, and what the
-    gradings of its source come to together.
-    """
+    """Everything in the stored document, after the pooled result of its source and the organizers' events."""
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
         newest = "" if source.newest.run == result.run else f"; the board shows {source.newest.run}, the newest"
@@ -203,63 +201,63 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
     yield from _notes(result.environment)
 
 
-def problems(found: Iterable[Problem]) -> Iterator[str]:
-    """One line a problem."""
+def problems(loaded: Iterable[Problem]) -> Iterator[str]:
+    """One line per problem."""
     rows = [
-        (p.slug, p.title, f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}") for p in found
+        (p.slug, p.title, f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}") for p in loaded
     ]
     yield from columns(rows, indent="") if rows else ["no problems here"]
 
 
-def problem(found: Problem) -> Iterator[str]:
-    """What to write: the entry function, its tensors and scalars, and the cases on which it is graded."""
-    yield f"{found.slug}: {found.title}"
-    arguments = [t.name for t in found.tensors] + [s.name for s in found.scalars]
-    yield f"{INDENT}entry       {found.entry}({', '.join(arguments)})"
-    for tensor in found.tensors:
+def problem(spec: Problem) -> Iterator[str]:
+    """What a submission must define: the entry function, its tensors and scalars, and the cases."""
+    yield f"{spec.slug}: {spec.title}"
+    arguments = [t.name for t in spec.tensors] + [s.name for s in spec.scalars]
+    yield f"{INDENT}entry       {spec.entry}({', '.join(arguments)})"
+    for tensor in spec.tensors:
         shape = ", ".join(str(extent) for extent in tensor.shape)
         copies = "" if tensor.count is None else f", a list of {tensor.count}"
         yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{copies}"
-    for scalar in found.scalars:
+    for scalar in spec.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
-    allowed = found.tolerance
+    allowed = spec.tolerance
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
     yield (
         f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, "
         f"at least {allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
     )
-    if found.deadline is not None:
-        yield f"{INDENT}deadline    {found.deadline.isoformat()}"
-    yield f"{INDENT}sources     {found.visibility.replace('_', ' ')}"
-    for kind, cases in (("test", found.tests), ("benchmark", found.benchmarks)):
+    if spec.deadline is not None:
+        yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
+    yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
+    for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):
         for case in cases:
             if not case.hidden:
                 drawn = {name: f"{each.low}..{each.high}" for name, each in case.draw.items()}
                 sizes = parameters({**case.params, **drawn})
                 yield f"{INDENT}{kind:<10}  {case.name}: {sizes} ({', '.join(case.devices)})"
         if hidden := sum(case.hidden for case in cases):
-            private = f", {found.private.cases} of them private" if found.private else ""
+            private = f", {spec.private.cases} of them private" if spec.private else ""
             yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
 
 
-def problem_document(found: Problem) -> dict[str, Any]:
-    """The same for programs: `problem.toml` as it was understood, with the hidden cases counted and left out."""
-    shown = [case for case in found.tests if not case.hidden]
+def problem_document(spec: Problem) -> dict[str, Any]:
+    """The same for programs: the parsed `problem.toml`, with the hidden cases counted but left out."""
+    shown = [case for case in spec.tests if not case.hidden]
     left_out = {"tests": tuple(shown), "private": None}
-    document = found.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
-    private = {"private_tests": found.private.cases} if found.private else {}
-    return {**document, "hidden_tests": len(found.tests) - len(shown), **private}
+    document = spec.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
+    private = {"private_tests": spec.private.cases} if spec.private else {}
+    return {**document, "hidden_tests": len(spec.tests) - len(shown), **private}
 
 
-def calibration(found: Calibration, path: Path) -> Iterator[str]:
-    """What a device can do at most, and where that was stored."""
-    spreads = f"{100 * found.memory_spread:.1f} % of memory, {100 * found.arithmetic_spread:.1f} % of products"
-    yield f"{visible(found.device_name)}, spread {spreads}"
+def calibration(measured: Calibration, path: Path) -> Iterator[str]:
+    """A device's calibration, and where it was stored."""
+    spreads = f"{100 * measured.memory_spread:.1f} % of memory, {100 * measured.arithmetic_spread:.1f} % of products"
+    yield f"{visible(measured.device_name)}, spread {spreads}"
     rows = [
-        ("copy", f"{found.copy_bytes_per_s / 1e9:,.0f} GB/s"),
-        ("read", f"{found.read_bytes_per_s / 1e9:,.0f} GB/s"),
+        ("copy", f"{measured.copy_bytes_per_s / 1e9:,.0f} GB/s"),
+        ("read", f"{measured.read_bytes_per_s / 1e9:,.0f} GB/s"),
     ]
-    rows += [(f"{name} product", f"{rate / 1e12:,.2f} TFLOP/s") for name, rate in found.flops_per_s.items()]
+    rows += [(f"{name} product", f"{rate / 1e12:,.2f} TFLOP/s") for name, rate in measured.flops_per_s.items()]
     yield from columns(rows, right=frozenset({1}))
     yield f"{INDENT}stored in {path}"
 
@@ -272,7 +270,7 @@ def _outcome(result: Check) -> Iterator[str]:
         total = len(result.tests) + result.tests_not_run
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
     yield from _failed(failed)
-    if explained := [case for case in failed if _mismatches(case)]:  # one table is read, twelve are not
+    if explained := [case for case in failed if _mismatches(case)]:  # people read one table, but not twelve
         case = most_informative(explained)
         output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
         yield from _mismatch(mismatch, f" in {visible(case.name)}")
@@ -281,7 +279,7 @@ def _outcome(result: Check) -> Iterator[str]:
 
 
 def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
-    """A line for each way in which tests failed: what several say alike is said once."""
+    """One line for each way in which tests failed; tests with the same message share a line."""
     alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
     for case in failed:
         alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)

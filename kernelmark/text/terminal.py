@@ -1,7 +1,7 @@
-"""Text for terminals: untrusted text made visible, rows aligned.
+"""Formats text for terminals: makes untrusted text visible, and aligns rows.
 
-Everything in the front door that prints comes through here. Trusted code over hostile text. Standard library only, so
-that an error can be told when nothing else can be imported.
+Everything that `kernelmark` prints uses it. Trusted code over hostile text. Standard library only, so errors can be
+printed when nothing else can be imported.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def block(text: str) -> Iterator[str]:
 
 
 def counted(number: int, one: str, many: str = "") -> str:
-    """`1 test`, `1,200 tests`; `many` where it is no `s`."""
+    """`1 test`, `1,200 tests`; `many` is the plural if it is not formed with `s`."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def columns(
     rows: Sequence[Sequence[str]], *, right: frozenset[int] = frozenset(), indent: str = INDENT
 ) -> Iterator[str]:
-    """Rows of cells as aligned lines; the columns in `right` are flushed right."""
+    """Rows of cells as aligned lines; the columns in `right` are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True)))
@@ -37,5 +37,5 @@ def columns(
 
 
 def warn(text: str) -> None:
-    """Tell the person at the keyboard; without a logging configuration it goes to stderr."""
+    """Log a warning; without a logging configuration it goes to stderr."""
     _log.warning("kernelmark: warning: %s", visible(text))

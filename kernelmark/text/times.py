@@ -1,6 +1,6 @@
-"""The times of a verdict as plain text: the table that every grading prints, and one case in full.
+"""Formats the times of a verdict as plain text: the table that every grading prints, and one case in full.
 
-`show` puts it among the rest. Trusted code over untrusted text: names and doubts go through `visible`.
+`show` calls it. Trusted code over untrusted text: names and doubts go through `visible`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOW = {
     "calls": "plain calls: the submission's own code ran",
     "replayed": "replayed: a launcher made the recorded calls",
 }
-_LETTERS = 40  # of a kernel's name
+_LETTERS = 40  # maximum length of a kernel's name
 
 
 def table(result: Verdict, score: Interval) -> Iterator[str]:
@@ -56,7 +56,7 @@ def cells(value: Interval) -> tuple[str, str]:
 
 
 def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
-    """Everything that is known of one case: its rounds too, or what a call launches."""
+    """Everything about one case, including its rounds or the kernels that a call launches."""
     yield f"{INDENT}benchmark {visible(b.name)} ({parameters(b.params)})"
     yield from columns(list(_facts(b, effort)), indent=INDENT * 2)
     if b.mode == "replayed":
@@ -80,7 +80,7 @@ def unfinished(result: Verdict) -> Iterator[str]:
 
 
 def doubts(result: Verdict) -> Iterator[str]:
-    """Why a number is worth less: first what concerns all, then the cases."""
+    """Reasons to trust the result less: first those about the whole run, then those about cases."""
     for doubt in result.doubts:
         yield f"{visible(doubt.code)}: {visible(doubt.text)}"
     said = [(b.name, f"{visible(doubt.code)}: {visible(doubt.text)}") for b in result.benchmarks for doubt in b.doubts]
@@ -106,7 +106,7 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
 
 
 def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
-    """What each clock said of a call."""
+    """The time of a call by each clock."""
     if b.mode == "replayed":
         by_cupti = [round(stats.quantile(b.calls.device_ns, share)) for share in (0.1, 0.5, 0.9)]
         by_events, by_host = (round(stats.median(times)) for times in (b.calls.event_ns, b.calls.span_ns))
@@ -130,7 +130,7 @@ def _took(baseline: PairedBaseline) -> str:
 
 
 def _telemetry(b: BenchmarkResult) -> str:
-    """The range of what the sensors said after each round or block, and why clocks were lowered."""
+    """The ranges of the sensors' readings after each round or block, and why clocks were lowered."""
     seen = [each for each in b.telemetry if each is not None]
     ranges = [
         ("SM", [t.sm_mhz for t in seen if t.sm_mhz is not None], "MHz"),
@@ -155,7 +155,7 @@ def _stopped(b: BenchmarkResult, effort: Effort) -> str:
 
 
 def _by_case(said: Iterable[tuple[str, str]], cases: int) -> Iterator[str]:
-    """Of cases' names and what is said of each: every text once, after all the cases that it is said of."""
+    """Group pairs of case name and text: each text once, after all the cases that it applies to."""
     names: dict[str, list[str]] = {}
     for name, text in said:
         names.setdefault(text, []).append(visible(name))

@@ -113,9 +113,9 @@ def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Co
 @pytest.mark.parametrize(
     ("path", "content", "why"),
     [
-        ("submissions/kernel.py", RIGHT, "is not where submissions lie"),
-        ("submissions/double/kernel.py", RIGHT, "is not where submissions lie"),
-        ("submissions/double/ada/deep/kernel.py", RIGHT, "is not where submissions lie"),
+        ("submissions/kernel.py", RIGHT, "is not where submissions belong"),
+        ("submissions/double/kernel.py", RIGHT, "is not where submissions belong"),
+        ("submissions/double/ada/deep/kernel.py", RIGHT, "is not where submissions belong"),
         ("submissions/doubel/ada/kernel.py", RIGHT, "did you mean `double`?"),
         ("submissions/double/ada/kernel.txt", RIGHT, "unknown language '.txt'"),
         ("submissions/double/.ada/kernel.py", RIGHT, "is not a valid name"),

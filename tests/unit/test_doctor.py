@@ -16,7 +16,7 @@ from harness.sandbox import Exit, Options, gpu, provider
 from harness.verdict import SandboxName
 from kernelmark.commands.cli import main
 from kernelmark.services import api, doctor
-from kernelmark.services.doctor import Finding, machine, packages, project, sandboxes
+from kernelmark.services.doctor import Diagnostic, machine, packages, project, sandboxes
 from kernelmark.services.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted
@@ -33,7 +33,7 @@ BINDINGS = {"cuda.bindings.driver": {"version": "13.0.1"}}
 ABSENT = {"error": "ModuleNotFoundError: No module named 'it'"}
 
 
-def statuses(findings: Iterator[Finding]) -> dict[str, str]:
+def statuses(findings: Iterator[Diagnostic]) -> dict[str, str]:
     return {finding.check: finding.status for finding in findings}
 
 
@@ -269,5 +269,7 @@ def test_the_exit_status_says_whether_a_grading_could_run(
 
 
 def test_lines_are_aligned_and_end_with_the_remedy() -> None:
-    lines = list(doctor.lines([Finding("ok", "python", "3.11"), Finding("fail", "memfd seals", "refused", "upgrade")]))
+    lines = list(
+        doctor.lines([Diagnostic("ok", "python", "3.11"), Diagnostic("fail", "memfd seals", "refused", "upgrade")])
+    )
     assert lines == ["ok    python       3.11", "fail  memfd seals  refused; upgrade"]

@@ -44,7 +44,7 @@ def ledger(competition: Path) -> JsonlLedger:
 def test_an_honest_ledger_has_no_fault(ledger: JsonlLedger, command: Command) -> None:
     said = command("verify")
     assert said.code == 0
-    assert said.out == "double.jsonl: 4 entries, 3 verdicts on the problem as it is, 1 on earlier versions of it\n"
+    assert said.out == "double.jsonl: 4 entries, 3 verdicts on the current problem, 1 on earlier versions of it\n"
 
 
 def test_every_entry_of_a_ledger_is_accounted_for(competition: Path, command: Command) -> None:
@@ -52,7 +52,7 @@ def test_every_entry_of_a_ledger_is_accounted_for(competition: Path, command: Co
     submission, verdict = graded("ada", sha256=load(competition / "problems/double").sha256)
     archive(competition / "leaderboard/archive", "double", submission)
     found.append(verdict)
-    told = "1 verdict on the problem as it is, 0 on earlier versions of it"
+    told = "1 verdict on the current problem, 0 on earlier versions of it"
     assert command("verify").out == f"double.jsonl: 1 entry, {told}\n"
     assert command("moderate", "annotate", verdict.run, "--actor", "grace", "--reason", "why").code == 0
     assert command("verify").out == f"double.jsonl: 2 entries, {told}, 1 other\n"

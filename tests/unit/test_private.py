@@ -127,7 +127,7 @@ def test_the_folder_lies_outside_the_project(
     inside.mkdir()
     link = tmp_path / "link"
     link.symlink_to(inside)
-    own = [(folder, "lies in") for folder in (inside, link, competition / "problems", competition)]
+    own = [(folder, "is inside") for folder in (inside, link, competition / "problems", competition)]
     none = [(path, "is not a folder") for path in (tmp_path / "none", private / "double.toml")]
     for folder, line in own + none:
         monkeypatch.setenv("KERNELMARK_PRIVATE_CASES", str(folder))
@@ -135,7 +135,7 @@ def test_the_folder_lies_outside_the_project(
             private_folder(Settings.load())
     (tmp_path / ".git").mkdir()
     monkeypatch.setenv("KERNELMARK_PRIVATE_CASES", "../private")
-    with pytest.raises(UsageError, match="lies in"):
+    with pytest.raises(UsageError, match="is inside"):
         private_folder(Settings.load())
     (tmp_path / ".git").rmdir()
     assert private_folder(Settings.load()) == private.resolve(), "a relative path starts at the project"
@@ -162,7 +162,7 @@ def test_a_result_without_them_beside_results_with_them_is_told(
     model = accepted(author="eve", problem="double")
     told = model.submission.model_copy(update={"sha256": submission.sha256})
     record(Settings.load(), submission, model.model_copy(update={"submission": told}))
-    assert "double has results with private cases, and this one is without" in caplog.text
+    assert "double has results with private cases, but this one has none" in caplog.text
 
 
 def test_a_problem_that_was_loaded_without_them_is_not_recorded(private: Path, competition: Path) -> None:
@@ -208,7 +208,7 @@ def test_whoever_has_no_private_cases_takes_them_to_be_as_they_were(
     problem: Problem, competition: Path, private: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     verdict = recorded(competition, problem)
-    told = "double.jsonl: 1 entry, 1 verdict on the problem as it is, 0 on earlier versions of it\n"
+    told = "double.jsonl: 1 entry, 1 verdict on the current problem, 0 on earlier versions of it\n"
 
     def marks() -> list[str]:
         [table] = tables(Settings.load())

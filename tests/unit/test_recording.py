@@ -117,7 +117,7 @@ def test_where_the_board_alone_cannot_be_written_it_is_said_that_the_verdict_is_
     ended = run("submit", "double", "kernel.py")
     assert (ended.code, [v.run for v in recorded(project)]) == (7, [verdict.run])
     assert "error: it is recorded, but " in ended.err
-    assert "; `kernelmark board --write` writes the board anew" in ended.err
+    assert "; `kernelmark board --write` rebuilds the board" in ended.err
 
 
 def test_two_problems_of_one_name_never_share_a_ledger(

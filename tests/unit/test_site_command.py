@@ -86,7 +86,7 @@ def test_a_folder_of_the_project_is_not_written_into(
 ) -> None:
     before = sorted(project.rglob("*"))
     assert built("--out", out) == 2
-    assert f"kernelmark: error: {out}: holds files of the project's own" in capsys.readouterr().err
+    assert f"kernelmark: error: {out}: holds files of the project itself" in capsys.readouterr().err
     assert sorted(project.rglob("*")) == before
 
 

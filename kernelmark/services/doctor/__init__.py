@@ -1,6 +1,6 @@
-"""What this machine needs before it can grade, found by looking: one finding a check, each with its remedy.
+"""Checks what this machine needs before it can grade: one diagnostic per check, with a remedy.
 
-`kernelmark doctor` prints the findings. Trusted.
+`kernelmark doctor` prints the diagnostics. Trusted.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelmark.services.doctor import machine, packages, project, sandboxes
-from kernelmark.services.doctor.finding import Finding
+from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 
-__all__ = ["Finding", "can_grade", "examine", "lines"]
+__all__ = ["Diagnostic", "can_grade", "examine", "lines"]
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
@@ -37,13 +37,13 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from project.ledgers(settings)
 
 
-def can_grade(findings: list[Finding]) -> bool:
+def can_grade(findings: list[Diagnostic]) -> bool:
     """Whether a grading could run here on some device, in some sandbox."""
     return not any(f.status == "fail" and f.blocks for f in findings)
 
 
-def lines(findings: list[Finding]) -> Iterator[str]:
-    """The findings as aligned text, one a line."""
+def lines(findings: list[Diagnostic]) -> Iterator[str]:
+    """The diagnostics as aligned text, one per line."""
     width = max(len(f.check) for f in findings)
     for f in findings:
         yield f"{f.status:<4}  {f.check:<{width}}  {f.text}" + (f"; {f.remedy}" if f.remedy else "")

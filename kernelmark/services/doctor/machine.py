@@ -1,4 +1,4 @@
-"""Compilers, room on the disk, and what the kernel and the CPU's clock have to say."""
+"""Checks compilers, calibration, disk space, kernel features and the CPU's clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness.errors import KernelmarkError
 from harness.sandbox import gpu
-from kernelmark.services.doctor.finding import Finding
+from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 
 MIN_FREE_BYTES, WANTED_FREE_BYTES = 512 << 20, 4 << 30
@@ -17,15 +17,15 @@ F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module of Python 3.11
 CPUS = Path("/sys/devices/system/cpu")
 
 
-def compiler(name: str, suffix: str, *, needed: bool) -> Finding:
-    """A compiler on this machine, as the bwrap and process sandboxes use it."""
+def compiler(name: str, suffix: str, *, needed: bool) -> Diagnostic:
+    """Whether a compiler is installed, as the bwrap and process sandboxes need it."""
     toolkit = gpu.toolkit() if name == "nvcc" else None
-    found = str(toolkit / "bin" / name) if toolkit else shutil.which(name)
-    if found:
-        return Finding("ok", name, found)
+    path = str(toolkit / "bin" / name) if toolkit else shutil.which(name)
+    if path:
+        return Diagnostic("ok", name, path)
     if not needed:
-        return Finding("ok", name, f"not found, and not needed without a CUDA device ({suffix} files)")
-    return Finding("warn", name, "not found", f"install it to grade {suffix} files")
+        return Diagnostic("ok", name, f"not found, and not needed without a CUDA device ({suffix} files)")
+    return Diagnostic("warn", name, "not found", f"install it to grade {suffix} files")
 
 
 def calibration(settings: Settings, devices: list[str]) -> Finding:
@@ -36,25 +36,25 @@ def calibration(settings: Settings, devices: list[str]) -> Finding:
 
     device = devices[0] if devices else cpu_name()
     try:
-        found = choose(stored(settings), device, None)
+        known = choose(stored(settings), device, None)
     except KernelmarkError as error:
-        return Finding("fail", "calibration", str(error))
-    if found is None:
-        return Finding("warn", "calibration", f"none for {device}", "run `kernelmark calibrate` for roofline shares")
-    return Finding("ok", "calibration", f"{device}, {found.created_at:%Y-%m-%d}")
+        return Diagnostic("fail", "calibration", str(error))
+    if known is None:
+        return Diagnostic("warn", "calibration", f"none for {device}", "run `kernelmark calibrate` for roofline shares")
+    return Diagnostic("ok", "calibration", f"{device}, {known.created_at:%Y-%m-%d}")
 
 
-def free_space(directory: Path) -> Finding:
-    """Room for sockets, logs and scratch files."""
+def free_space(directory: Path) -> Diagnostic:
+    """Whether there is space for sockets, logs and scratch files."""
     free = shutil.disk_usage(directory).free
     text = f"{free / 2**30:.1f} GiB free in {directory}"
     if free < MIN_FREE_BYTES:
-        return Finding("fail", "temp dir", text, "free some, or point TMPDIR elsewhere", blocks=True)
-    return Finding("warn" if free < WANTED_FREE_BYTES else "ok", "temp dir", text)
+        return Diagnostic("fail", "temp dir", text, "free some, or point TMPDIR elsewhere", blocks=True)
+    return Diagnostic("warn" if free < WANTED_FREE_BYTES else "ok", "temp dir", text)
 
 
-def sealing() -> Finding:
-    """Whether inputs on the CPU can be made read-only for good: memfd with F_SEAL_FUTURE_WRITE."""
+def sealing() -> Diagnostic:
+    """Whether inputs on the CPU can be made read-only permanently: memfd with F_SEAL_FUTURE_WRITE."""
     try:
         descriptor = os.memfd_create("kernelmark-doctor", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
@@ -62,22 +62,22 @@ def sealing() -> Finding:
         finally:
             os.close(descriptor)
     except (OSError, AttributeError) as error:
-        return Finding("fail", "memfd seals", f"refused ({error})", "run on Linux 5.1 or later", blocks=True)
-    return Finding("ok", "memfd seals", "F_SEAL_FUTURE_WRITE works")
+        return Diagnostic("fail", "memfd seals", f"refused ({error})", "run on Linux 5.1 or later", blocks=True)
+    return Diagnostic("ok", "memfd seals", "F_SEAL_FUTURE_WRITE works")
 
 
-def clock_frequency(cpus: Path) -> Finding:
-    """Whether the CPU's clock stands still while kernels are timed on it."""
+def clock_frequency(cpus: Path) -> Diagnostic:
+    """Whether the CPU's frequency is fixed while kernels are timed on it."""
     governor = _text(cpus / "cpu0/cpufreq/scaling_governor")
     turbo = _text(cpus / "intel_pstate/no_turbo") == "0" or _text(cpus / "cpufreq/boost") == "1"
     if governor is None and not turbo:
-        return Finding("ok", "CPU clock", "not readable here")
+        return Diagnostic("ok", "CPU clock", "not readable here")
     moving = [f"governor {governor}"] if governor not in (None, "performance") else []
     moving += ["turbo is on"] if turbo else []
     if not moving:
-        return Finding("ok", "CPU clock", "governor performance, turbo off")
+        return Diagnostic("ok", "CPU clock", "governor performance, turbo off")
     remedy = "CPU times move with it: `cpupower frequency-set -g performance`, and switch turbo off"
-    return Finding("warn", "CPU clock", ", ".join(moving), remedy)
+    return Diagnostic("warn", "CPU clock", ", ".join(moving), remedy)
 
 
 def _text(path: Path) -> str | None:

@@ -1,6 +1,6 @@
-"""Whether the Python packages that a grading needs are there, and fit together.
+"""Checks that the Python packages that a grading needs are installed and fit together.
 
-torch is asked in a process of its own, so that a broken installation is a finding and not a crash.
+torch is imported in a separate process, so that a broken installation is a diagnostic, not a crash.
 """
 
 from __future__ import annotations
@@ -59,81 +59,81 @@ def python() -> Finding:
     """The interpreter's version."""
     version = platform.python_version()
     if sys.version_info < MIN_PYTHON:
-        return Finding("fail", "python", version, "install Python 3.11 or later", blocks=True)
-    return Finding("ok", "python", version)
+        return Diagnostic("fail", "python", version, "install Python 3.11 or later", blocks=True)
+    return Diagnostic("ok", "python", version)
 
 
 def probe_torch() -> dict[str, Any]:
-    """What a fresh process says of torch, triton, cuda-bindings and the CUDA devices; `failure` if it said nothing."""
+    """What a new process reports about torch, triton, cuda-bindings and the CUDA devices; `failure` if it fails."""
     try:
         answer = subprocess.run(
             [sys.executable, "-P", "-c", _PROBE], capture_output=True, text=True, timeout=PROBE_S, check=False
         )
-        found: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+        reported: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
         return {"failure": f"importing torch took longer than {PROBE_S:.0f} s"}
     except (IndexError, json.JSONDecodeError):
         last = answer.stderr.strip().splitlines()[-1:] or [f"exit status {answer.returncode}"]
         return {"failure": f"importing torch ended the process: {last[0]}"}
-    return found
+    return reported
 
 
-def torch_and_triton(probe: dict[str, Any]) -> Iterator[Finding]:
-    """Both are there, are the pair that torch was built with, and start fast."""
+def torch_and_triton(probe: dict[str, Any]) -> Iterator[Diagnostic]:
+    """Whether both are installed, in the pair that torch was built with, and with bytecode."""
     torch = probe.get("torch", {"error": probe.get("failure", "not asked")})
     if "error" in torch:
-        yield Finding("fail", "torch", torch["error"], "install torch 2.11 or later", blocks=True)
+        yield Diagnostic("fail", "torch", torch["error"], "install torch 2.11 or later", blocks=True)
         return
-    yield Finding("ok", "torch", f"{torch['version']} ({'CUDA ' + probe['cuda'] if probe['cuda'] else 'CPU build'})")
+    yield Diagnostic("ok", "torch", f"{torch['version']} ({'CUDA ' + probe['cuda'] if probe['cuda'] else 'CPU build'})")
     yield _triton(probe["triton"])
     if not probe.get("bytecode", True):
         what = "torch has none: every sandbox that uses this installation compiles it again, which takes seconds"
-        yield Finding("warn", "bytecode", what, "`python -m compileall -q` on its site-packages")
+        yield Diagnostic("warn", "bytecode", what, "`python -m compileall -q` on its site-packages")
 
 
-def _triton(probe: dict[str, str]) -> Finding:
+def _triton(probe: dict[str, str]) -> Diagnostic:
     if "error" in probe:
-        return Finding("warn", "triton", probe["error"], "install triton to grade Triton kernels")
+        return Diagnostic("warn", "triton", probe["error"], "install triton to grade Triton kernels")
     pin, version = pinned_triton(_requirements("torch")), probe["version"].partition("+")[0]
     if pin not in (None, version):
-        return Finding("warn", "triton", f"{version}, but this torch was built with {pin}", f"install triton=={pin}")
-    return Finding("ok", "triton", f"{version}, " + ("as torch pins it" if pin else "this torch build pins none"))
+        return Diagnostic("warn", "triton", f"{version}, but this torch was built with {pin}", f"install triton=={pin}")
+    return Diagnostic("ok", "triton", f"{version}, " + ("as torch pins it" if pin else "this torch build pins none"))
 
 
 def pinned_triton(requirements: list[str]) -> str | None:
-    """The triton version that torch's own metadata asks for: `triton==3.6.0; platform_system == "Linux"`."""
-    found = (re.match(r"triton\s*\(?==\s*([0-9][0-9a-zA-Z.]*)", requirement) for requirement in requirements)
-    return next((match[1] for match in found if match), None)
+    """The triton version that torch's own metadata requires: `triton==3.6.0; platform_system == "Linux"`."""
+    pins = (re.match(r"triton\s*\(?==\s*([0-9][0-9a-zA-Z.]*)", requirement) for requirement in requirements)
+    return next((match[1] for match in pins if match), None)
 
 
-def cuda(probe: dict[str, Any]) -> Iterator[Finding]:
-    """A device is visible, and the judge can share its memory with a runner."""
+def cuda(probe: dict[str, Any]) -> Iterator[Diagnostic]:
+    """Whether a device is visible, and whether the judge can share its memory with a runner."""
     devices = probe.get("devices", [])
     if not devices:
         why = probe.get("device_error") or (
             "torch sees no CUDA device" if probe.get("cuda") else "this torch build has no CUDA"
         )
-        yield Finding("warn", "CUDA device", why, "on a CPU Triton runs in its interpreter, which measures no speed")
+        yield Diagnostic("warn", "CUDA device", why, "on a CPU Triton runs in its interpreter, which measures no speed")
         return
-    yield Finding("ok", "CUDA device", ", ".join(devices))
+    yield Diagnostic("ok", "CUDA device", ", ".join(devices))
     bindings = probe["cuda.bindings.driver"]
     if "error" in bindings:
-        yield Finding("fail", "cuda-bindings", bindings["error"], "pip install 'kernelmark[cuda]' to grade on CUDA")
+        yield Diagnostic("fail", "cuda-bindings", bindings["error"], "pip install 'kernelmark[cuda]' to grade on CUDA")
     else:
-        yield Finding("ok", "cuda-bindings", "importable")
+        yield Diagnostic("ok", "cuda-bindings", "importable")
     if probe.get("reaches_host"):
         what = "kernels can reach all memory of their process (HMM or ATS), so a submission's can reach its launcher's"
-        yield Finding("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
+        yield Diagnostic("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
 
 
-def cupti() -> Finding:
-    """What a launcher times by; the image, where there is one, has its own."""
+def cupti() -> Diagnostic:
+    """Whether CUPTI, which times replayed calls, is here; the Docker image has its own."""
     try:
         Cupti()
     except DeviceError as error:
         what = f"{error.what}: calls are not replayed, but timed in sealed rounds"
-        return Finding("warn", "CUPTI", what, error.remedy)
-    return Finding("ok", "CUPTI", "found: calls can be replayed")
+        return Diagnostic("warn", "CUPTI", what, error.remedy)
+    return Diagnostic("ok", "CUPTI", "found: calls can be replayed")
 
 
 def _requirements(distribution: str) -> list[str]:

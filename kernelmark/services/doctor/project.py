@@ -1,17 +1,17 @@
-"""Whether the project's problems load, and its ledgers are whole."""
+"""Checks that the project's problems load, and that its ledgers are intact."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from harness.errors import KernelmarkError
-from kernelmark.services.doctor.finding import Finding
+from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import counted
 
 
-def problems(settings: Settings) -> Iterator[Finding]:
-    """Each problem of the project loads, with its private cases."""
+def problems(settings: Settings) -> Iterator[Diagnostic]:
+    """Whether each problem of the project loads, with its private cases."""
     from kernelmark.services.problems import find_problem, problem_directories
 
     directories = problem_directories(settings)
@@ -19,19 +19,21 @@ def problems(settings: Settings) -> Iterator[Finding]:
         yield private_cases(settings, {directory.name for directory in directories})
     if not directories:
         where = str(settings.locate("problems"))
-        yield Finding("warn", "problems", f"none under {where}", "run from your project, or set `problems`")
+        yield Diagnostic("warn", "problems", f"none under {where}", "run from your project, or set `problems`")
     for directory in directories:
         check = f"problem {directory.name}"
         try:
             private = find_problem(settings, directory).private
         except KernelmarkError as error:
-            yield Finding("fail", check, str(error))
+            yield Diagnostic("fail", check, str(error))
         else:
-            yield Finding("ok", check, f"loads, with {counted(private.cases, 'private case')}" if private else "loads")
+            yield Diagnostic(
+                "ok", check, f"loads, with {counted(private.cases, 'private case')}" if private else "loads"
+            )
 
 
-def private_cases(settings: Settings, slugs: set[str]) -> Finding:
-    """The folder of private cases is there, for its owner alone, and each file of it belongs to a problem."""
+def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
+    """Whether the folder of private cases exists, only its owner can read it, and each file belongs to a problem."""
     from kernelmark.services.problems import private_folder
 
     try:
@@ -40,33 +42,28 @@ def private_cases(settings: Settings, slugs: set[str]) -> Finding:
         open_to_others = [path for path in (folder, *folder.glob("*.toml")) if path.stat().st_mode & 0o077]
         unknown = sorted(path.name for path in folder.iterdir() if path.suffix == ".toml" and path.stem not in slugs)
     except KernelmarkError as error:
-        return Finding("fail", "private cases", str(error))
+        return Diagnostic("fail", "private cases", str(error))
     except OSError as error:
-        return Finding("fail", "private cases", f"{error.filename}: cannot be read ({error.strerror})")
+        return Diagnostic("fail", "private cases", f"{error.filename}: cannot be read ({error.strerror})")
     if unknown:
-        return Finding(
+        return Diagnostic(
             "warn", "private cases", f"{folder}: {', '.join(unknown)}: no such problem", "rename or remove it"
         )
     if open_to_others:
         path = open_to_others[0]
-        return Finding("warn", "private cases", f"others have rights on {path}", f"chmod -R go= {folder}")
-    return Finding("ok", "private cases", str(folder))
+        return Diagnostic("warn", "private cases", f"others have rights on {path}", f"chmod -R go= {folder}")
+    return Diagnostic("ok", "private cases", str(folder))
 
 
-def ledgers(settings: Settings) -> Iterator[Finding]:
-    """Each ledger's chain holds."""
+def ledgers(settings: Settings) -> Iterator[Diagnostic]:
+    """Whether each ledger's chain is intact."""
     from leaderboard.record.ledger import JsonlLedger
 
     for path in sorted(settings.locate("results").glob("*.jsonl")):
         check = f"ledger {path.stem}"
-        finding = _told(check, JsonlLedger(path).verify)
-        yield finding or Finding("ok", check, "its chain holds")
-
-
-def _told(check: str, call: Callable[[], object]) -> Finding | None:
-    """The failure of `call` as a finding; None when it succeeds."""
-    try:
-        call()
-    except KernelmarkError as error:
-        return Finding("fail", check, str(error))
-    return None
+        try:
+            JsonlLedger(path).verify()
+        except KernelmarkError as error:
+            yield Diagnostic("fail", check, str(error))
+        else:
+            yield Diagnostic("ok", check, "its chain is intact")

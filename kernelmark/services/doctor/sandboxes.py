@@ -1,4 +1,4 @@
-"""Whether each sandbox starts, found by starting one, and how a GPU would reach a container."""
+"""Checks each sandbox by starting one, and how a GPU would reach a container."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.errors import SandboxError
 from harness.kinds import isolates
 from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
-from kernelmark.services.doctor.finding import Finding
+from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible
 
@@ -33,7 +33,7 @@ judge.connect(sys.argv[1])
 """
 
 
-def usable(settings: Settings, *, cuda_is_here: bool) -> Iterator[Finding]:
+def usable(settings: Settings, *, cuda_is_here: bool) -> Iterator[Diagnostic]:
     """Which providers can be used, and how a GPU would reach a container."""
     from kernelmark.services.api import providers
 
@@ -43,18 +43,18 @@ def usable(settings: Settings, *, cuda_is_here: bool) -> Iterator[Finding]:
             continue
         reason = provider.unavailable() or launch_fails(provider)
         isolated = isolated or reason is None
-        yield Finding("warn", provider.name, reason) if reason else Finding("ok", provider.name, "usable")
+        yield Diagnostic("warn", provider.name, reason) if reason else Diagnostic("ok", provider.name, "usable")
         if provider.name == "docker" and reason is None and cuda_is_here:
             yield gpu_in_docker()
     if not isolated:
         remedy = "get docker or bwrap working: until then results are ranked separately"
-        yield Finding("warn", "isolation", "none: submissions run with your own rights", remedy)
+        yield Diagnostic("warn", "isolation", "none: submissions run with your own rights", remedy)
 
 
 def launch_fails(provider: Provider) -> str | None:
-    """Why no sandbox of this provider starts and reaches its judge, found by launching one; None if one does.
+    """Launch a sandbox of this provider; why it does not start or reach its judge, None if it does.
 
-    `unavailable` looks at what a grading has no time to try, so an image that cannot start a container passes it.
+    `Provider.unavailable` does not launch anything, so it does not notice an image that cannot start a container.
     """
     with tempfile.TemporaryDirectory(prefix="kernelmark-doctor-") as made, contextlib.ExitStack() as stack:
         folder = Path(made)
@@ -83,10 +83,10 @@ def launch_fails(provider: Provider) -> str | None:
 
 
 def _unreached(sandbox: Sandbox, listener: socket.socket) -> str | None:
-    """Why nothing connects from inside; None as soon as something does."""
+    """Why nothing connects from inside the sandbox; None as soon as something does."""
     deadline, ended = time.monotonic() + LAUNCH_S, None
     while time.monotonic() < deadline and ended is None:
-        ended = sandbox.ended()  # asked first: what ended after it connected has connected
+        ended = sandbox.ended()  # before accepting, so that a sandbox that connects and then ends counts as connected
         try:
             listener.accept()[0].close()
             return None
@@ -101,7 +101,7 @@ def _how(ended: Exit) -> str:
     return f"exit status {ended.code}" if ended.signal is None else f"signal {ended.signal}"
 
 
-def gpu_in_docker() -> Finding:
+def gpu_in_docker() -> Diagnostic:
     """Which of the three ways into a container this daemon offers."""
     import docker
 
@@ -110,5 +110,5 @@ def gpu_in_docker() -> Finding:
         if way == "nodes":
             gpu.driver_libraries()
     except (SandboxError, docker.errors.DockerException) as error:
-        return Finding("fail", "GPU in docker", str(error))
-    return Finding("ok", "GPU in docker", GPU_WAYS[way])
+        return Diagnostic("fail", "GPU in docker", str(error))
+    return Diagnostic("ok", "GPU in docker", GPU_WAYS[way])

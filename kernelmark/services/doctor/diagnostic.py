@@ -1,4 +1,4 @@
-"""One thing that the doctor found."""
+"""The result of one check of the doctor."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Literal, NamedTuple
 Status = Literal["ok", "warn", "fail"]
 
 
-class Finding(NamedTuple):
-    """One check: `blocks` says that no grading can run while it fails."""
+class Diagnostic(NamedTuple):
+    """The result of one check; `blocks` says that no grading can run while it fails."""
 
     status: Status
     check: str
