@@ -1,14 +1,14 @@
-"""Grades the organizers' kernels of `reference/`, and says how close they come to the device and to PyTorch.
+"""Grades the organizers' kernels of `reference/`, and compares them with the device's roofline and with PyTorch.
 
     python -m benchmarks.baselines softmax attention --out benchmarks/results/baselines_h200
     python -m benchmarks.baselines --table --out benchmarks/results/baselines_h200 \
         --calibration benchmarks/results/calibration_h200.json
 
-The first submits every kernel of the named problems (all, without a name), each under its own name as the author, and
-records the verdicts in ledgers of their own, one a problem. Those of ours alternate with PyTorch's (eager,
-torch.compile, and where it has one a fused kernel); PyTorch's are graded alone, with --quick. The second makes a
-Markdown table of the newest verdict on each kernel, with shares of the roofline that `kernelmark calibrate` measured.
-Settings (sandbox, image, binds) come from kernelmark.toml or the environment.
+The first command submits every kernel of the named problems (by default all), with its own name as the author, and
+records the verdicts in separate ledgers, one per problem. Our kernels alternate with PyTorch's (eager, torch.compile,
+and a fused kernel if there is one); PyTorch's are graded alone, with --quick. The second command makes a Markdown table
+of the newest verdict on each kernel, with shares of the roofline that `kernelmark calibrate` measured. Settings
+(sandbox, image, binds) come from kernelmark.toml or the environment.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ SUBMIT = "from kernelmark.commands.scripts import submit; submit()"
 
 
 def grade(problem: str, kernel: Path, out: Path) -> bool:
-    """Submit one kernel; whether it was accepted. What `submit` says of it is printed in one line."""
+    """Submit one kernel, print the result in one line, and return whether it was accepted."""
     names = [name for name in PYTORCH if (kernel.parent / f"{name}.py").exists()]
     alone = kernel.stem in PYTORCH
     line = [sys.executable, "-c", SUBMIT, problem, str(kernel), f"--author={kernel.stem}"]
     line += ["--quick", "--baseline=none"] if alone else [f"--baseline={name}" for name in names]
-    with tempfile.TemporaryDirectory() as scratch:  # the sources lie in reference/, and the board is not ours to write
+    with tempfile.TemporaryDirectory() as scratch:  # keep the project's archive and board unchanged
         places = {"RESULTS": out.resolve(), "ARCHIVE": Path(scratch, "archive"), "BOARD": Path(scratch, "BOARD.md")}
         environment = {**os.environ, **{f"KERNELMARK_{name}": str(path) for name, path in places.items()}}
         started = time.perf_counter()
@@ -53,7 +53,7 @@ def grade(problem: str, kernel: Path, out: Path) -> bool:
 
 
 def grade_all(problems: Sequence[str], only: Sequence[str], out: Path, jobs: int) -> bool:
-    """Grade the kernels of the problems, so many at a time. True if all were accepted."""
+    """Grade the kernels of the problems, `jobs` at a time; returns whether all were accepted."""
     out.mkdir(parents=True, exist_ok=True)
     kernels = [
         (problem, kernel)
@@ -62,18 +62,20 @@ def grade_all(problems: Sequence[str], only: Sequence[str], out: Path, jobs: int
         if kernel.suffix in (".py", ".cu") and (not only or kernel.stem in only)
     ]
     with ThreadPoolExecutor(jobs) as pool:
-        return all(list(pool.map(lambda each: grade(*each, out), kernels)))  # all of them, also after one was not
+        return all(
+            list(pool.map(lambda each: grade(*each, out), kernels))
+        )  # the list grades all of them, even after a failure
 
 
 def newest(ledger: Path) -> list[Verdict]:
-    """The last verdict on each kernel, by its name."""
+    """The last verdict on each kernel, in order of name."""
     verdicts = (entry.verdict for entry in JsonlLedger(ledger).read() if entry.kind == VERDICT)
-    found = {verdict.submission.name: verdict for verdict in verdicts}
-    return [found[name] for name in sorted(found)]
+    by_name = {verdict.submission.name: verdict for verdict in verdicts}
+    return [by_name[name] for name in sorted(by_name)]
 
 
 def table(out: Path, calibration: Calibration) -> Iterator[str]:
-    """A Markdown line after the other: for each problem its cases, for each case its kernels."""
+    """The lines of the Markdown tables: for each problem its cases, and for each case its kernels."""
     graded = [newest(path) for path in sorted(out.glob("*.jsonl"))]
     ran = graded[0][0].environment
     yield "# The organizers' kernels"
@@ -108,17 +110,17 @@ def _problem(verdicts: list[Verdict], calibration: Calibration) -> Iterator[str]
     yield "| case | kernel | µs | interval | roofline |" + "".join(f" × {name} | interval |" for name in beside)
     yield "|---|---|---:|---|---:|" + "---:|---|" * len(beside)
     problem = load(ROOT / "problems" / verdicts[0].problem.slug)
-    graded = {case.name for _, case in ours}  # some benchmarks are a CPU's alone
+    graded = {case.name for _, case in ours}  # some benchmarks are for the CPU only
     for benchmark in (each for each in problem.benchmarks if each.name in graded):
         demand = demand_of(problem.resolve(benchmark))
-        found = [each for each in ours if each[1].name == benchmark.name]
-        for kernel, case in found:
+        measured = [each for each in ours if each[1].name == benchmark.name]
+        for kernel, case in measured:
             cells = [case.name, f"`{kernel}`", *_time(case.score), _share(calibration, demand, case.score.median_ns)]
             for name in beside:
                 ratio = _over(case, name)
                 cells += [f"{ratio.median:.3f}", f"{ratio.low:.3f} – {ratio.high:.3f}"] if ratio else ["", ""]
             yield f"| {' | '.join(cells)} |"
-        best = min((case for _, case in found), key=lambda case: case.score.median_ns)
+        best = min((case for _, case in measured), key=lambda case: case.score.median_ns)
         for each in best.baselines:
             share = _share(calibration, demand, each.claimed_ns)
             cells = [best.name, f"`{each.name}.py`", f"{each.claimed_ns / 1000:.4g}", "", share]
@@ -142,12 +144,12 @@ def _share(calibration: Calibration, demand: Demand, time_ns: float) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", default=sorted(path.name for path in (ROOT / "reference").iterdir()))
-    parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL", help="triton, cuda, ...: just these")
+    parser.add_argument("--only", nargs="*", default=[], metavar="KERNEL", help="grade only these: triton, cuda, ...")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--jobs", type=int, default=1, help="gradings at a time; what is timed is alone all the same")
-    parser.add_argument("--table", action="store_true", help="make the table of what was graded before")
+    parser.add_argument("--jobs", type=int, default=1, help="concurrent gradings; timed parts still run alone")
+    parser.add_argument("--table", action="store_true", help="make the table from earlier gradings")
     parser.add_argument(
-        "--calibration", type=Path, help="of the device, for the table; `kernelmark calibrate` makes one"
+        "--calibration", type=Path, help="the device's calibration, for the table; see `kernelmark calibrate`"
     )
     given = parser.parse_args()
     if given.table:

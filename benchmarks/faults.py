@@ -1,10 +1,10 @@
-"""What a grading leaves when the machine fails under it: `python -m benchmarks.faults --kill 50 --disk-full`.
+"""Tests gradings under faults of the machine: `python -m benchmarks.faults --kill 50 --disk-full`.
 
-`--kill N`: the judge gets SIGKILL at a random moment, N times. `--dockerd N`: the Docker daemon does, and comes back; a
-daemon of our own is started for it, unless `--pidfile` names the one to restart. `--disk-full`: the ledger's file
-system fills during an append (root only: it mounts a tmpfs). After each fault the chain holds, no acknowledged verdict
-is lost, nothing is left behind, and an honest kernel is accepted again. Writes `benchmarks/results/faults.json`; exits
-with 1 unless all of it held.
+`--kill N`: kill the judge with SIGKILL at a random moment, N times. `--dockerd N`: kill and restart the Docker daemon
+(one that this program starts, unless `--pidfile` names the one to restart). `--disk-full`: fill the ledger's file
+system during an append (root only: it mounts a tmpfs). After each fault the chain must be intact, no acknowledged
+verdict lost, nothing left behind, and an honest kernel accepted again. Writes `benchmarks/results/faults.json`; exits
+with 1 unless all of this holds.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IMAGE = "kernelmark-runner:latest"
 
 
 def kill(times: int, draw: random.Random) -> dict[str, Any]:
-    """SIGKILL to the judge at moments that are uniform over the length of a whole grading."""
+    """Kill the judge at random moments, uniform over the length of a whole grading."""
     trials: list[dict[str, Any]] = []
     with project() as root:
         first = after = submit(root)
@@ -69,21 +69,21 @@ def kill(times: int, draw: random.Random) -> dict[str, Any]:
 
 
 def _still(left: dict[str, list[str]], seconds: float) -> dict[str, list[str]]:
-    """What of it is there yet, and is so many seconds later."""
+    """Which of these leftovers still exist after so many seconds."""
     now = leftovers()
     others = {kind: [each for each in items if each not in left.get(kind, [])] for kind, items in now.items()}
     return left_behind(others, seconds)
 
 
 def _held(root: Path, promised: list[str]) -> str:
-    """Empty, or what is wrong with the ledger."""
+    """What is wrong with the ledger; empty if nothing is."""
     runs = Counter(recorded(ledger(root)))
     lost = [run for run in promised if runs[run] != 1]
     return f"not there exactly once: {lost}" if lost else ""
 
 
 def disk_full() -> dict[str, Any]:
-    """Fill the ledger's own tmpfs to the last page, grade, free it, and grade again: a part of the line still fits."""
+    """Fill the ledger's own tmpfs to the last page (part of a line still fits), grade, free it, and grade again."""
     trials: list[dict[str, Any]] = []
     with project() as root:
         folder = ledger(root).path.parent
@@ -131,7 +131,7 @@ def _fill(path: Path) -> None:
 
 
 def dockerd(times: int, draw: random.Random, pidfile: Path | None) -> dict[str, Any]:
-    """SIGKILL to the daemon at a random moment of a grading in a container, then start it again."""
+    """Kill the daemon at a random moment of a grading in a container, then start it again."""
     trials: list[dict[str, Any]] = []
     with project() as root, _own_daemon(root) if pidfile is None else _shared_daemon(pidfile) as (host, crash):
         in_docker = partial(submit, root, sandbox="docker", host=host)
@@ -159,7 +159,7 @@ def dockerd(times: int, draw: random.Random, pidfile: Path | None) -> dict[str, 
                 }
             )
             print(trials[-1], file=sys.stderr)
-    # The machine's fault is never the participant's: accepted in spite of it, or no verdict.
+    # A fault of the machine is never blamed on the participant: the kernel is accepted, or there is no verdict.
     held = first.outcome == "accepted" and all(
         t["status"] in (0, 7) and t["after"] == "accepted" and not t["containers"] and not t["chain"] for t in trials
     )
@@ -168,7 +168,7 @@ def dockerd(times: int, draw: random.Random, pidfile: Path | None) -> dict[str, 
 
 @contextmanager
 def _own_daemon(root: Path) -> Iterator[tuple[str, Any]]:
-    """A daemon with nothing in common with another one, the image loaded; gives its address and how to crash it."""
+    """A separate daemon with the image loaded; yields its address and a function that crashes and restarts it."""
     place = root / "dockerd"
     place.mkdir()
     host, log = f"unix://{place}/socket", (place / "log").open("wb")
@@ -179,7 +179,7 @@ def _own_daemon(root: Path) -> Iterator[tuple[str, Any]]:
     running: list[subprocess.Popen[bytes]] = []
 
     def begin() -> None:
-        """As an init system does: while its containerd is still ending, a new daemon gives up at once."""
+        """Retry, as an init system does: a new daemon exits at once while the old containerd is still ending."""
         for _ in range(10):
             running.append(subprocess.Popen(command, stdout=log, stderr=log))
             if _answers(host, running[-1]):
@@ -202,7 +202,9 @@ def _own_daemon(root: Path) -> Iterator[tuple[str, Any]]:
         running[-1].terminate()
         running[-1].wait(60)
         log.close()
-        subprocess.run(["umount", str(place / "data")], capture_output=True, check=False)  # one that crashed left it
+        subprocess.run(
+            ["umount", str(place / "data")], capture_output=True, check=False
+        )  # a crashed daemon leaves it mounted
 
 
 @contextmanager
@@ -224,7 +226,7 @@ def _shared_daemon(pidfile: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _answers(host: str, daemon: subprocess.Popen[bytes]) -> bool:
-    """Whether it does within a minute, and has not ended."""
+    """Whether the daemon answers within a minute; false if it ends."""
     for _ in range(300):
         if daemon.poll() is not None:
             return False
@@ -243,7 +245,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kill", type=int, metavar="N", default=0)
     parser.add_argument("--dockerd", type=int, metavar="N", default=0)
-    parser.add_argument("--pidfile", type=Path, help="of the daemon to restart, in place of one of our own")
+    parser.add_argument("--pidfile", type=Path, help="pid file of the daemon to restart, instead of a separate one")
     parser.add_argument("--disk-full", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, default=RESULT)

@@ -1,7 +1,7 @@
-"""Fuzzes each target for a while, from its seeds alone: `python -m benchmarks.fuzz --seconds 180`.
+"""Fuzzes each target for a while, starting from its seeds: `python -m benchmarks.fuzz --seconds 180`.
 
-Prints executions, coverage as libFuzzer counts it (edges of the instrumented modules, and features) and findings, and
-writes them to `benchmarks/results/fuzz.json`; exits with 1 when anything was found.
+Prints executions, libFuzzer's coverage (edges of the instrumented modules, and features) and findings, and writes them
+to `benchmarks/results/fuzz.json`; exits with 1 if anything was found.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESULT = Path(__file__).parent / "results" / "fuzz.json"
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=180, help="for each target")
-    parser.add_argument("--only", choices=TARGETS, help="this target; the rows of the others stay as they are")
+    parser.add_argument("--only", choices=TARGETS, help="only this target; the rows of the others are kept")
     parser.add_argument("--out", type=Path, default=RESULT)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:

@@ -1,10 +1,10 @@
-"""How long `submit` takes, how well its scores repeat, and in which way it timed: one file graded several times.
+"""Grades files several times, to measure how long `submit` takes and how well its scores repeat.
 
     python -m benchmarks.gradings --gradings 10 softmax/triton.py vector_add/cuda.cu:none
 
-A file may name its baseline after a colon (default: eager). Settings (sandbox, image, binds) come from kernelmark.toml
-or the environment. The spread of a case is (largest - smallest) / median of its scores. The memory is the most that was
-in use on the device during a grading, beyond what was before, looked at every 10 ms.
+A file can name its baseline after a colon (default: eager). Settings (sandbox, image, binds) come from kernelmark.toml
+or the environment. The spread of a case is (largest - smallest) / median of its scores. The memory is the peak use of
+the device during a grading, beyond that before it, sampled every 10 ms.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOOK_S = 0.01
 
 
 class PeakMemory(threading.Thread):
-    """Watches the device's memory from its start until `stop`."""
+    """Samples the device's memory from construction until `stop`."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -45,14 +45,14 @@ class PeakMemory(threading.Thread):
             self._most = max(self._most, self._used())
 
     def stop(self) -> int:
-        """How many bytes more than at the start were in use at most."""
+        """The peak use in bytes beyond that at the start."""
         self._stopped.set()
         self.join()
         return self._most - self._before
 
 
 def submit(problem: str, kernel: Path, *flags: str) -> tuple[dict[str, Any], float, str]:
-    """Run the command; returns the verdict's document, the seconds that it took, and its standard error."""
+    """Run the command; returns the verdict's document, the time in seconds, and its standard error."""
     started = time.perf_counter()
     command = "from kernelmark.commands.scripts import submit; submit()"
     line = [sys.executable, "-c", command, problem, str(kernel), "--no-record", "--format", "json", "--author", "bench"]
@@ -63,16 +63,16 @@ def submit(problem: str, kernel: Path, *flags: str) -> tuple[dict[str, Any], flo
 
 
 def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
-    """What became of one file."""
+    """The results of one file."""
     path, _, baseline = name.partition(":")
     problem, _, kernel = path.partition("/")
     flags = ["--baseline", baseline or "eager", *["--quick"] * quick]
-    told, memory = [], []
+    graded, memory = [], []
     for _ in range(gradings):
         peak = PeakMemory()
-        told.append(submit(problem, ROOT / "reference" / problem / kernel, *flags))
+        graded.append(submit(problem, ROOT / "reference" / problem / kernel, *flags))
         memory.append(peak.stop())
-    accepted = [verdict for verdict, _, _ in told if verdict.get("outcome") == "accepted"]
+    accepted = [verdict for verdict, _, _ in graded if verdict.get("outcome") == "accepted"]
     cases = []
     for place, first in enumerate(accepted[0]["benchmarks"] if accepted else []):
         scores = [each["benchmarks"][place]["score"]["median_ns"] for each in accepted]
@@ -88,9 +88,9 @@ def rows(name: str, gradings: int, quick: bool) -> dict[str, Any]:
         )
     return {
         "file": name,
-        "outcomes": [verdict.get("outcome", errors.strip()[-300:]) for verdict, _, errors in told],
+        "outcomes": [verdict.get("outcome", errors.strip()[-300:]) for verdict, _, errors in graded],
         "timing": sorted({verdict["timing"] for verdict in accepted}),
-        "seconds": [round(seconds, 1) for _, seconds, _ in told],
+        "seconds": [round(seconds, 1) for _, seconds, _ in graded],
         "peak_device_bytes": memory,
         "cases": cases,
     }
@@ -110,7 +110,7 @@ def main() -> int:
         print(f"{row['file']:32} {'/'.join(row['timing']):9} {row['seconds']} s, {most}, {set(row['outcomes'])}")
         for case in row["cases"]:
             print(f"    {case['case']:26} {case['scores_ns']} spread {case['spread_percent']} %  {case['doubts']}")
-    return 0 if all(row["cases"] for row in found) else 1
+    return 0 if all(row["cases"] for row in results) else 1
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How long a big ledger takes: `python -m benchmarks.ledger_scale` ranks 100,000 synthetic verdicts.
+"""Measures a large ledger: `python -m benchmarks.ledger_scale` ranks 100,000 synthetic verdicts.
 
-Prints its figures and writes them to `benchmarks/results/ledger_scale.json`; exits with 1 when ranking misses its bar.
-The fastest of the repetitions counts: the others say what else the machine did meanwhile.
+Prints its figures and writes them to `benchmarks/results/ledger_scale.json`; exits with 1 if ranking exceeds its limit.
+The fastest repetition counts: the others were slowed by other work on the machine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RESULT = Path(__file__).parent / "results" / "ledger_scale.json"
 
 
 def verdicts(lines: int) -> Iterator[Verdict]:
-    """Four in five accepted, on three devices, one in ten on a machine with no sandbox."""
+    """Synthetic verdicts: most accepted, on three devices, and some without a sandbox."""
     draw = random.Random(1)
     models = [accepted(device_name=name, sandbox="docker") for name in ("NVIDIA H200", "NVIDIA B200", "NVIDIA L4")] * 3
     models += [accepted(sandbox="process"), failed(), failed(Outcome.COMPILE_ERROR)]
@@ -58,7 +58,7 @@ def write(path: Path, lines: int) -> None:
             last, line = encode(last, verdict.to_json().encode())
             file.write(line)
         file.flush()
-        os.fsync(file.fileno())  # or the one append that is measured would pay for all of it
+        os.fsync(file.fileno())  # otherwise the append that is measured would pay for it
 
 
 def seconds(call: Callable[[], object], clock: Callable[[], float] = perf_counter) -> float:

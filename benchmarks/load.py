@@ -1,11 +1,10 @@
 """Many gradings, two at a time, into one ledger: `python -m benchmarks.load --gradings 500`.
 
-On the CPU the timed part of two gradings takes turns; what meets is one's start, its wait and its recording with the
-other's grading.
+On the CPU the timed parts of two gradings take turns; one's start, wait and recording overlap with the other's grading.
 
-Every third is an attack of the self-test, drawn at random among those on the CPU in bubblewrap; the others are
-honest kernels. Writes `benchmarks/results/load.json`; exits with 1 unless every acknowledged verdict is in the ledger
-exactly once, its chain holds, no honest kernel was refused, no attack accepted undeservedly, and nothing was left.
+Every third is a random attack from the self-test, of those that run on the CPU in bubblewrap; the others are honest
+kernels. Writes `benchmarks/results/load.json`; exits with 1 unless every acknowledged verdict is in the ledger exactly
+once, its chain is intact, no honest kernel was refused, no attack accepted undeservedly, and nothing was left behind.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ AT_A_TIME = 2
 
 
 def cases(gradings: int, seed: int) -> list[Case]:
-    """What is graded, in its order. One ledger is one problem; a file's name that is a path cannot be handed in."""
+    """What is graded, in order: cases of one problem, since they share a ledger, that need no special file name."""
     draw = random.Random(seed)
     kind = [each for each in honest() if each.label in FAST]
     hostile = [
@@ -46,14 +45,14 @@ def graded(root: Path, number: int, case: Case) -> Graded:
     folder = root / "in" / str(number)
     folder.mkdir(parents=True)
     file = Path(shutil.copy(case.source, folder / f"{case.label}{case.source.suffix}"))
-    found = submit(root, file, author=case.author if case.surface else "honest")
-    line = f"{number:4} {case.surface or 'honest':8} {case.label:22} {found.outcome:14} {found.seconds} s"
+    result = submit(root, file, author=case.author if case.surface else "honest")
+    line = f"{number:4} {case.surface or 'honest':8} {case.label:22} {result.outcome:14} {result.seconds} s"
     print(line, file=sys.stderr, flush=True)
-    return found
+    return result
 
 
 def checked(chosen: list[Case], ended: list[Graded], runs: list[str]) -> dict[str, Any]:
-    """Everything that must be empty, by name."""
+    """Lists of violations, by name; all must be empty."""
     acknowledged = [each.run for each in ended if each.run]
     pairs = list(zip(chosen, ended, strict=True))
     return {
@@ -67,8 +66,8 @@ def checked(chosen: list[Case], ended: list[Graded], runs: list[str]) -> dict[st
     }
 
 
-def _said(case: Case, found: Graded) -> str:
-    return f"{case.label}: {found.outcome} (status {found.status}) {found.errors[-300:]}"
+def _said(case: Case, result: Graded) -> str:
+    return f"{case.label}: {result.outcome} (status {result.status}) {result.errors[-300:]}"
 
 
 def main() -> int:

@@ -1,12 +1,12 @@
-"""Whether a verdict depends on the draw: the kernels of this repository, each tested on many fresh seeds on the CPU.
+"""Tests whether verdicts depend on the seed: every kernel of this repository on many fresh seeds, on the CPU.
 
     python -m benchmarks.outcomes --seeds 50 --sandbox bwrap --out benchmarks/results/outcomes.json
 
-Every reference kernel, every sample of every problem (among them a plain running sum for each problem that sums) and
-every honest kernel of the test suite. One sandbox serves all gradings of a kernel: each runs all tests, hidden ones
-too, on inputs of its own. A kernel *flips* if not all gradings end in the same outcome.
-Beside it stands how near it comes to its budget: of each grading the worst error over what is allowed, where 1 is the
-line, and "exact" where something else than a budget decides (integers, NaN, an exception). Exits with 1 on a flip.
+It tests every reference kernel, every sample of every problem (including a plain running sum for each problem that
+sums) and every honest kernel of the test suite. One sandbox serves all gradings of a kernel; each grading runs all
+tests, including hidden ones, on its own inputs. A kernel *flips* if its gradings do not all have the same outcome. The
+result also says how close it comes to its budget: for each grading the worst error divided by the allowed one, or
+"exact" if something other than a budget decides (integers, NaN, an exception). Exits with 1 on a flip.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Kernel(NamedTuple):
 
 
 class Tested(NamedTuple):
-    """What became of one seed; `share` is the worst error over what is allowed, None where no budget decides."""
+    """The result of one seed; `share` is the worst error over the allowed one, None if no budget decides."""
 
     outcome: Outcome
     failed: tuple[str, ...]
@@ -103,11 +103,11 @@ def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Te
                 session.hand_over(command, submission.source, problem.limits.build_s)
                 correctness = Correctness()
                 reference = Reference.load(problem)
-                while len(found) < seeds:
-                    found.append(test_once(session, correctness, problem, reference))
+                while len(tested) < seeds:
+                    tested.append(test_once(session, correctness, problem, reference))
             except SubmissionFault as fault:
-                found.append(Tested(fault.outcome, ("",), None))
-    return found
+                tested.append(Tested(fault.outcome, ("",), None))
+    return tested
 
 
 def test_once(session: Session, correctness: Correctness, problem: Problem, reference: Reference) -> Tested:
@@ -119,19 +119,19 @@ def test_once(session: Session, correctness: Correctness, problem: Problem, refe
     results, rng = [], secrets.SystemRandom()
     for case in problem.tests:
         if "cpu" in case.devices:
-            # A hidden case's record has no errors to look at.
+            # The result of a hidden case has no errors.
             seen = replace(problem.resolve(case.drawn(rng)), hidden=False)
             graded = GradedCase(problem, reference, "cpu", seen)
             results.append(correctness.run(session, graded, case.name))
     wrong = [result for result in results if result.outcome is not Outcome.ACCEPTED]
     shares = [share(output) for result in results for output in result.outputs]
     decided = any(not result.outputs for result in wrong) or None in shares
-    worst = None if decided else max((found for found in shares if found is not None), default=None)
+    worst = None if decided else max((each for each in shares if each is not None), default=None)
     return Tested(outcome_of(results), tuple(result.name for result in wrong), worst)
 
 
 def share(output: OutputCheck) -> float | None:
-    """The worse of both metrics over its budget; 0 for integers that are right, None where something else is wrong."""
+    """The worse metric over its budget; 0 for correct integers, None if something else is wrong."""
     worst = share_of_budget(output)
     return None if not output.correct and worst <= 1 else worst
 
@@ -154,7 +154,7 @@ def figures(kernel: Kernel, tested: list[Tested]) -> dict[str, Any]:
 
 
 def in_a_process(kernel: Kernel, seeds: int, isolation: str, cores: SimpleQueue[int]) -> dict[str, Any]:
-    """The same in a process of its own and on one core, so that several run at a time and none waits for another."""
+    """The same in a separate process on one core, so that several can run at a time without waiting for each other."""
     core = cores.get()
     command = ["taskset", "-c", str(core), sys.executable, "-m", "benchmarks.outcomes", "--seeds", str(seeds)]
     command += ["--sandbox", isolation, "--one", *map(str, kernel)]
@@ -167,7 +167,7 @@ def in_a_process(kernel: Kernel, seeds: int, isolation: str, cores: SimpleQueue[
 
 
 def run_all(chosen: list[Kernel], seeds: int, isolation: str, jobs: int | None, kept: Path) -> list[dict[str, Any]]:
-    """A row for each kernel. Rows are kept in a file as they come; whole ones of as many seeds are not made again."""
+    """A row for each kernel. Rows are appended to the file `kept`; complete ones with as many seeds are reused."""
     rows = list(map(json.loads, kept.read_text().splitlines())) if kept.exists() else []
     done = {row["kernel"]: row for row in rows if sum(row.get("outcomes", {}).values()) == seeds}
     cores: SimpleQueue[int] = SimpleQueue()
@@ -188,8 +188,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--sandbox", choices=("docker", "bwrap", "process"), default="bwrap")
-    parser.add_argument("--jobs", type=int, help="kernels at a time, each on one core; by default all cores")
-    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--jobs", type=int, help="concurrent kernels, each on one core; default: all cores")
+    parser.add_argument("--only", default="", help="only kernels whose name contains this")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "outcomes.json")
     parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -200,8 +200,8 @@ def main() -> int:
     chosen = [kernel for kernel in kernels("cpu") if given.only in kernel.name]
     rows = run_all(chosen, given.seeds, given.sandbox, given.jobs, given.out.with_suffix(".rows"))
     wrong = [row["kernel"] for row in rows if "error" in row or row["flips"]]
-    found = {"seeds": given.seeds, "sandbox": given.sandbox, "kernels": len(rows), "wrong": wrong, "rows": rows}
-    report("outcomes", "outcomes over many seeds", given.out, found)
+    document = {"seeds": given.seeds, "sandbox": given.sandbox, "kernels": len(rows), "wrong": wrong, "rows": rows}
+    report("outcomes", "outcomes over many seeds", given.out, document)
     print(f"{len(rows)} kernels, {given.seeds} seeds, flips or errors: {', '.join(wrong) or 'none'}", file=sys.stderr)
     return 1 if wrong else 0
 

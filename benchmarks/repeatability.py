@@ -1,11 +1,11 @@
-"""Whether equal kernels are called equal, and one made 1 % slower slower: pairs of a file and a copy, on a GPU.
+"""Tests whether equal kernels are called equal, and a 1 % slower one slower: pairs of a file and a copy, on a GPU.
 
     python -m benchmarks.repeatability --out benchmarks/results/repeatability_h100.json
 
-Sandbox, image and binds come from kernelmark.toml or the environment. A pair is one benchmark case measured as a
-grading measures it, at the default budget, the second kernel as the first one's baseline; two launchers serve
+Sandbox, image and binds come from kernelmark.toml or the environment. A pair is one benchmark case, measured as in a
+grading at the default budget, with the second kernel as the first one's baseline; two launchers serve
 `PAIRS_A_LAUNCHER` pairs. "Called faster" or "slower" means that the interval of the paired ratio does not contain 1.
-How well whole gradings repeat is what `benchmarks.gradings` measures.
+`benchmarks.gradings` measures how well whole gradings repeat.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS_A_LAUNCHER = 10
-# What is paired with a slower copy, and with itself.
+# The kernel that is paired with a slower copy, and those paired with themselves.
 SLOWED: tuple[str, dict[str, Any]] = ("vector_add", {"n": 4096**2})  # 16384 blocks
 EXTRA_BLOCKS = 164
 PAIRED: list[tuple[str, dict[str, Any]]] = [
@@ -57,7 +57,7 @@ class Named:
 
 
 def with_benchmark(slug: str, parameters: dict[str, Any]) -> Problem:
-    """A problem of this repository with a benchmark case of our own."""
+    """A problem of this repository with a custom benchmark case."""
     problem = load(ROOT / "problems" / slug)
     first = next(case for case in problem.benchmarks if "cuda" in case.devices)
     name = "×".join(map(str, parameters.values()))
@@ -65,7 +65,7 @@ def with_benchmark(slug: str, parameters: dict[str, Any]) -> Problem:
 
 
 def slower_addition() -> Submission:
-    """The Triton vector addition with 1 % more blocks to do: the first ones again, which L2 does not hold any more."""
+    """The Triton vector addition with 1 % more blocks: it repeats the first ones, which are no longer in L2."""
     source = (ROOT / "reference" / "vector_add" / "triton.py").read_text()
     for old, new in (
         ("tl.program_id(0)", f"(tl.program_id(0) % (tl.num_programs(0) - {EXTRA_BLOCKS}))"),
@@ -105,9 +105,9 @@ def pairs(slug: str, parameters: dict[str, Any], candidate: Submission, count: i
 
 
 def _recorded(submission: Submission, problem: Problem, case: GradedCase, provider: sandbox.Provider) -> Recorded:
-    found = recordings(submission, problem, [case], provider)[0][case.name]
-    assert isinstance(found, Recorded), found
-    return found
+    recording = recordings(submission, problem, [case], provider)[0][case.name]
+    assert isinstance(recording, Recorded), recording
+    return recording
 
 
 def _measure(
@@ -151,12 +151,12 @@ def line(kind: str, row: dict[str, Any]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--same", type=int, default=100, help="pairs of a kernel with itself, in all")
-    parser.add_argument("--slower", type=int, default=60, help="pairs of a kernel with a slower copy")
+    parser.add_argument("--same", type=int, default=100, help="total number of pairs of a kernel with itself")
+    parser.add_argument("--slower", type=int, default=60, help="number of pairs of a kernel with a slower copy")
     given = parser.parse_args()
     same = [Submission.read(ROOT / "reference" / slug / "triton.py", "same") for slug, _ in PAIRED]
     each = given.same // len(PAIRED)
-    found = {
+    results = {
         "same": [pairs(slug, p, copy, each) for (slug, p), copy in zip(PAIRED, same, strict=True) if each],
         "slower": [pairs(*SLOWED, slower_addition(), given.slower)] if given.slower else [],
     }

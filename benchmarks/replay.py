@@ -1,11 +1,11 @@
-"""What a launcher replays, and how well its times repeat: on a GPU, without a grading around it.
+"""Tests what launchers can replay, and how well their times repeat: on a GPU, without whole gradings.
 
     python -m benchmarks.replay --sandbox docker --out benchmarks/results/replay.json [NAME...]
 
-For every kernel of `reference/` and of the honest suite that runs on a GPU (or those whose name holds a NAME) and each
-of its benchmark cases: the runner records the call and ends; then launchers, one after the other, make it on fresh
-inputs, every output checked. Per case: the median of CUPTI's time, of the events' and of the host's in each launcher,
-how far the medians of the launchers lie apart, and the seconds of each step; or why the call is not replayed.
+For every kernel of `reference/` and of the honest suite that runs on a GPU (or those whose name contains a NAME), and
+for each of its benchmark cases, the runner records the call and ends; then launchers, one after the other, make it on
+fresh inputs, with every output checked. Per case it reports the medians of CUPTI's, the events' and the host's times in
+each launcher, how far the launchers' medians are apart, and the seconds of each step; or why the call is not replayed.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def recordings(
     submission: Submission, problem: Problem, cases: list[GradedCase], provider: sandbox.Provider
 ) -> tuple[dict[str, Recorded | str], dict[str, float]]:
-    """Of each case its recording, or why there is none; and the seconds that it took."""
-    found: dict[str, Recorded | str] = {}
+    """Each case's recording, or why there is none; and the seconds of each step."""
+    by_case: dict[str, Recorded | str] = {}
     begun = time.perf_counter()
     with Session(provider, "cuda", problem.limits, records=True) as session:
         session.handshake()
@@ -56,17 +56,17 @@ def recordings(
         session.hand_over(command, submission.source, problem.limits.build_s)
         for case in cases:
             try:
-                found[case.name] = record(session, case)
+                by_case[case.name] = record(session, case)
             except NotReplayed as why:
-                found[case.name] = str(why)
+                by_case[case.name] = str(why)
         seconds["recording"] = time.perf_counter() - begun
-    return found, seconds
+    return by_case, seconds
 
 
 def replayed(
     recorded: Recorded, problem: Problem, case: GradedCase, provider: sandbox.Provider, calls: int
 ) -> dict[str, Any]:
-    """What one launcher says of a case."""
+    """One launcher's times of a case."""
     begun = time.perf_counter()
     fresh = FreshInputs(case)
     try:
@@ -81,16 +81,16 @@ def replayed(
                 fresh.keep()
             fresh.check()
             ended = time.perf_counter()
-            told, loaded = player.made, player.apart
+            made, loaded = player.made, player.apart
     finally:
         fresh.close()
         free_deferred("cuda")
-    estimate = stats.estimate_median([each.device_ns for each in told])
+    estimate = stats.estimate_median([each.device_ns for each in made])
     return {
         "device_ns": estimate.median,
         "interval_ns": [estimate.low, estimate.high],
-        "event_ns": stats.median([each.event_ns for each in told]),
-        "span_ns": stats.median([each.span_ns for each in told]),
+        "event_ns": stats.median([each.event_ns for each in made]),
+        "span_ns": stats.median([each.span_ns for each in made]),
         "event_extra_ns": loaded.event_extra_ns,
         "span_extra_ns": loaded.span_extra_ns,
         "registers": [each.registers for each in loaded.functions],
@@ -104,13 +104,13 @@ def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int)
     of = partial(GradedCase, problem, Reference.load(problem), "cuda")
     cases = [of(problem.resolve(case)) for case in problem.benchmarks if "cuda" in case.devices]
     try:
-        found, seconds = recordings(Submission.read(kernel.file, "bench"), problem, cases, provider)
+        by_case, seconds = recordings(Submission.read(kernel.file, "bench"), problem, cases, provider)
     except (SubmissionFault, HarnessError) as error:
         yield {"kernel": kernel.name, "fault": str(error)[:300], "traceback": getattr(error, "traceback", "")}
         return
     for case in cases:
         row: dict[str, Any] = {"kernel": kernel.name, "case": case.name, "seconds": seconds}
-        recorded = found[case.name]
+        recorded = by_case[case.name]
         if isinstance(recorded, str):
             yield row | {"not_replayed": recorded}
             continue
@@ -118,22 +118,25 @@ def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int)
         row |= {"nodes": len(made.nodes), "images": len(made.images), "file_bytes": len(recorded.file)}
         row |= {"scratch_bytes": made.scratch_bytes}
         try:
-            told = [replayed(recorded, problem, case, provider, calls) for _ in range(launchers)]
+            launched = [replayed(recorded, problem, case, provider, calls) for _ in range(launchers)]
         except (SubmissionFault, HarnessError, wire.WireError) as error:
             yield row | {"fault": str(error)[:300], "traceback": getattr(error, "traceback", "")}
             continue
-        medians = [each["device_ns"] for each in told]
-        yield row | {"launchers": told, "apart": (max(medians) - min(medians)) / min(medians) if min(medians) else None}
+        medians = [each["device_ns"] for each in launched]
+        yield row | {
+            "launchers": launched,
+            "apart": (max(medians) - min(medians)) / min(medians) if min(medians) else None,
+        }
 
 
 def line(row: dict[str, Any]) -> str:
     name = f"{row['kernel']:34} {row.get('case', ''):22}"
     if why := row.get("not_replayed") or row.get("fault"):
         return f"{name} {'NOT' if 'not_replayed' in row else 'FAULT'}: {why}"
-    told = row["launchers"][0]
-    times = " ".join(f"{told[clock] / 1e3:9.2f}" for clock in ("device_ns", "event_ns", "span_ns"))
+    first = row["launchers"][0]
+    times = " ".join(f"{first[clock] / 1e3:9.2f}" for clock in ("device_ns", "event_ns", "span_ns"))
     apart = f"{100 * row['apart']:5.2f} %" if row["apart"] is not None else ""
-    took = f"start {told['start_s']} s, call {1e3 * told['call_s']:.1f} ms"
+    took = f"start {first['start_s']} s, call {1e3 * first['call_s']:.1f} ms"
     return f"{name} {times} us {apart} nodes {row['nodes']:4} {took}"
 
 
@@ -147,13 +150,13 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "replay.json")
     given = parser.parse_args()
     provider = sandbox.choose(given.sandbox, providers(Settings.load()))
-    begun, found = time.monotonic(), list[dict[str, Any]]()
+    begun, results = time.monotonic(), list[dict[str, Any]]()
     for kernel in kernels("cuda"):
         chosen = kernel.kind != "sample" and (not given.names or any(name in kernel.name for name in given.names))
         if chosen and time.monotonic() - begun < given.budget_s:
             try:
                 for row in rows(kernel, provider, given.launchers, given.calls):
-                    found.append(row)
+                    results.append(row)
                     print(line(row), file=sys.stderr, flush=True)
             except Exception:  # noqa: BLE001  # one kernel costs no other its figures
                 found.append({"kernel": kernel.name, "fault": traceback.format_exc()[-1000:]})

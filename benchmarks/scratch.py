@@ -1,7 +1,7 @@
-"""A project of its own to grade in, and `submit` run there as a user would; `load` and `faults` call it.
+"""A temporary project to grade in, with `submit` run as a user would run it; `load` and `faults` use it.
 
-Temporary files of the gradings lie in the project too, so that what they leave behind is told from what others do on
-the same machine.
+Temporary files of the gradings are in the project too, so that leftovers can be distinguished from the files of other
+processes on the machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HONEST = HERE / "honest" / "torch_mul" / "submission.py"
 
 
 class Graded(NamedTuple):
-    """How one `submit` ended; `run` is empty where no verdict was acknowledged."""
+    """How one `submit` ended; `run` is empty if no verdict was acknowledged."""
 
     status: int
     run: str
@@ -43,7 +43,7 @@ class Graded(NamedTuple):
 
 @contextmanager
 def project() -> Iterator[Path]:
-    """A folder with settings, removed afterwards; for as long, temporary files of this process lie there too."""
+    """A folder with settings, removed afterwards; meanwhile, temporary files of this process are also there."""
     with tempfile.TemporaryDirectory(prefix="scratch-") as folder:
         root, before = Path(folder), os.environ.get("TMPDIR")
         (root / "tmp").mkdir()
@@ -63,7 +63,7 @@ def project() -> Iterator[Path]:
 def start(
     root: Path, source: Path, *, author: str = "bench", sandbox: str = "bwrap", host: str = ""
 ) -> subprocess.Popen[str]:
-    """Begin a grading; `host` is the address of the Docker daemon, if not the usual one."""
+    """Start a grading; `host` is the address of the Docker daemon, if not the default."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"DOCKER_HOST": host} if host else {})}
     code = "from kernelmark.commands.scripts import submit; submit()"
     command = [sys.executable, "-c", code, str(PROBLEM), str(source), "--format", "json", "--author", author]
@@ -74,7 +74,7 @@ def start(
 
 
 def end(child: subprocess.Popen[str], started: float) -> Graded:
-    """Wait for it, and read what it acknowledged."""
+    """Wait for the grading, and read the verdict that it acknowledged."""
     output, errors = child.communicate(timeout=600)
     try:
         verdict = json.loads(output)
@@ -96,13 +96,13 @@ def ledger(root: Path) -> JsonlLedger:
 
 
 def recorded(book: JsonlLedger) -> list[str]:
-    """The runs in a ledger, its chain checked on the way."""
+    """The runs in a ledger; checks its chain."""
     assert book.verify() == sum(1 for _ in book.read())
     return [entry.verdict.run for entry in book.read()]
 
 
 def left_behind(before: dict[str, list[str]], seconds: float = 20.0) -> dict[str, list[str]]:
-    """What is there now, was not before, and is still there so many seconds later."""
+    """What exists now, did not exist before, and still exists after so many seconds."""
     deadline, new = time.monotonic() + seconds, _new(before, leftovers())
     while new and time.monotonic() < deadline:
         time.sleep(0.2)
@@ -116,7 +116,7 @@ def _new(before: dict[str, list[str]], now: dict[str, list[str]]) -> dict[str, l
 
 
 def report(module: str, what: str, out: Path, figures: dict[str, Any]) -> None:
-    """Print a result, and write it where it belongs."""
+    """Print a result and write it to `out`, with the machine and the command."""
     document = {
         "what": what,
         "command": f"python -m benchmarks.{module} " + " ".join(sys.argv[1:]),

@@ -1,9 +1,9 @@
-"""How long a big site takes: `python -m benchmarks.site_scale` builds one of 100,000 synthetic verdicts.
+"""Measures building a large site: `python -m benchmarks.site_scale` builds one from 100,000 synthetic verdicts.
 
 18 problems, 3 devices, 200 authors, each on six problems and on one or two devices; one run in five fails. Every build
-is `kernelmark site build` in a process of its own, its start included. Prints its figures and writes them to
-`benchmarks/results/site_scale.json`; exits with 1 when a bar is missed. `--lines N --keep FOLDER` makes a small one to
-look at.
+is `kernelmark site build` in a new process, including its start. Prints its figures and writes them to
+`benchmarks/results/site_scale.json`; exits with 1 if a limit is exceeded. `--lines N --keep FOLDER` makes a small one
+to look at.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _GRID = 24
 
 
 class Author:
-    """Somebody with a skill, six problems and one or two devices."""
+    """An author with a skill, six problems and one or two devices."""
 
     def __init__(self, number: int, slugs: list[str]) -> None:
         draw = random.Random(number)
@@ -54,7 +54,7 @@ class Author:
 
 @cache
 def model(device: str, step: int) -> Verdict:
-    """An accepted verdict whose cases fit its score; the others are copies with another score nearby."""
+    """An accepted verdict whose cases match its score; others are copies of it with a score nearby."""
     score_ns = round(30_000 * 1.08**step)
     roofline = Roofline(share=min(0.99, 26_000 / score_ns), limit="memory")
     return accepted(
@@ -80,7 +80,7 @@ def wrong(device: str, outcome: Outcome) -> Verdict:
 
 
 def sources(author: Author, slug: str) -> list[Submission]:
-    """What an author handed in on a problem: versions of the organizers' kernel."""
+    """An author's submissions to a problem: versions of the organizers' kernel."""
     text = (ROOT / "reference" / slug / "triton.py").read_text()
     return [
         Submission.of(
@@ -94,7 +94,7 @@ def sources(author: Author, slug: str) -> list[Submission]:
 
 
 def verdicts(lines: int, authors: list[Author], hashes: dict[str, str], folder: Path) -> Iterator[Verdict]:
-    """A competition of half a year: everybody gets faster, and the better ones get further."""
+    """A competition of half a year: everybody gets faster, better authors more so."""
     draw, handed_in = random.Random(1), dict[tuple[str, str], list[Submission]]()
     for index in range(lines):
         author = draw.choice(authors)
@@ -106,30 +106,30 @@ def verdicts(lines: int, authors: list[Author], hashes: dict[str, str], folder: 
         version = min(VERSIONS - 1, VERSIONS * index // lines)
         submission = handed_in[author.name, slug][version]
         if draw.random() < 0.2:
-            found = wrong(device, draw.choice(_FAULTS))
+            verdict = wrong(device, draw.choice(_FAULTS))
             changes: dict[str, object] = {}
         else:
             score_ns = 28_000 * (1 + author.skill * (1.6 - index / lines) * draw.lognormvariate(0, 0.35))
             step = min(_GRID - 1, max(0, round((score_ns / 30_000 - 1) * 8)))
-            found = model(device, step)
+            verdict = model(device, step)
             half_ns = round(score_ns * draw.uniform(0.001, 0.01))
             changes = {"score": interval(round(score_ns), round(score_ns) - half_ns, round(score_ns) + half_ns)}
-        told = found.submission.model_copy(
+        identity = verdict.submission.model_copy(
             update={"author": author.name, "name": submission.name, "sha256": submission.sha256}
         )
-        yield found.model_copy(
+        yield verdict.model_copy(
             update={
                 **changes,
                 "run": f"{index:016x}",
                 "created_at": EPOCH + timedelta(seconds=index * 15_552_000 // lines),
                 "problem": ProblemId(slug=slug, sha256=hashes[slug]),
-                "submission": told,
+                "submission": identity,
             }
         )
 
 
 def write(project: Path, lines: int) -> None:
-    """A project with ledgers as `append` would write them, without an fsync for each line."""
+    """Write a project with ledgers as `append` would write them, without an fsync for each line."""
     directories = sorted(file.parent for file in (ROOT / "problems").glob("*/problem.toml"))
     hashes = {directory.name: load(directory).sha256 for directory in directories}
     authors = [Author(number, sorted(hashes)) for number in range(AUTHORS)]
@@ -144,12 +144,12 @@ def write(project: Path, lines: int) -> None:
         files[slug].write(line)
     for file in files.values():
         file.flush()
-        os.fsync(file.fileno())  # or the first build would pay for it
+        os.fsync(file.fileno())  # otherwise the first build would pay for it
         file.close()
 
 
 def built(project: Path) -> dict[str, object]:
-    """One build as a user has it; its CPU time, of all processes, tells how much of the wait was others' work."""
+    """One build as a user runs it; comparing its CPU time, over all processes, shows the effect of other work."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     before, start = os.times(), perf_counter()
     ended = subprocess.run(
@@ -176,7 +176,7 @@ def measure(project: Path, lines: int) -> dict[str, object]:
     longest = max(results, key=lambda path: path.stat().st_size)
     *_, entry = JsonlLedger(longest).read()
     seen = entry.verdict
-    while seen.score is None:  # the late ones are like one that stands there
+    while seen.score is None:  # the appended verdicts are copies of an accepted one
         seen = next(e.verdict for e in JsonlLedger(longest).read() if e.verdict.score is not None)
     late = seen.model_copy(update={"created_at": EPOCH + timedelta(days=200), "run": "e" * 16})
     nobody = seen.submission.model_copy(update={"author": "newcomer"})

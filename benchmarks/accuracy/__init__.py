@@ -1,1 +1,1 @@
-"""Proves the clock: kernels whose time is known or can be had otherwise, and the protocols of others beside ours."""
+"""Tests the accuracy of scores with kernels whose time is known or measurable otherwise, and other timing protocols."""

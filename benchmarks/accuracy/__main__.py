@@ -1,11 +1,11 @@
-"""How true a time is: our score beside the protocols that others use, on one GPU.
+"""How accurate our score is, compared with other timing protocols, on one GPU.
 
     python -m benchmarks.accuracy --out leaderboard/publishing/site/accuracy/h100.json
 
-Each workload is graded as a user would have it graded, three times, in sandboxes of their own; then every other
-protocol times the same kernel on the same shapes in this process, three times. The reference is CUPTI's time of graphs
-of one call each, from the first start to the last end, launched one at a time on distinct inputs that are not in L2:
-what a score promises. With --only-reference no other protocol is run.
+Each workload is graded as a user would grade it, three times, in new sandboxes; then every other protocol times the
+same kernel on the same shapes in this process, three times. The reference is what a score promises: CUPTI's time of
+graphs of one call each, from the first start to the last end, launched one at a time on distinct inputs that are not
+in L2. With --only-reference no other protocol is run.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from harness.verdict import BenchmarkResult
 REFERENCE = "cupti_graph_cold"
 COLUMNS = ("score", *EVENTS, *PROFILERS, "ncu")
 SHORTEST_US = 1.0  # the shortest spin
-RELATIVE, ABSOLUTE_US = 0.02, 0.1  # the bias that we allow ourselves: the larger of the two
+RELATIVE, ABSOLUTE_US = 0.02, 0.1  # the bias that we allow: the larger of the two
 
 
 def grade_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Grade every workload `repeats` times; yields its name and what the gradings said."""
+    """Grade every workload `repeats` times; yields its name and the results."""
     from kernelmark import grade
 
     for _, same in groupby(workloads(), key=lambda workload: workload.source):
@@ -67,12 +67,12 @@ def _as_row(values: list[float], seconds: float) -> dict[str, float]:
 
 
 def time_reference(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Take the reference's times alone."""
+    """Take only the reference's times."""
     yield from _timed({REFERENCE: PROFILERS[REFERENCE]}, repeats)
 
 
 def time_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Let every other protocol time every workload: first those without CUPTI, which slows later launches."""
+    """Time every workload with every other protocol: first those without CUPTI, which slows later launches."""
     yield from _timed(EVENTS, repeats)
     yield from _timed(PROFILERS, repeats)
 
@@ -96,7 +96,7 @@ def _reading(reading: Reading) -> dict[str, float]:
 
 
 def profile_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Nsight Compute, in processes of its own."""
+    """Time every workload with Nsight Compute, in separate processes."""
     names = [workload.name for workload in workloads()]
     started = time.perf_counter()
     runs = [ncu(names) for _ in range(repeats)]
@@ -107,10 +107,10 @@ def profile_all(repeats: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def judged(row: dict[str, Any], workload: Workload, shortest_us: float) -> dict[str, Any]:
-    """What the score's bias is, and whether it is within what we allow ourselves.
+    """The score's bias, and whether it is within what we allow.
 
-    A spin's own start and end come on top of what is known of it: it is held against the shortest spin, whose score
-    `shortest_us` is.
+    A spin's own start and end add to its known duration, so it is compared with the shortest spin, whose score is
+    `shortest_us`.
     """
     bias_us = row["score"]["us"] - row[REFERENCE]["us"]
     allowed_us = max(RELATIVE * row[REFERENCE]["us"], ABSOLUTE_US)
@@ -126,7 +126,7 @@ def judged(row: dict[str, Any], workload: Workload, shortest_us: float) -> dict[
 
 
 def table(rows: dict[str, dict[str, Any]]) -> str:
-    """Markdown: bias against the reference and, in brackets, the spread between repetitions, both in percent."""
+    """A Markdown table: bias against the reference and, in brackets, the spread of repetitions, both in percent."""
     lines = [
         "| kernel | CUPTI, µs | known, µs | " + " | ".join(COLUMNS) + " |",
         "|:---|---:|---:|" + "---:|" * len(COLUMNS),
@@ -146,7 +146,7 @@ def table(rows: dict[str, dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--table", type=Path, help="where the Markdown goes")
+    parser.add_argument("--table", type=Path, help="where to write the Markdown table")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only-reference", action="store_true")
     given = parser.parse_args()
@@ -154,10 +154,10 @@ def main() -> None:
     rows: dict[str, dict[str, Any]] = {workload.name: {} for workload in workloads()}
     steps = (grade_all, time_reference) if given.only_reference else (grade_all, time_all, profile_all)
     for step in steps:
-        for name, found in step(given.repeats):
-            rows[name] |= found
+        for name, figures in step(given.repeats):
+            rows[name] |= figures
             print(f"{time.perf_counter() - started:6.1f} s  {step.__name__}  {name}", file=sys.stderr, flush=True)
-        given.out.write_text(json.dumps(rows, indent=1) + "\n")  # what there is, should a later step fail
+        given.out.write_text(json.dumps(rows, indent=1) + "\n")  # keep the results so far, in case a later step fails
     shortest = next(each.name for each in workloads() if each.known_us == SHORTEST_US)
     for workload in workloads():
         rows[workload.name] |= judged(rows[workload.name], workload, rows[shortest]["score"]["us"])

@@ -1,7 +1,7 @@
-"""What Nsight Compute is started on: `python -m benchmarks.accuracy.one NAME...` makes a few calls of each workload.
+"""Runs under Nsight Compute: `python -m benchmarks.accuracy.one NAME...` makes a few calls of each workload.
 
-Only those calls lie in the profiled range. Before them comes a kernel that no workload has, so that the report can be
-divided. `profilers.ncu` starts it.
+Only those calls are in the profiled range. A kernel that no workload has precedes them, so that the report can be
+divided. `profilers.ncu` starts this program.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MARK = "smallest_step"  # the kernel in kernels/globaltimer.cu
 
 
 def main(names: list[str]) -> None:
-    globaltimer_step_ns()  # compiles, outside the range
+    globaltimer_step_ns()  # compiles outside the profiled range
     for name in names:
         bound = find(name).bind(CALLS)
         bound(0)

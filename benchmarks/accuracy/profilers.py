@@ -1,7 +1,7 @@
-"""What profilers say of a kernel: CUPTI through torch.profiler, and Nsight Compute.
+"""Times kernels with profilers: CUPTI through torch.profiler, and Nsight Compute.
 
-They see kernels begin and end on the device, so launches are not in their times. From its first use on, CUPTI stays in
-the process and makes launches slower: take the events' times first. Times are in microseconds.
+Profilers see kernels begin and end on the device, so their times exclude launches. From its first use on, CUPTI stays
+in the process and makes launches slower: measure with events first. Times are in microseconds.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from benchmarks.accuracy.workloads import ROOT
 
 METRIC = "gpu__time_duration.sum"
 _US = {"ns": 1e-3, "nsecond": 1e-3, "us": 1.0, "usecond": 1.0, "ms": 1e3, "msecond": 1e3, "s": 1e6, "second": 1e6}
-os.environ.setdefault("TEARDOWN_CUPTI", "0")  # taking CUPTI away between sessions does not go with CUDA graphs
+os.environ.setdefault("TEARDOWN_CUPTI", "0")  # unloading CUPTI between sessions does not work with CUDA graphs
 _COLD_CALLS, _HOLD_CYCLES = 50, 1_000_000
-_MARGIN_S = 0.02  # the profiler drops what begins before its window, by a clock that is not the device's
+_MARGIN_S = 0.02  # the profiler drops events before its window, by another clock than the device's
 
 
 @dataclass(frozen=True)
 class Profile:
     """A run of calls as CUPTI saw it.
 
-    `busy_us`: for each call, how long at least one of its kernels ran: the sum of kernels that follow each other, the
-    union of those that overlap. `span_us`: from its first start to its last end. `period_us`: from the first start of
-    all to the last end, over the number of calls. `events`: kernels, copies and memsets of one call.
+    `busy_us`: for each call, how long at least one of its kernels ran (overlaps count once). `span_us`: for each call,
+    from its first start to its last end. `period_us`: from the first start of all to the last end, divided by the
+    number of calls. `events`: the number of kernels, copies and memsets in one call.
     """
 
     busy_us: list[float]
@@ -48,14 +48,14 @@ class Profile:
 
 
 def profile_run(run: Callable[[], None], calls: int, before: int = 0) -> Profile:
-    """Profile what `run` enqueues: `calls` calls that do the same, one after the other, `before` events before each.
+    """Profile what `run` enqueues: `calls` identical calls in sequence, each preceded by `before` events.
 
     Raises:
         RuntimeError: the device's events cannot be divided evenly among the calls, twice.
     """
     try:
         return divide(_intervals(run, [ProfilerActivity.CUDA]), calls, before)
-    except RuntimeError:  # sessions for the device alone have been seen to come back without its events
+    except RuntimeError:  # sessions for the device alone sometimes return no device events
         return divide(_intervals(run, [ProfilerActivity.CPU, ProfilerActivity.CUDA]), calls, before)
 
 
@@ -75,7 +75,7 @@ def _intervals(run: Callable[[], None], activities: list[ProfilerActivity]) -> l
 
 
 def divide(intervals: Sequence[tuple[int, int]], calls: int, before: int = 0) -> Profile:
-    """Give each of `calls` calls its share of the events' (start, end) in ns; `before` events precede each call."""
+    """Divide the events' (start, end) in ns evenly among `calls` calls; `before` other events precede each call."""
     ordered = sorted(intervals)
     if not ordered or len(ordered) % calls:
         raise RuntimeError(f"{len(ordered)} device events cannot be divided among {calls} calls")
@@ -101,7 +101,7 @@ def _union_ns(ordered: Sequence[tuple[int, int]]) -> int:
 
 
 def profile_calls(call: Callable[[int], None], sets: int) -> Profile:
-    """Profile plain calls on each set: the host's gaps lie between them, and between the kernels of one call."""
+    """Profile plain calls on each set, with the host's gaps between them and between the kernels of one call."""
 
     def run() -> None:
         for k in range(sets):
@@ -112,7 +112,7 @@ def profile_calls(call: Callable[[int], None], sets: int) -> Profile:
 
 
 def profile_graph(call: Callable[[int], None], sets: int) -> Profile:
-    """Profile one launch of a graph that holds the calls on all sets: no host time lies between them."""
+    """Profile one launch of a graph that holds the calls on all sets, without host time between them."""
     call(0)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
@@ -124,7 +124,7 @@ def profile_graph(call: Callable[[int], None], sets: int) -> Profile:
 
 
 def profile_cold_graphs(call: Callable[[int], None], sets: int) -> Profile:
-    """Profile graphs of one call each, launched one at a time, each on a set of its own and after L2 was read full."""
+    """Profile graphs of one call each, launched one at a time, each on its own set and with other data in L2."""
     call(0)
     torch.cuda.synchronize()
     graphs = []
@@ -141,7 +141,7 @@ def profile_cold_graphs(call: Callable[[int], None], sets: int) -> Profile:
     def prepare() -> None:
         torch.sum(cache, dim=0, out=total)
         torch.cuda.synchronize()
-        torch.cuda._sleep(_HOLD_CYCLES)  # so that the whole graph is there when its first kernel may start
+        torch.cuda._sleep(_HOLD_CYCLES)  # holds the first kernel until the whole graph is launched
 
     def run() -> None:
         for graph in graphs:
@@ -154,10 +154,10 @@ def profile_cold_graphs(call: Callable[[int], None], sets: int) -> Profile:
 
 
 def ncu(names: Sequence[str], timeout_s: float = 300.0) -> tuple[dict[str, list[float]] | None, str]:
-    """Nsight Compute's duration of each call of the workloads, with the clocks left alone; (None, why) without them.
+    """Nsight Compute's duration of each call of the workloads, without locked clocks; (None, reason) if it fails.
 
-    Before each kernel it flushes all caches, and kernels run one at a time: those of one call are added up, also where
-    they would overlap.
+    It flushes all caches before each kernel and runs kernels one at a time: those of one call are summed, even if they
+    would otherwise overlap.
     """
     program = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
     if program is None:
@@ -170,8 +170,8 @@ def ncu(names: Sequence[str], timeout_s: float = 300.0) -> tuple[dict[str, list[
         status, output = _run(line, timeout_s)
         text = log.read_text(errors="replace") if log.exists() else ""
     if status != 0:
-        told = [each for each in (text + output).splitlines() if "==ERROR==" in each or "Error" in each]
-        return None, f"ncu exited with {status}: {' '.join(told[:3]) or output[-300:]}"
+        errors = [each for each in (text + output).splitlines() if "==ERROR==" in each or "Error" in each]
+        return None, f"ncu exited with {status}: {' '.join(errors[:3]) or output[-300:]}"
     try:
         return dict(zip(names, read_ncu(text, len(names)), strict=True)), ""
     except (ValueError, KeyError) as error:
@@ -179,7 +179,7 @@ def ncu(names: Sequence[str], timeout_s: float = 300.0) -> tuple[dict[str, list[
 
 
 def _run(line: Sequence[str], timeout_s: float) -> tuple[int, str]:
-    """Run a command and all that it starts; beyond the timeout they end together, with status 124."""
+    """Run a command; at the timeout, kill it and everything that it started, and return status 124."""
     started = subprocess.Popen(
         line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
     )
@@ -192,7 +192,7 @@ def _run(line: Sequence[str], timeout_s: float) -> tuple[int, str]:
 
 
 def read_ncu(text: str, workloads: int) -> list[list[float]]:
-    """The times of the calls of each workload, from the raw page as CSV; a marking kernel begins each workload.
+    """The times of the calls of each workload, from the raw page as CSV; a marker kernel begins each workload.
 
     Raises:
         ValueError: there is no table, or the kernels cannot be divided evenly among the calls.
@@ -202,17 +202,17 @@ def read_ncu(text: str, workloads: int) -> list[list[float]]:
     if not rows:
         raise ValueError("ncu printed no table")
     scale = _US[rows[0][METRIC]]  # the first row holds the units
-    found: list[list[float]] = []
+    by_workload: list[list[float]] = []
     for row in rows[1:]:
         if MARK in row["Kernel Name"]:
-            found.append([])
-        elif not found:
+            by_workload.append([])
+        elif not by_workload:
             raise ValueError(f"{row['Kernel Name']} comes before the first mark")
         else:
-            found[-1].append(float(row[METRIC].replace(",", "")) * scale)
-    if len(found) != workloads or any(not each or len(each) % CALLS for each in found):
+            by_workload[-1].append(float(row[METRIC].replace(",", "")) * scale)
+    if len(by_workload) != workloads or any(not each or len(each) % CALLS for each in by_workload):
         raise ValueError(
-            f"kernels of {workloads} workloads, each called {CALLS} times: {[len(each) for each in found]}"
+            f"kernels of {workloads} workloads, each called {CALLS} times: {[len(each) for each in by_workload]}"
         )
-    shares = [len(each) // CALLS for each in found]
-    return [[sum(e[i : i + n]) for i in range(0, len(e), n)] for e, n in zip(found, shares, strict=True)]
+    shares = [len(each) // CALLS for each in by_workload]
+    return [[sum(e[i : i + n]) for i in range(0, len(e), n)] for e, n in zip(by_workload, shares, strict=True)]

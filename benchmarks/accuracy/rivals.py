@@ -1,7 +1,7 @@
-"""How others take the time of a kernel, each protocol written anew, and how it repeats.
+"""Other protocols for timing a kernel, reimplemented here, and how well they repeat.
 
-A rival is given `call`, where call(k) enqueues the kernel on input set k on the current stream, and the number of sets;
-it returns times in microseconds. Most protocols use one input set, and call(0) only.
+A rival takes `call`, where call(k) enqueues the kernel on input set k on the current stream, and the number of sets; it
+returns times in microseconds. Most protocols use only one input set, call(0).
 
     python -m benchmarks.accuracy.rivals     checks every workload, and runs all rivals on three; under a minute
 """
@@ -29,20 +29,20 @@ _SHOWN = ("spin/10 us", "layernorm3/2048 squared", "forkjoin/4 MB")
 
 
 def do_bench(call: Call, sets: int) -> list[float]:
-    """Triton's protocol: 256 MiB are zeroed before each call, events around it, all queued up; its median."""
+    """Triton's protocol: zero 256 MiB before each call, events around it, everything queued; the median."""
     return [testing.do_bench(lambda: call(0), return_mode="median") * 1e3]
 
 
 def do_bench_cudagraph(call: Call, sets: int) -> list[float]:
-    """Triton's protocol with a graph: about 20 ms of calls on one set, so that small inputs stay in L2; its median.
+    """Triton's protocol with a graph: about 20 ms of calls on one set, so small inputs stay in L2; the median.
 
-    It makes a side stream of its own, and changes to it, since the default stream cannot be captured.
+    It makes its own side stream and switches to it, since the default stream cannot be captured.
     """
     return [testing.do_bench_cudagraph(lambda: call(0), return_mode="median") * 1e3]
 
 
 def one_event_pair(call: Call, sets: int) -> list[float]:
-    """The tutorials' protocol: five warm-ups, then one call between two events. The host's launch is in it."""
+    """The tutorials' protocol: five warm-ups, then one call between two events. It includes the host's launch."""
     for _ in range(5):
         call(0)
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -54,9 +54,9 @@ def one_event_pair(call: Call, sets: int) -> list[float]:
 
 
 def sync_loop(call: Call, sets: int) -> list[float]:
-    """What evaluators of competitions do: up to 100 times zero 256 MiB, call between events, synchronize; the mean.
+    """Competition evaluators' protocol: zero 256 MiB, call between events, synchronize, up to 100 times; the mean.
 
-    It ends early, after three calls at least, when the mean's standard error is below 0.1 % of it, or after 10 s.
+    It ends early, after at least three calls, if the mean's standard error is below 0.1 % of it, or after 10 s.
     """
     buffer = torch.empty(256 << 20, dtype=torch.uint8, device="cuda")
     call(0)
@@ -82,17 +82,17 @@ def cupti(call: Call, sets: int) -> list[float]:
 
 
 def cupti_graph(call: Call, sets: int) -> list[float]:
-    """The same where one graph makes all calls."""
+    """The same, but with one graph that makes all calls."""
     return profile_graph(call, sets).busy_us
 
 
 def cupti_graph_span(call: Call, sets: int) -> list[float]:
-    """The same from the first start to the last end of each call: the gaps between its kernels are in it."""
+    """The same from the first start to the last end of each call, including the gaps between its kernels."""
     return profile_graph(call, sets).span_us
 
 
 def cupti_graph_cold(call: Call, sets: int) -> list[float]:
-    """The same of graphs of one call each, launched one at a time with nothing of theirs in L2."""
+    """The same with graphs of one call each, launched one at a time with none of their data in L2."""
     return profile_cold_graphs(call, sets).span_us
 
 
@@ -113,7 +113,7 @@ PROFILERS: dict[str, Rival] = {
 
 @dataclass(frozen=True)
 class Reading:
-    """What a protocol says of one kernel: the median over its repetitions, (max − min) / median of them, its cost."""
+    """A protocol's result for one kernel: the median over repetitions, their (max − min) / median, and its cost."""
 
     median_us: float
     spread: float
@@ -122,7 +122,7 @@ class Reading:
 
 
 def measure(rival: Rival, call: Call, sets: int, repeats: int = 3) -> Reading:
-    """Run a protocol several times; of a repetition with many times, their median counts."""
+    """Run a protocol several times; the median of each repetition's times counts."""
     started = time.perf_counter()
     values = tuple(statistics.median(rival(call, sets)) for _ in range(repeats))
     seconds = time.perf_counter() - started

@@ -1,8 +1,8 @@
-"""The kernels whose time is taken by every protocol: each a case of a problem here, and the submission that is graded.
+"""The kernels that every protocol times: each is a case of a problem here, with the submission that is graded.
 
-`bind` makes a workload callable in this process, with the same source that the harness grades: Python is imported, CUDA
-is compiled and called through ctypes as the runner does it. Trusted; the benchmarks call it. Names are `problem/case`:
-`spin/10 us`, `copy/1 MB`, `matmul_bf16/8192`.
+`bind` makes a workload callable in this process, from the same source that the harness grades: Python is imported, and
+CUDA is compiled and called through ctypes, as the runner does. Trusted; the benchmarks call it. Names are
+`problem/case`: `spin/10 us`, `copy/1 MB`, `matmul_bf16/8192`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SOURCES = {
 MOST_SETS = 2048  # as many calls as the judge puts into a batch
 MOST_BYTES = 12 << 30
 MOST_US = 100_000.0
-TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}  # RMS, relative; a gross check, the judge's is the fine one
+TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 1e-2}  # relative RMS; a coarse check, the judge's is stricter
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,12 @@ class Workload:
 
     @property
     def known_us(self) -> float | None:
-        """How long the kernel waits by the global timer, good to one of its ticks; None where that is not known."""
+        """How long the kernel waits by the global timer, to within one tick; None if it is not known."""
         ns = self.case.params.get("ns")
         return None if ns is None else int(ns) / 1e3
 
     def sets(self, l2_bytes: int) -> int:
-        """How many input sets: at least 16, and twice the L2 in inputs, as far as calls, memory and time go."""
+        """The number of input sets: at least 16 and twice the L2 in inputs, within limits on calls, memory and time."""
         tensors = self.problem.resolve(self.case).tensors
         inputs = sum(_bytes(t) for t in tensors if t.role != "output")
         wanted = max(16, -(-2 * l2_bytes // inputs))
@@ -71,7 +71,7 @@ class Workload:
         return max(2, min(wanted, most))
 
     def bind(self, sets: int) -> Bound:
-        """The kernel over `sets` sets of tensors of its own, on the current device."""
+        """The kernel, bound to `sets` new sets of tensors on the current device."""
         return Bound(self, sets)
 
 
@@ -97,7 +97,7 @@ class Bound:
         self._calls[k]()
 
     def check(self, k: int) -> None:
-        """Hold the output of call k against the problem's reference.
+        """Compare the output of call k with the problem's reference.
 
         Raises:
             AssertionError: it is wrong, or was never written.
@@ -114,12 +114,12 @@ class Bound:
 
 @cache
 def workloads() -> tuple[Workload, ...]:
-    """All of them, in the order of the table."""
-    found = []
+    """All workloads, in the order of the table."""
+    result = []
     for slug, source in SOURCES.items():
         problem = load(HERE / "problems" / slug)
-        found += [Workload(problem, case, source) for case in problem.benchmarks]
-    return tuple(found)
+        result += [Workload(problem, case, source) for case in problem.benchmarks]
+    return tuple(result)
 
 
 def find(name: str) -> Workload:
@@ -132,8 +132,8 @@ def find(name: str) -> Workload:
 
 
 def globaltimer_step_ns() -> int:
-    """How finely the device's global timer ticks: the duration of a spin is known to within that."""
-    step = torch.empty(1, dtype=torch.int64, device="cuda")  # no kernel fills it: the report of ncu has this one only
+    """The tick of the device's global timer: the duration of a spin is known to within it."""
+    step = torch.empty(1, dtype=torch.int64, device="cuda")  # not zeroed: a fill kernel would be in ncu's report
     cuda_function(HERE / "kernels" / "globaltimer.cu", "globaltimer_step", 1, 0)(step.data_ptr(), _stream())
     return int(step.item())
 
@@ -188,7 +188,7 @@ def _bytes(tensor: ResolvedTensor) -> int:
 
 
 def _stack(tensor: ResolvedTensor, sets: int) -> torch.Tensor:
-    """One tensor for each set: normal inputs, as the judge's are, and outputs of NaN, so that gaps show."""
+    """One tensor for each set: normal inputs, like the judge's, and outputs of NaN, so that unwritten elements show."""
     stack = torch.empty(sets, *tensor.shape, dtype=getattr(torch, tensor.dtype), device="cuda")
     return stack.fill_(torch.nan) if tensor.role == "output" else stack.normal_()
 

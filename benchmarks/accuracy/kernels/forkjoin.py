@@ -7,7 +7,7 @@ import torch
 
 @cache
 def side_stream() -> torch.cuda.Stream:
-    # Streams are handed out in turns from a pool for each priority. From the other pool it is nobody's current stream.
+    # Streams come in turn from a pool per priority; one from the other pool cannot be anybody's current stream.
     return torch.cuda.Stream(priority=-1)
 
 

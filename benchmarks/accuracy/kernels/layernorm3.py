@@ -1,4 +1,4 @@
-"""Layer normalisation without weights, eagerly: three kernels a call, and gaps between them."""
+"""Layer normalisation without weights, in eager mode: three kernels per call, with gaps between them."""
 
 import torch
 

@@ -1,9 +1,9 @@
-"""Tries every known attack on this machine, and every honest kernel: nothing may be accepted undeservedly, nor refused.
+"""Tries every known attack and every honest kernel on this machine: no attack may succeed, no honest kernel be refused.
 
 An attack is a folder of `attacks/` with a submission and an `expect.toml`; an honest kernel is one of `honest/`. The
-test suite and `kernelmark audit --self-test` call this. Trusted; the submissions go to the judge
-like any other. An attack failed when its outcome is one that is expected, when it left proof that it ran, and when,
-where it was accepted, it is no faster than the honest kernel that it names.
+test suite and `kernelmark audit --self-test` call this. Trusted; the submissions are judged like any other. An attack
+has failed if its outcome is an expected one, there is proof that it ran, and, if it was accepted, it is no faster than
+the honest kernel that it names.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from kernelmark.text.terminal import columns, visible
 from leaderboard.text.units import duration
 
 HERE = Path(__file__).resolve().parent
-PROBLEMS = HERE / "problems"  # of one line each, which the cases are graded on
+PROBLEMS = HERE / "problems"  # one-line problems that the cases are graded on
 Surface = Literal["clock", "work", "answers", "checker", "judge", "host"]
 Ending = Literal[
     "accepted", "wrong_answer", "compile_error", "runtime_error", "timeout", "memory_limit", "rejected",
     "unsupported", "usage", "harness_error",
 ]  # fmt: skip
-# How much faster than its twin an accepted attack may be by chance, besides the twin's interval: others use a CPU too.
+# How much faster than its twin's interval an accepted attack may be by chance: other processes also use the CPU.
 _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 _TRIES = 4
 
 
 class Case(BaseModel):
-    """One submission of the suite, and what must become of it. Without a surface it is an honest one."""
+    """One submission of the suite and its expected result. Without a surface it is an honest kernel."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -53,21 +53,21 @@ class Case(BaseModel):
     sandboxes: Annotated[tuple[SandboxName, ...], Field(min_length=1)] = ("bwrap",)
     outcomes: Annotated[tuple[Ending, ...], Field(min_length=1)] = ("accepted",)
     message: str = ""
-    """A pattern that the verdict's message must hold, unless it is accepted."""
+    """A pattern that the verdict's message must match, unless it is accepted."""
     proof: str = ""
-    """A pattern in what it printed, or in the message: it ran."""
+    """A pattern in its output or in the message that proves that it ran."""
     secret: str = ""
-    """A pattern that nothing of the verdict may hold: the attack would have carried it out."""
+    """A pattern that must not be anywhere in the verdict: the attack would have leaked it."""
     twin: str = ""
-    """The honest kernel that it is held against where it is accepted."""
+    """The honest kernel that it is compared with if it is accepted."""
     host_only: bool = False
-    """Whether it is host code in its runner alone, which has no say where a launcher makes the calls."""
-    gradings: int = Field(default=1, ge=1, le=3, description="one after the other; the last counts")
+    """Whether it is only host code in its runner, which has no effect if a launcher makes the calls."""
+    gradings: int = Field(default=1, ge=1, le=3, description="number of consecutive gradings; the last counts")
     author: str = "attacker"
     name: str = ""
-    """The file's name as it is handed in, where that is the attack."""
+    """The file name to submit, if the name is the attack."""
     open: str = ""
-    """Why it cannot be stopped yet, for the few that cannot: it is tried and shown, and counted apart."""
+    """Why it cannot be stopped yet, if so: it is tried and shown, but counted separately."""
     often: bool = False
     """Whether `make test` runs it too."""
 
@@ -85,12 +85,12 @@ class Case(BaseModel):
 
     @property
     def source(self) -> Path:
-        [found] = [path for path in self.folder.iterdir() if path.stem == "submission"]
-        return found
+        [file] = [path for path in self.folder.iterdir() if path.stem == "submission"]
+        return file
 
 
 class Trial(NamedTuple):
-    """What became of one case on one device in one sandbox; `failure` says why that must not be."""
+    """The result of one case on one device in one sandbox; `failure` says why it is unacceptable."""
 
     case: Case
     device: DeviceKind
@@ -125,28 +125,28 @@ def choose(settings: Settings, only: Sequence[str]) -> list[tuple[Case, DeviceKi
     """The cases that can be tried on the settings' device, each in the settings' sandbox.
 
     Raises:
-        UsageError: nothing isolates them here, or `only` names no case.
+        UsageError: no sandbox here isolates, or `only` names no case.
     """
     device, provider = choose_device(settings.device, "py"), sandbox.choose(settings.sandbox, providers(settings))
     if not isolates(provider.name):
         raise UsageError("kernelmark audit --self-test", "attacks need isolation", "install Docker or bubblewrap")
-    found = [case for case in (*attacks(), *honest()) if device in case.devices]
+    chosen = [case for case in (*attacks(), *honest()) if device in case.devices]
     if only:
-        found = [case for case in found if {case.label, case.surface or "honest"} & set(only)]
-    if not found:
+        chosen = [case for case in chosen if {case.label, case.surface or "honest"} & set(only)]
+    if not chosen:
         raise UsageError(
             "--only",
             f"no case for {device} is called {' or '.join(only)}",
             "`kernelmark audit --self-test` without --only names all",
         )
-    return [(case, device, provider.name) for case in found]
+    return [(case, device, provider.name) for case in chosen]
 
 
 def attempt(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
-    """Grade one case as often as it asks for, and its twin where the time decides.
+    """Grade one case as often as it asks for, and its twin if the time decides.
 
-    A time that seems too short is measured again, with its twin's: an attack that works does so every time, and a twin
-    that something else on the machine slowed does not.
+    A time that seems too short is measured again, and so is the twin's: an attack that works does so every time, while
+    a twin slowed by something else on the machine recovers.
     """
     for _ in range(_TRIES):
         trial = _once(case, device, isolation)
@@ -157,7 +157,7 @@ def attempt(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
 
 
 def lines(trials: Sequence[Trial]) -> list[str]:
-    """A line a case, and at last how many held."""
+    """One line per case, and a last line with the totals."""
     rows: list[tuple[str, ...]] = [("surface", "case", "device", "sandbox", "outcome", "time", "twin", "")]
     for t in trials:
         times = [duration(ns) if ns is not None else "" for ns in (t.score_ns, t.twin_ns)]
@@ -173,12 +173,12 @@ def lines(trials: Sequence[Trial]) -> list[str]:
 
 
 def failed(trials: Iterable[Trial]) -> list[Trial]:
-    """What must not be: failures, but for those that are known and open."""
+    """The failed trials, except for those of cases that are known to be open."""
     return [trial for trial in trials if trial.failure and not trial.case.open]
 
 
 def document(trials: Sequence[Trial]) -> dict[str, Any]:
-    """The same for machines, with where and when."""
+    """The same for programs, with the device and the date."""
     kept = ("device", "sandbox", "ending", "message", "score_ns", "twin_ns", "failure")
     rows = [
         {"surface": t.case.surface or "honest", "case": t.case.label, **{key: getattr(t, key) for key in kept}}
@@ -191,13 +191,13 @@ def document(trials: Sequence[Trial]) -> dict[str, Any]:
 
 def _cases(kind: str) -> list[Case]:
     files = sorted((HERE / kind).glob("*/expect.toml"))
-    found = []
+    cases = []
     for file in files:
         try:
-            found.append(Case(folder=file.parent, **tomllib.loads(file.read_text())))
+            cases.append(Case(folder=file.parent, **tomllib.loads(file.read_text())))
         except (tomllib.TOMLDecodeError, ValidationError) as error:
             raise UsageError(str(file), str(error).replace("\n", " ")) from error
-    return found
+    return cases
 
 
 def _once(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
@@ -226,7 +226,7 @@ def _twin_score(label: str, device: DeviceKind, isolation: SandboxName) -> Inter
 
 def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
     if case.host_only and ending == "accepted" and verdict and verdict.timing == "replayed":
-        return None  # its time is held against its twin's
+        return None  # its time is compared with its twin's
     if ending not in case.outcomes:
         return f"{ending} where {' or '.join(case.outcomes)} was expected ({message[:300]})"
     if ending != "accepted" and not re.search(case.message, message, re.DOTALL):
