@@ -33,7 +33,7 @@ _HAPPENED = TypeAdapter(_Happened)
 
 
 def merge(ours: bytes, theirs: bytes, base: bytes | None = None) -> bytes:
-    """The union of two ledgers, chained anew after their common beginning; `base` is their common ancestor, if known.
+    """The union of two ledgers, chained again after their common beginning; `base` is their common ancestor, if known.
 
     An entry that is in both, because they were merged before, is kept once.
 

@@ -248,7 +248,7 @@ def test_a_source_is_shown_where_it_is_what_was_graded(
         if verdict.run in sources:
             code = sources[verdict.run].source.decode()
             told = (shown.text_content() or "").strip()
-            goes_on = page.get_by_text("It goes on;").count() == 1
+            goes_on = page.get_by_text("This is only the beginning;").count() == 1
             assert code.strip().startswith(told)
             assert (told == code.strip()) != goes_on, "what is cut says so"
             assert json.loads((site / f"runs/{verdict.run}.json").read_bytes())["source"] == code

@@ -190,4 +190,4 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
         assert f"gradings of this source: {times[run]}" in command("show", run).out
     for run, reason, again in stale:
         text = re.sub(r"<[^>]+>", "", (site / f"runs/{run}.html").read_text())
-        assert f"Stale: {reason}{f', graded again as {again}' if again else ''}. Its rank stands." in text
+        assert f"Stale: {reason}{f', graded again as {again}' if again else ''}. It keeps its rank." in text

@@ -342,7 +342,7 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert close["faster"]["low"] < 1 < close["faster"]["high"]
     assert close["paired"]["median"] == pytest.approx(1.5 / 1.4)
     assert close["baseline"] == "eager"
-    assert "not told apart" not in text(project.html(f"compare/{'b' * 16}-{'c' * 16}.html")), (
+    assert "no difference shown" not in text(project.html(f"compare/{'b' * 16}-{'c' * 16}.html")), (
         "the pairs tell them apart"
     )
     made = {path.stem for path in (project.out / "compare").glob("*.html")}
@@ -528,7 +528,7 @@ def test_an_empty_project_has_a_site(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     project.statements = []
     project.build()
-    assert "No problem and no result yet." in project.html("index.html")
+    assert "No problems or results yet." in project.html("index.html")
     assert ElementTree.fromstring(project.html("feed.xml")).findall(f"{ATOM}entry") == []
 
 

@@ -1,4 +1,4 @@
-// Sorting and filtering of tables, and plots enlarged; the state is in the address, behind the #. Nothing here is needed.
+// Sorts and filters tables, and enlarges plots; the URL's fragment keeps the state. Pages also work without this script.
 "use strict";
 
 const state = new URLSearchParams(location.hash.startsWith("#!") ? location.hash.slice(2) : "");
