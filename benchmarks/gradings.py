@@ -103,9 +103,9 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "gradings.json")
     given = parser.parse_args()
-    found = [rows(name, given.gradings, given.quick) for name in given.files]
-    report("gradings", "one file graded several times", given.out, DEVICES["cuda"].facts().known() | {"rows": found})
-    for row in found:
+    results = [rows(name, given.gradings, given.quick) for name in given.files]
+    report("gradings", "one file graded several times", given.out, DEVICES["cuda"].facts().known() | {"rows": results})
+    for row in results:
         most = f"{max(row['peak_device_bytes']) / 2**30:.1f} GiB"
         print(f"{row['file']:32} {'/'.join(row['timing']):9} {row['seconds']} s, {most}, {set(row['outcomes'])}")
         for case in row["cases"]:

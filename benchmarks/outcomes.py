@@ -91,8 +91,8 @@ def kernels(device: DeviceKind) -> Iterator[Kernel]:
 def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Tested]:
     """Test one kernel on so many seeds; a sandbox that a fault has ended is followed by another."""
     problem, submission = load(kernel.problem), kernel.submission()
-    found: list[Tested] = []
-    while len(found) < seeds:
+    tested: list[Tested] = []
+    while len(tested) < seeds:
         provider = sandbox.choose(isolation, providers(Settings.load()))
         with Session(provider, "cpu", problem.limits) as session:
             session.handshake()

@@ -161,8 +161,8 @@ def main() -> int:
         "slower": [pairs(*SLOWED, slower_addition(), given.slower)] if given.slower else [],
     }
     what = "a kernel against itself, and against a copy made 1 % slower"
-    report("repeatability", what, given.out, DEVICES["cuda"].facts().known() | found)
-    print("\n".join(line(kind, row) for kind, rows in found.items() for row in rows))
+    report("repeatability", what, given.out, DEVICES["cuda"].facts().known() | results)
+    print("\n".join(line(kind, row) for kind, rows in results.items() for row in rows))
     return 0
 
 

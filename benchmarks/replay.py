@@ -159,12 +159,12 @@ def main() -> int:
                     results.append(row)
                     print(line(row), file=sys.stderr, flush=True)
             except Exception:  # noqa: BLE001  # one kernel costs no other its figures
-                found.append({"kernel": kernel.name, "fault": traceback.format_exc()[-1000:]})
-            given.out.with_suffix(".rows").write_text("\n".join(map(json.dumps, found)) + "\n")
-    replayed_rows = [row for row in found if "launchers" in row]
-    told = {"sandbox": given.sandbox, "calls": given.calls, "cases": len(found), "replayed": len(replayed_rows)}
-    report("replay", "calls made by a launcher", given.out, told | DEVICES["cuda"].facts().known() | {"rows": found})
-    print("\n".join(map(line, found)))
+                results.append({"kernel": kernel.name, "fault": traceback.format_exc()[-1000:]})
+            given.out.with_suffix(".rows").write_text("\n".join(map(json.dumps, results)) + "\n")
+    replayed_rows = [row for row in results if "launchers" in row]
+    told = {"sandbox": given.sandbox, "calls": given.calls, "cases": len(results), "replayed": len(replayed_rows)}
+    report("replay", "calls made by a launcher", given.out, told | DEVICES["cuda"].facts().known() | {"rows": results})
+    print("\n".join(map(line, results)))
     return 0 if replayed_rows else 1
 
 

@@ -62,7 +62,7 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
 
     device = choose_device(settings.device, "py")
     provider = choose(settings.sandbox, providers(settings))
-    facts, now, found = DEVICES[device].facts(), current(settings), list[Due]()
+    facts, now, due_rows = DEVICES[device].facts(), current(settings), list[Due]()
     for ledger in ledgers(settings, problem):
         if ledger.path.stem not in now.problems:
             continue  # its problem is gone, and cannot be graded at all

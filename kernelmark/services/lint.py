@@ -98,7 +98,7 @@ def _line(finding: Finding) -> str:
     return ": ".join(parts) + (f"; {finding.remedy}" if finding.remedy else "")
 
 
-def _oddities(directory: Path, samples: dict[str, ExpectedSample]) -> Iterator[Finding]:
+def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
     """Findings about the samples as a whole."""
     if not samples:
         yield Finding("note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones")

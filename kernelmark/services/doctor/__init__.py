@@ -16,7 +16,7 @@ from kernelmark.services.settings import Settings
 __all__ = ["Diagnostic", "can_grade", "examine", "lines"]
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def examine(settings: Settings) -> Iterator[Diagnostic]:
     """Every finding about this machine and this project, in the order in which one would put them right."""
     yield packages.kernelmark()
     yield packages.python()

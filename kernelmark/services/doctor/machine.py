@@ -28,7 +28,7 @@ def compiler(name: str, suffix: str, *, needed: bool) -> Diagnostic:
     return Diagnostic("warn", name, "not found", f"install it to grade {suffix} files")
 
 
-def calibration(settings: Settings, devices: list[str]) -> Finding:
+def calibration(settings: Settings, devices: list[str]) -> Diagnostic:
     """Whether it is known what the device can do at most."""
     from harness.device.cpu import cpu_name
     from harness.roofline import choose

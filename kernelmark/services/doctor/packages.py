@@ -19,7 +19,7 @@ from harness.errors import DeviceError
 from harness.verdict import SCHEMA_VERSION
 from harness.wire import PROTOCOL
 from kernelmark import __version__
-from kernelmark.services.doctor.finding import Finding
+from kernelmark.services.doctor.diagnostic import Diagnostic
 
 MIN_PYTHON = (3, 11)
 PROBE_S = 120.0
@@ -50,12 +50,12 @@ print(json.dumps(found))
 """
 
 
-def kernelmark() -> Finding:
+def kernelmark() -> Diagnostic:
     """The versions of this package, of the way of measuring, and of the verdicts that it writes."""
-    return Finding("ok", "kernelmark", f"{__version__}, protocol {PROTOCOL}, schema {SCHEMA_VERSION}")
+    return Diagnostic("ok", "kernelmark", f"{__version__}, protocol {PROTOCOL}, schema {SCHEMA_VERSION}")
 
 
-def python() -> Finding:
+def python() -> Diagnostic:
     """The interpreter's version."""
     version = platform.python_version()
     if sys.version_info < MIN_PYTHON:

@@ -79,7 +79,7 @@ def _pages(site: Site) -> Iterator[Page]:
 
 def _problems(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Statement, ...]:
     """The problems that are there, and those that only a ledger knows any more, by their slugs."""
-    there = {each.slug: each for each in material.statements}
+    by_slug = {each.slug: each for each in material.statements}
     for book in books:
         keys = [board.table.key for board in book.boards]
         sha256 = keys[0].problem_sha256 if keys else "0" * 64

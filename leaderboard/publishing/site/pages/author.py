@@ -106,7 +106,7 @@ def _page(
         )
         for problem, tally in tallies
     ]
-    told = to_json((stands, tried)).decode()
+    told = to_json((standing, tried)).decode()
     return site.page(paths.author(author), "author.html", (author, told), make)
 
 

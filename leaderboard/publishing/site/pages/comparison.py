@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.verdict import Interval, Ratio
 from leaderboard.publishing.site import boards, markup, paths
-from leaderboard.publishing.site.digest import Board, Case, LedgerDigest, Run
+from leaderboard.publishing.site.digest import Board, LedgerDigest, Run, TimedCase
 from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
