@@ -111,11 +111,11 @@ class Grading:
     def _cases(self, kind: str) -> list[ResolvedCase]:
         rng = secrets.SystemRandom()  # draws sizes that no seed of a verdict leads to
         given = [case for case in getattr(self._problem, kind) if self._device in case.devices]
-        found = [self._problem.resolve(case.drawn(rng)) for case in given]
-        if not found:
+        drawn = [self._problem.resolve(case.drawn(rng)) for case in given]
+        if not drawn:
             where = str(self._problem.directory / "problem.toml")
             raise ProblemError(where, f"key `{kind}` has no case for the device {self._device}", "use another --device")
-        return found
+        return drawn
 
     def _run(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         """Run the stages until one of them decides; returns the outcome and its one line."""

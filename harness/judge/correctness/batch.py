@@ -289,6 +289,6 @@ def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
 
 
 def _dtype(slot: Slot) -> torch.dtype:
-    found = getattr(torch, slot.tensor.dtype)
-    assert isinstance(found, torch.dtype)
-    return found
+    dtype = getattr(torch, slot.tensor.dtype)
+    assert isinstance(dtype, torch.dtype)
+    return dtype

@@ -47,12 +47,12 @@ class Correctness:
                 return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
             if changed := batch.inputs_changed():
                 return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-            found = Findings(case.resolved)
-            for check in check_batch(batch, case.truth, [0], found.enough):
-                found.add(check)
-            wrong = found.first_wrong
+            findings = Findings(case.resolved)
+            for check in check_batch(batch, case.truth, [0], findings.enough):
+                findings.add(check)
+            wrong = findings.first_wrong
             outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-            return result(case.resolved, label, outcome, describe(wrong) if wrong else "", found.told())
+            return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.told())
         except SubmissionFault as fault:
             if not fault.survives:
                 raise
@@ -132,8 +132,8 @@ class Findings:
 
     def told(self) -> tuple[OutputCheck, ...]:
         """In the order in which they were added."""
-        found = [*self._nearest.values(), *(check for each in self._wrong.values() for check in each)]
-        return tuple(sorted(found, key=lambda check: self._places[check.output]))
+        checks = [*self._nearest.values(), *(check for each in self._wrong.values() for check in each)]
+        return tuple(sorted(checks, key=lambda check: self._places[check.output]))
 
 
 def share_of_budget(check: OutputCheck) -> float:

@@ -65,13 +65,13 @@ def busy(stat: str, cpus: set[int]) -> int:
     Raises:
         ValueError: it does not tell of them.
     """
-    ticks, found = 0, 0
+    ticks, seen = 0, 0
     for line in stat.splitlines():
         name, *fields = line.split() or [""]
         if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cpus:
             user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])  # guests are in user
             ticks += user + nice + system + irq + softirq + steal
-            found += 1
-    if found < len(cpus):
+            seen += 1
+    if seen < len(cpus):
         raise ValueError("/proc/stat does not tell of each CPU")
     return ticks * _TICK_NS

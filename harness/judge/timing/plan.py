@@ -89,31 +89,31 @@ def claimed_latency(session: Session, case: GradedCase, plan: Plan, limit: TimeL
     """
     batch = case.batch(max(1, min(4, plan.batch.memory_bytes // case.layout.bytes_per_set)))
     doing = f"timing {case.name}"
-    found: list[wire.Sampled] = []
+    replies: list[wire.Sampled] = []
     try:
         case.bind(session, batch, limit=limit, doing=doing)
         deadline = time.perf_counter_ns() + plan.sample_budget_ns
         for look in stats.looks(min(_FIRST_LOOK, plan.samples), plan.samples):
             left_ns = max(1, deadline - time.perf_counter_ns())
-            have = sum(len(sampled.claimed_ns) for sampled in found)
+            have = sum(len(sampled.claimed_ns) for sampled in replies)
             ask = wire.Sample(samples=look - have, budget_ns=left_ns)
-            found.append(session.ask(ask, wire.Sampled, limit=limit, doing=doing))
-            estimate = stats.estimate_median([ns for sampled in found for ns in sampled.claimed_ns])
+            replies.append(session.ask(ask, wire.Sampled, limit=limit, doing=doing))
+            estimate = stats.estimate_median([ns for sampled in replies for ns in sampled.claimed_ns])
             narrow = estimate.high - estimate.low <= 2 * _NARROW_LATENCY * estimate.median
             if narrow or time.perf_counter_ns() >= deadline:
                 break
         session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)
     finally:
         batch.close_arenas()
-    claimed = [ns for sampled in found for ns in sampled.claimed_ns]
+    claimed = [ns for sampled in replies for ns in sampled.claimed_ns]
     p10, p50, p90 = (round(stats.quantile(claimed, q)) for q in (0.1, 0.5, 0.9))
     return ClaimedLatency(
         claimed_p10_ns=p10,
         claimed_median_ns=p50,
         claimed_p90_ns=p90,
         claimed_samples_ns=tuple(claimed),
-        claimed_span_ns=round(stats.median([ns for sampled in found for ns in sampled.span_ns])),
-        hold=found[-1].hold,
+        claimed_span_ns=round(stats.median([ns for sampled in replies for ns in sampled.span_ns])),
+        hold=replies[-1].hold,
     )
 
 

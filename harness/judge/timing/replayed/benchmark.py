@@ -205,7 +205,7 @@ class Replaying:
             telemetry=tuple(self._telemetry),
             score=interval(estimate),
             stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
-            baselines=tuple(found for beside in self._baselines if (found := beside.result(times))),
+            baselines=tuple(baseline for beside in self._baselines if (baseline := beside.result(times))),
             roofline=share,
             minimum_bytes=self._case.resolved.minimum_bytes,
             minimum_flops=self._case.resolved.minimum_flops,
@@ -215,6 +215,6 @@ class Replaying:
 
 def _doubts(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
     """What should be said beside the time; `read` is of the sensors, after each block of calls."""
-    found = [(DoubtCode.CLOCKS_DISAGREE, clocks.doubt)] if clocks.doubt else []
-    found += doubts_of_series(times, {"calls": times}, "block", read)
-    return tuple(Doubt(code=code, text=text) for code, text in found)
+    doubts = [(DoubtCode.CLOCKS_DISAGREE, clocks.doubt)] if clocks.doubt else []
+    doubts += doubts_of_series(times, {"calls": times}, "block", read)
+    return tuple(Doubt(code=code, text=text) for code, text in doubts)

@@ -19,13 +19,13 @@ def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Rep
         if isinstance(node, Kernel):
             entries.setdefault(replace(node, parameters=None), []).append(place)
     timed = _in_a_row(recording) and len(working) <= wire.MAX_TOLD_NODES
-    found = []
+    kernels = []
     for kernel, places in entries.items():
         number = functions.index((kernel.image, kernel.name))
         if number >= len(loaded.functions):
             continue  # more functions than a frame tells of
         facts = loaded.functions[number]
-        found.append(
+        kernels.append(
             LaunchedKernel(
                 name=kernel.name,
                 grid=kernel.grid,
@@ -38,7 +38,7 @@ def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Rep
                 time_ns=_together(calls, places) if timed else None,
             )
         )
-    return tuple(found)
+    return tuple(kernels)
 
 
 def _together(calls: Sequence[wire.Replayed], places: Sequence[int]) -> int | None:

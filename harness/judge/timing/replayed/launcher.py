@@ -68,10 +68,10 @@ def record(session: Session, case: GradedCase) -> Recorded:
 
 def _content(file: int, nbytes: int) -> bytes:
     """What the file holds now, whatever its writer does with it later; empty where it was cut short."""
-    found = bytearray()
-    while len(found) < nbytes and (chunk := os.pread(file, nbytes - len(found), len(found))):
-        found += chunk
-    return bytes(found)
+    content = bytearray()
+    while len(content) < nbytes and (chunk := os.pread(file, nbytes - len(content), len(content))):
+        content += chunk
+    return bytes(content)
 
 
 def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:

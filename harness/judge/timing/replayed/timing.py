@@ -179,7 +179,7 @@ class ReplayedTiming:
         fresh = FreshInputs(case)
         try:
             player.warm_up(fresh)
-            found = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
-            return Replaying(case, player, found, fresh, self._plan, sensors, roof).run()
+            baselines = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
+            return Replaying(case, player, baselines, fresh, self._plan, sensors, roof).run()
         finally:
             fresh.close()

@@ -194,7 +194,7 @@ class Sealing:
             tolerance_ns=agreement.tolerance_ns,
             score=interval(estimate),
             stop_reason="converged" if measured.converged else "unstable" if known_badly else "budget",
-            baselines=tuple(found for paired in self._baselines if (found := paired.result(times, clean))),
+            baselines=tuple(baseline for paired in self._baselines if (baseline := paired.result(times, clean))),
             roofline=share,
             minimum_bytes=self._case.resolved.minimum_bytes,
             minimum_flops=self._case.resolved.minimum_flops,

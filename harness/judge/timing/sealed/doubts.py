@@ -28,8 +28,8 @@ class Measured:
 
 def doubts(measured: Measured) -> tuple[Doubt, ...]:
     """Everything that should be said beside the time."""
-    found = [*_of_the_batch(measured), *_of_the_clocks(measured), *_of_the_samples(measured)]
-    return tuple(Doubt(code=code, text=text) for code, text in found)
+    reasons = [*_of_the_batch(measured), *_of_the_clocks(measured), *_of_the_samples(measured)]
+    return tuple(Doubt(code=code, text=text) for code, text in reasons)
 
 
 def _of_the_batch(measured: Measured) -> Iterator[tuple[DoubtCode, str]]:

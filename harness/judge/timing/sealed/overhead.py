@@ -144,10 +144,10 @@ class _Practice:
         try:
             self.case.bind(self.session, practice, limit=limit, doing=_DOING)
             self.session.ask(wire.Unmap(), wire.Done, limit=limit, doing=_DOING)
-            found = []
+            times = []
             for _ in range(count + 1):
                 time.sleep(_IDLE_S)
-                found.append(_unchecked_round(self.session, practice, called, TimeLimit(_SECONDS), _DOING))
+                times.append(_unchecked_round(self.session, practice, called, TimeLimit(_SECONDS), _DOING))
         finally:
             practice.close_arenas()
-        return found[1:]  # the first met code that never ran
+        return times[1:]  # the first met code that never ran

@@ -81,7 +81,7 @@ class SealedTiming:
         before = neighbours.read()
         limit = case.time_limit()
         latency = claimed_latency(session, case, self._plan, limit)
-        paired = [found for each in self.baselines if (found := each.pair(case, self._plan, sensors))]
+        paired = [ready for each in self.baselines if (ready := each.pair(case, self._plan, sensors))]
         benchmarks.enter(Stage.SEAL, i, case.name)
         rounds = Rounds(session, case, sensors, limit)
         timed = Sealing(rounds, case, self._plan, self._overhead, paired, roof).run(latency)
