@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scratch import Graded, ledger, left_behind, project, recorded, report, submit
-from kernelmark.services.selftest import Case, attacks, honest
+from kernelmark.services.selftest import KnownSubmission, attacks, honest
 from tests.leftovers import leftovers
 
 RESULT = Path(__file__).parent / "results" / "load.json"
@@ -41,7 +41,7 @@ def cases(gradings: int, seed: int) -> list[Case]:
     return [draw.choice(hostile if number % 3 == 2 else kind) for number in range(gradings)]
 
 
-def graded(root: Path, number: int, case: Case) -> Graded:
+def graded(root: Path, number: int, case: KnownSubmission) -> Graded:
     folder = root / "in" / str(number)
     folder.mkdir(parents=True)
     file = Path(shutil.copy(case.source, folder / f"{case.label}{case.source.suffix}"))

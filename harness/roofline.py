@@ -102,8 +102,8 @@ def choose(calibrations: Iterable[Calibration], name: str, uuid_sha256: str | No
     """The newest calibration of this very device, else of one with the same name, else None."""
     same = sorted((c for c in calibrations if c.device_name == name), key=lambda c: c.created_at)
     itself = [c for c in same if c.is_of(uuid_sha256)]
-    found = itself or same
-    return found[-1] if found else None
+    matches = itself or same
+    return matches[-1] if matches else None
 
 
 def roofline(calibration: Calibration, demand: Demand, time_ns: float) -> Roofline | None:

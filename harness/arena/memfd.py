@@ -33,11 +33,11 @@ def _pages(nbytes: int) -> int:
 
 
 def _mmap(address: int | None, nbytes: int, protection: int, flags: int, descriptor: int) -> int:
-    found = _libc.mmap(address, nbytes, protection, flags, descriptor, 0)
-    if found in (None, ctypes.c_void_p(-1).value):
+    mapped = _libc.mmap(address, nbytes, protection, flags, descriptor, 0)
+    if mapped in (None, ctypes.c_void_p(-1).value):
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    return int(found)
+    return int(mapped)
 
 
 class MemfdArena:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from harness import wire
-from harness.audit.tools import Finding, Tool
+from harness.audit.tools import Tool, ToolReport
 from harness.errors import SandboxError
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.layout import Layout
@@ -37,7 +37,7 @@ def audit(
     provider: Provider,
     device: DeviceKind,
     on_case: Callable[[str], None] = lambda _: None,
-) -> Finding:
+) -> ToolReport:
     """Let a tool watch the submission; a tool that cannot work here, or a submission that fails, is a finding too.
 
     Raises:
@@ -50,7 +50,7 @@ def audit(
         try:
             session.handshake()
         except SandboxError as error:  # the tool ended before the runner began, or does not let it begin
-            return Finding("failed", str(error))
+            return ToolReport("failed", str(error))
         begun = time.monotonic()
         try:
             command = build_command(problem, submission, cases, device)
@@ -63,11 +63,11 @@ def audit(
                 done += 1
         except SubmissionFault as failure:
             fault = failure.message
-        found = tool.read(session.finish(_SUM_UP_S))
-    if fault and found.state == "clean":
-        return Finding("failed", f"{fault}; until then {found.text}")
+        report = tool.read(session.finish(_SUM_UP_S))
+    if fault and report.state == "clean":
+        return ToolReport("failed", f"{fault}; until then {report.text}")
     what = f"{done} of {len(cases)} tests" if tool.cases == "tests" else cases[0].name
-    return Finding(found.state, f"{what}: {found.text}")
+    return ToolReport(report.state, f"{what}: {report.text}")
 
 
 def _widened(limits: Limits) -> Limits:

@@ -40,7 +40,7 @@ _NO_COUNTERS = "ERR_NVGPUCTRPERM"
 
 
 @dataclass(frozen=True)
-class Finding:
+class ToolReport:
     """What a tool says in one line: of errors how many and the first, of a profile the longest kernels."""
 
     state: State
@@ -54,7 +54,7 @@ class Tool:
     name: str
     watcher: Watcher
     cases: Literal["tests", "largest benchmark"]
-    read: Callable[[str], Finding]
+    read: Callable[[str], ToolReport]
 
 
 def find() -> tuple[Tool, ...]:
@@ -90,7 +90,7 @@ def _program(name: str, package: str) -> Path:
     toolkit = gpu.toolkit()
     places = [toolkit / "bin" / name] if toolkit else []
     places += sorted(Path("/opt/nvidia").glob(f"{package}/*/{name}"), reverse=True)
-    places += [Path(found)] if (found := shutil.which(name)) else []
+    places += [Path(path)] if (path := shutil.which(name)) else []
     for place in places:
         if place.is_file():
             return place.resolve()
@@ -99,33 +99,33 @@ def _program(name: str, package: str) -> Path:
     )
 
 
-def sanitized(printed: str) -> Finding:
+def sanitized(printed: str) -> ToolReport:
     """What compute-sanitizer found."""
     summary = _SUMMARY.search(printed)
     if summary is None:
-        return Finding("failed", _last_words(printed))
+        return ToolReport("failed", _last_words(printed))
     if int(summary[2]) == 0:
-        return Finding("clean", "no errors")
+        return ToolReport("clean", "no errors")
     first = _REPORT.search(printed)
     told = printable(" ".join(part for part in first.groups() if part)[:200]) if first else "none printed"
-    return Finding("found", f"{summary[1]}, the first: {told}")
+    return ToolReport("found", f"{summary[1]}, the first: {told}")
 
 
-def profiled(printed: str) -> Finding:
+def profiled(printed: str) -> ToolReport:
     """What Nsight Compute measured: the launches of one call, the longest first."""
     lines = [line for line in printed.splitlines() if line.startswith('"')]
     try:
         rows = [row for row in csv.DictReader(lines) if row.get("ID")]
-        found = sorted(((float(row[_TIME].replace(",", "")), row) for row in rows), key=lambda each: -each[0])
-        shown = [_kernel(nanoseconds, row) for nanoseconds, row in found[:_SHOWN_KERNELS]]
+        launches = sorted(((float(row[_TIME].replace(",", "")), row) for row in rows), key=lambda each: -each[0])
+        shown = [_kernel(nanoseconds, row) for nanoseconds, row in launches[:_SHOWN_KERNELS]]
     except (KeyError, ValueError, AttributeError, csv.Error) as error:
-        return Finding("failed", f"its table cannot be read ({type(error).__name__}: {error})")
+        return ToolReport("failed", f"its table cannot be read ({type(error).__name__}: {error})")
     if not shown:
         remedy = "; an administrator can let others than root read them (NVreg_RestrictProfilingToAdminUsers=0)"
-        return Finding("failed", _last_words(printed) + (remedy if _NO_COUNTERS in printed else ""))
-    total = sum(nanoseconds for nanoseconds, _ in found)
-    count = f"{len(found)} kernel{'s' if len(found) > 1 else ''}"
-    return Finding("clean", f"{count}, {total / 1000:,.1f} µs in all: {'; '.join(shown)}")
+        return ToolReport("failed", _last_words(printed) + (remedy if _NO_COUNTERS in printed else ""))
+    total = sum(nanoseconds for nanoseconds, _ in launches)
+    count = f"{len(launches)} kernel{'s' if len(launches) > 1 else ''}"
+    return ToolReport("clean", f"{count}, {total / 1000:,.1f} µs in all: {'; '.join(shown)}")
 
 
 def _kernel(nanoseconds: float, row: dict[str, str]) -> str:

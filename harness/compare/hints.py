@@ -52,26 +52,26 @@ class Clues:
 
 def hints(got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str, ...]:
     """Everything that is worth saying; `wrong` is the mask of the flattened output."""
-    found: list[str] = []
+    sentences: list[str] = []
     total = got.numel()
     if clues.unwritten == total:
         return ("output never written",)
     # A bool holds its poison by chance in every second element.
     if got.dtype != torch.bool and (clues.unwritten == clues.wrong or clues.unwritten >= clues.wrong / 10):
-        found.append(f"output never written in {clues.unwritten:,} of {total:,} elements")
+        sentences.append(f"output never written in {clues.unwritten:,} of {total:,} elements")
     elif clues.nonzero == 0:
         return ("output is all zeros",)
     if clues.nan_for_finite:
-        found.append(
+        sentences.append(
             f"NaN where the truth is finite, in {clues.nan_for_finite:,} element" + "s" * (clues.nan_for_finite > 1)
         )
     sample = _Sample(got, truth)
     if clues.unwritten < clues.wrong and sample.usable:
-        found += sample.transposed()
-        found += sample.factor() or _precision(got.dtype, sample, clues)
+        sentences += sample.transposed()
+        sentences += sample.factor() or _precision(got.dtype, sample, clues)
     if not clues.only_rms and clues.wrong < total:
-        found += _places(wrong.view(got.shape))
-    return tuple(found)
+        sentences += _places(wrong.view(got.shape))
+    return tuple(sentences)
 
 
 class _Sample:

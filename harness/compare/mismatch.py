@@ -132,8 +132,8 @@ def _first(evidence: Evidence, wrong: Tensor) -> tuple[BadElement, ...]:
     """The first wrong elements in index order."""
     places: list[int] = []
     for start in range(0, wrong.numel(), BLOCK_ELEMENTS):
-        found = wrong[start : start + BLOCK_ELEMENTS].nonzero().view(-1)[: SHOWN_ELEMENTS - len(places)]
-        places += (found + start).tolist()
+        more = wrong[start : start + BLOCK_ELEMENTS].nonzero().view(-1)[: SHOWN_ELEMENTS - len(places)]
+        places += (more + start).tolist()
         if len(places) == SHOWN_ELEMENTS:
             break
     chosen = torch.tensor(places, device=wrong.device)

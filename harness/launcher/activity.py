@@ -64,8 +64,8 @@ class Activity:
     def collect(self) -> list[Span]:
         """When each node ran that has ended since the last time, in the order of their starts."""
         self._cupti.call("cuptiActivityFlushAll", ctypes.c_uint32(_FLUSH_FORCED))
-        found, self._spans = sorted(self._spans), []
-        return found
+        spans, self._spans = sorted(self._spans), []
+        return spans
 
     def _give_buffer(self, buffer: Any, size: Any, most_records: Any) -> None:
         memory = self._spare.pop() if self._spare else ctypes.create_string_buffer(_BUFFER_BYTES + _ALIGNED)

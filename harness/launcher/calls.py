@@ -19,7 +19,7 @@ from harness.recording import Empty, Packed
 from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 
 
-class Calls:
+class LoadedRecording:
     """One recording, loaded. Its memory stays mapped: between calls, when the device is idle, the judge fills it."""
 
     def __init__(

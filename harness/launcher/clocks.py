@@ -32,10 +32,10 @@ def compare(device: Device, activity: Activity) -> Apart:
     """
     graph: Any = device.own_graph()
     activity.forget()
-    found = []
+    extras = []
     for _ in range(_WARM_UPS + _CALLS):
         times, [span] = cold(device, activity, graph, 1)
-        found.append((times.event_ns - (span.end - span.start), times.span_ns - times.event_ns))
+        extras.append((times.event_ns - (span.end - span.start), times.span_ns - times.event_ns))
     check(driver.cuGraphExecDestroy(graph))
-    events, spans_ns = zip(*found[_WARM_UPS:], strict=True)
+    events, spans_ns = zip(*extras[_WARM_UPS:], strict=True)
     return Apart(*(max(0, round(quantiles(each, n=4)[0])) for each in (events, spans_ns)))

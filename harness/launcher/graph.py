@@ -106,12 +106,12 @@ class _Given:
 
     def one_by_one(self, function: Any) -> int:
         """The address of a list of their addresses: a cooperative launch takes no `extra`."""
-        start, found = ctypes.addressof(self._bytes), list[int]()
-        while (told := driver.cuFuncGetParamInfo(function, len(found)))[0] == driver.CUresult.CUDA_SUCCESS:
-            found.append(start + told[1])
+        start, addresses = ctypes.addressof(self._bytes), list[int]()
+        while (told := driver.cuFuncGetParamInfo(function, len(addresses)))[0] == driver.CUresult.CUDA_SUCCESS:
+            addresses.append(start + told[1])
             if told[1] + told[2] > len(self._bytes):
                 raise DeviceError("a cooperative launch with fewer parameters than its function has")
-        self._one_by_one = (ctypes.c_uint64 * len(found))(*found)
+        self._one_by_one = (ctypes.c_uint64 * len(addresses))(*addresses)
         return ctypes.addressof(self._one_by_one)
 
 

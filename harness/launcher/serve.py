@@ -10,7 +10,7 @@ import traceback
 from harness import wire
 from harness.errors import DeviceError
 from harness.launcher.activity import Activity
-from harness.launcher.calls import Calls
+from harness.launcher.calls import LoadedRecording
 from harness.launcher.clocks import Apart, compare
 from harness.launcher.device import Device
 from harness.recording import unpack
@@ -24,7 +24,7 @@ class Server:
     def __init__(self, judge: socket.socket) -> None:
         self._judge = judge
         self._device, self._clocks = _open()
-        self._calls: Calls | None = None
+        self._calls: LoadedRecording | None = None
 
     def run(self, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
@@ -61,7 +61,7 @@ class Server:
                 if self._calls is not None:
                     self._calls.close()
                 activity, apart = self._clocks
-                self._calls = Calls(self._device, activity, packed, command, scratch)
+                self._calls = LoadedRecording(self._device, activity, packed, command, scratch)
                 return wire.Loaded(functions=self._calls.functions, **apart._asdict())
             case wire.Replay() if self._calls is not None:
                 return self._calls.replay(descriptors)

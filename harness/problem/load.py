@@ -75,10 +75,10 @@ def load(directory: Path, private: Path | None = None) -> Problem:
     if file is None or (raw := _private_bytes(file)) is None:
         return Problem(**parts, slug=slug, directory=directory, sha256=sha256)
     tests = _private_tests(file, raw)
-    found = Private(file=file, sha256=length_prefixed_sha256(raw), cases=len(tests))
+    private_part = Private(file=file, sha256=length_prefixed_sha256(raw), cases=len(tests))
     parts["tests"] = (*parts["tests"], *tests)
-    sha256 = with_private_cases(sha256, found.sha256)
-    return Problem(**parts, slug=slug, directory=directory, sha256=sha256, private=found)
+    sha256 = with_private_cases(sha256, private_part.sha256)
+    return Problem(**parts, slug=slug, directory=directory, sha256=sha256, private=private_part)
 
 
 def identify(directory: Path, private: Path | None = None) -> str:
@@ -163,8 +163,8 @@ def _parse(path: Path, raw: bytes) -> dict[str, Any]:
         raise ProblemError(f"{path}:{line}", "is not UTF-8 text", "save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         # tomllib ends its message with "(at line 3, column 7)" or "(at end of document)".
-        found = re.search(r"at line (\d+)", str(error))
-        raise ProblemError(f"{path}:{found[1]}" if found else str(path), f"is not TOML: {error}") from None
+        position = re.search(r"at line (\d+)", str(error))
+        raise ProblemError(f"{path}:{position[1]}" if position else str(path), f"is not TOML: {error}") from None
     except (ValueError, RecursionError) as error:  # an integer of 5,000 digits, or brackets in brackets
         why = "values are nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ProblemError(str(path), f"is not TOML: {why}") from None

@@ -148,15 +148,15 @@ class Reference:
             self._fail(
                 f"returned `{spec.name}` with the shape {list(tensor.shape)}", f"problem.toml says {list(spec.shape)}"
             )
-        found = str(tensor.dtype).removeprefix("torch.")
+        dtype = str(tensor.dtype).removeprefix("torch.")
         if DTYPES[spec.dtype].family != "float":
-            if found != spec.dtype:
-                self._fail(f"returned `{spec.name}` as {found}", f"problem.toml says {spec.dtype}: cast the result")
+            if dtype != spec.dtype:
+                self._fail(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}: cast the result")
             return tensor
         if not tensor.dtype.is_floating_point:
-            self._fail(f"returned `{spec.name}` as {found}", f"problem.toml says {spec.dtype}")
-        if double and found != "float64":
-            self._fail(f"returned `{spec.name}` as {found} for float64 inputs", "compute in the dtype of the inputs")
+            self._fail(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}")
+        if double and dtype != "float64":
+            self._fail(f"returned `{spec.name}` as {dtype} for float64 inputs", "compute in the dtype of the inputs")
         return tensor if double else tensor.to(getattr(torch, spec.dtype))
 
     def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:

@@ -34,7 +34,7 @@ _SEEDS = (1, 2, 3)  # the inputs of the case, and other inputs for it
 
 
 @dataclass(frozen=True)
-class Finding:
+class LintFinding:
     """One thing that is wrong with a problem, or that was left out; `kernel` is the null kernel that passes."""
 
     level: Level
@@ -82,7 +82,7 @@ class Examined:
         return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
 
 
-def examine(problem: Problem) -> Iterator[Finding]:
+def examine(problem: Problem) -> Iterator[LintFinding]:
     """Everything that is wrong with a problem, case by case; the errors among it are those that a grading would suffer.
 
     Raises:
@@ -106,11 +106,11 @@ def examine(problem: Problem) -> Iterator[Finding]:
                 yield from run.try_all(examined, case)
         except ProblemError as error:
             raised.setdefault(str(error), []).append(case.name)
-    yield from (Finding("error", tuple(dict.fromkeys(names)), "", error) for error, names in raised.items())
+    yield from (LintFinding("error", tuple(dict.fromkeys(names)), "", error) for error, names in raised.items())
     yield from run.never_caught()
     yield from run.stale_exceptions()
     if large := dict.fromkeys(case.name for case, resolved in resolved_cases if _too_large(resolved)):
-        yield Finding("note", tuple(large), "", "left out: too large for a CPU")
+        yield LintFinding("note", tuple(large), "", "left out: too large for a CPU")
 
 
 def _draws(case: Case) -> Iterator[Case]:
@@ -133,7 +133,7 @@ class _Run:
         self._passed: dict[tuple[str, DeviceKind, str], list[str]] = defaultdict(list)
         self._excused: set[str] = set()
 
-    def try_all(self, examined: Examined, case: Case) -> Iterator[Finding]:
+    def try_all(self, examined: Examined, case: Case) -> Iterator[LintFinding]:
         """Run what a case is still needed for."""
         benchmark = case in self._problem.benchmarks
         for kernel in self._kernels:
@@ -145,27 +145,27 @@ class _Run:
                 continue
             passes = examined.refuses(outputs) is None
             if benchmark and passes and not self._excuse(kernel):
-                yield Finding("error", (case.name,), kernel.name, "passes this benchmark case", kernel.remedy)
+                yield LintFinding("error", (case.name,), kernel.name, "passes this benchmark case", kernel.remedy)
             for key in () if benchmark else keys:
                 if passes:
                     self._passed[key].append(case.name)
                 else:
                     self._caught.add(key)
 
-    def never_caught(self) -> Iterator[Finding]:
+    def never_caught(self) -> Iterator[LintFinding]:
         """What passed every test that a device and symbol have."""
         by_name = {kernel.name: kernel for kernel in self._kernels}
         for (name, device, symbol), cases in self._passed.items():
             if (name, device, symbol) not in self._caught and not self._excuse(by_name[name]):
                 what = f"passes every test of `{symbol}` on {device}"
-                yield Finding("error", tuple(cases), name, what, by_name[name].remedy)
+                yield LintFinding("error", tuple(cases), name, what, by_name[name].remedy)
 
-    def stale_exceptions(self) -> Iterator[Finding]:
+    def stale_exceptions(self) -> Iterator[LintFinding]:
         """Precisions that the problem lets pass, and that do not."""
         for low in self._problem.tolerance.lower_precision:
             if low not in self._excused:
                 what = f"`tolerance.lower_precision` names {low}, which fails as it should"
-                yield Finding("warning", (), "", what, "remove it")
+                yield LintFinding("warning", (), "", what, "remove it")
 
     def _excuse(self, kernel: NullKernel) -> bool:
         if kernel.precision not in self._problem.tolerance.lower_precision:
@@ -174,13 +174,13 @@ class _Run:
         return True
 
 
-def _without_a_hidden_case(problem: Problem) -> Iterator[Finding]:
+def _without_a_hidden_case(problem: Problem) -> Iterator[LintFinding]:
     devices: tuple[DeviceKind, ...] = ("cpu", "cuda")
     for device in devices:
         tests = [case for case in problem.tests if device in case.devices]
         if tests and not any(case.hidden for case in tests):
             what = f"no test on {device} is hidden: its cases can be learnt by heart"
-            yield Finding("warning", (), "", what, "add a test with `hidden = true`, of another size")
+            yield LintFinding("warning", (), "", what, "add a test with `hidden = true`, of another size")
 
 
 def _too_large(case: ResolvedCase) -> bool:
@@ -188,31 +188,33 @@ def _too_large(case: ResolvedCase) -> bool:
     return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
 
 
-def _costs(case: ResolvedCase) -> Iterator[Finding]:
+def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
     """Zero is refused when the problem is loaded; too much would reject what is honest."""
     most = sum(math.prod(t.shape) * DTYPES[t.dtype].size_bytes * (2 if t.role == "inout" else 1) for t in case.tensors)
     if case.minimum_bytes > most:
         what = f"`cost.bytes` is {case.minimum_bytes:,}, where all tensors have {most:,}"
-        yield Finding("error", (case.name,), "", what, "count each input and output once: the least that must move")
+        yield LintFinding("error", (case.name,), "", what, "count each input and output once: the least that must move")
 
 
-def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[Finding]:
+def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     """What makes a case useless before any null kernel is tried."""
     scene, name = examined.scene, (examined.scene.case.name,)
     if examined.changed:
-        yield Finding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
+        yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
         return
     unbounded = any(not bool(_finite(t).all()) for t in scene.given.values() if _floats(t))
     for output, right in scene.right.items():
         if _floats(right) and examined.exact[output].dtype is not torch.float64:
             what = f"`{output}` is a float, and no input is: there is no float64 truth to hold it against"
-            yield Finding("error", name, "", what, "take one input as a float")
+            yield LintFinding("error", name, "", what, "take one input as a float")
             return
         bad = int((~_finite(right)).sum()) if _floats(right) else 0
         if bad == right.numel() or (bad and not unbounded):
             what = f"{bad:,} of {right.numel():,} elements of `{output}` are NaN or infinite, all inputs are finite"
             what = what if not unbounded else f"every element of `{output}` is NaN or infinite"
-            yield Finding("error", name, "", what, "lower the fills' `scale`, or keep them where the answer is defined")
+            yield LintFinding(
+                "error", name, "", what, "lower the fills' `scale`, or keep them where the answer is defined"
+            )
             return
     try:
         why = examined.refuses(examined.honest)
@@ -220,14 +222,14 @@ def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[Finding]:
         why = str(error)
     if why:
         remedy = "raise `tolerance`, or fill inputs that the dtype can cope with"
-        yield Finding("error", name, "", f"the reference itself is refused in its own dtype: {why}", remedy)
+        yield LintFinding("error", name, "", f"the reference itself is refused in its own dtype: {why}", remedy)
     elif constant := next((n for n in scene.right if _constant(scene, n)), None):
         what = f"`{constant}` holds one value, whatever the inputs are"
         if benchmark:
             remedy = "fill the inputs so that the answer varies, or raise the sizes"
-            yield Finding("error", name, "", what, remedy)
+            yield LintFinding("error", name, "", what, remedy)
         else:  # an edge worth testing; that other tests refuse a constant is seen to elsewhere
-            yield Finding("note", name, "", f"{what}: this case alone would accept a constant")
+            yield LintFinding("note", name, "", f"{what}: this case alone would accept a constant")
 
 
 def _constant(scene: Scene, name: str) -> bool:
@@ -245,8 +247,8 @@ def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Toleran
     of_truth, own, reference = (float(norm(t)) for t in (truth, got.float() - truth, honest.float() - truth))
     if not math.isfinite(of_truth + own + reference) or of_truth < 1e-30:
         return False
-    found = budget(own / of_truth, reference / of_truth, tolerance, rms_floor(got.dtype, tolerance))
-    return found.error > 1.01 * found.allowed  # the sum's own rounding must not decide
+    rms = budget(own / of_truth, reference / of_truth, tolerance, rms_floor(got.dtype, tolerance))
+    return rms.error > 1.01 * rms.allowed  # the sum's own rounding must not decide
 
 
 def _draw(case: ResolvedCase, seed: int) -> Tensors:

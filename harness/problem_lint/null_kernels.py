@@ -74,7 +74,7 @@ def compute(truth: Truth, case: ResolvedCase, given: Tensors) -> Tensors:
 
 def kernels(problem: Problem) -> list[NullKernel]:
     """Every null kernel for a problem, the cheapest first."""
-    found = [
+    null_kernels = [
         NullKernel("nothing written", "fill the inputs so that the call changes its outputs", lambda s: dict(s.before)),
         NullKernel(
             "all zeros",
@@ -87,11 +87,11 @@ def kernels(problem: Problem) -> list[NullKernel]:
     for spec in problem.tensors:
         if spec.role != "output":
             remedy = f"fill `{spec.name}` so that the answer differs from it"
-            found.append(NullKernel(f"a copy of `{spec.name}`", remedy, _copy_of(spec.name)))
+            null_kernels.append(NullKernel(f"a copy of `{spec.name}`", remedy, _copy_of(spec.name)))
         if spec.role != "input":
             remedy = f"let `compare` look at all of `{spec.name}`, or fill the inputs so that all of it counts"
-            found.append(NullKernel(f"half of `{spec.name}` written", remedy, _half_of(spec.name)))
-    return [*found, *(kernel for low in _precisions() for kernel in _lowered(low))]
+            null_kernels.append(NullKernel(f"half of `{spec.name}` written", remedy, _half_of(spec.name)))
+    return [*null_kernels, *(kernel for low in _precisions() for kernel in _lowered(low))]
 
 
 def _precisions() -> Iterable[str]:
@@ -165,10 +165,10 @@ def _lowered(low: str) -> list[NullKernel]:
     )
     if low == "tf32":
         return [NullKernel("matrix products in tf32", remedy, _products_in_tf32, low)]
-    found = [NullKernel(f"operands in {low}", remedy, lambda s: _operands_in(low, s), low)]
+    kernels = [NullKernel(f"operands in {low}", remedy, lambda s: _operands_in(low, s), low)]
     if low in _ARITHMETIC:
-        found.append(NullKernel(f"arithmetic in {low}", remedy, lambda s: _arithmetic_in(low, s), low))
-    return found
+        kernels.append(NullKernel(f"arithmetic in {low}", remedy, lambda s: _arithmetic_in(low, s), low))
+    return kernels
 
 
 def applies(low: str, scene: Scene) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH, Range
+from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH, AddressRange
 from harness.wire import WireError
 from harness.wire.checks import Check, boolean, checked, choice, integer, many, record, text
 
@@ -61,10 +61,10 @@ def _three(most: tuple[int, int, int]) -> Check:
 
 
 def _block(value: Any) -> tuple[int, int, int]:
-    found: tuple[int, int, int] = _three((1024, 1024, 64))(value)
-    if math.prod(found) > _MAX_BLOCK_THREADS:
+    dimensions: tuple[int, int, int] = _three((1024, 1024, 64))(value)
+    if math.prod(dimensions) > _MAX_BLOCK_THREADS:
         raise WireError(f"expected a block of at most {_MAX_BLOCK_THREADS} threads")
-    return found
+    return dimensions
 
 
 @dataclass(frozen=True)
@@ -157,24 +157,24 @@ def read(document: Any) -> Recording:
         WireError: it is none, or contradicts itself: an edge that leads back, a launch of an image that it has not,
             an address outside the windows.
     """
-    found: Recording = record(Recording)(document)
+    recording: Recording = record(Recording)(document)
     seen: set[tuple[int, int]] = set()
-    for edge in found.edges:
-        if not edge.before < edge.after < len(found.nodes):
-            raise WireError(f"an edge from node {edge.before} to node {edge.after} of {len(found.nodes)}")
+    for edge in recording.edges:
+        if not edge.before < edge.after < len(recording.nodes):
+            raise WireError(f"an edge from node {edge.before} to node {edge.after} of {len(recording.nodes)}")
         if (edge.before, edge.after) in seen:
             raise WireError(f"two edges from node {edge.before} to node {edge.after}")
         seen.add((edge.before, edge.after))
-    scratch = Range(SCRATCH.start, found.scratch_bytes)
-    for number, node in enumerate(found.nodes):
+    scratch = AddressRange(SCRATCH.start, recording.scratch_bytes)
+    for number, node in enumerate(recording.nodes):
         try:
-            _consistent(node, len(found.images), scratch)
+            _consistent(node, len(recording.images), scratch)
         except WireError as error:
             raise WireError(f"node {number}: {error}") from None
-    return found
+    return recording
 
 
-def _consistent(node: Node, images: int, scratch: Range) -> None:
+def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
     match node:
         case Kernel():
             if node.image >= images:
@@ -204,6 +204,6 @@ def _extent(row: int, rows: int, pitch: int) -> int:
     return row + (rows - 1) * pitch
 
 
-def _inside(address: int, nbytes: int, ranges: Iterable[Range]) -> None:
+def _inside(address: int, nbytes: int, ranges: Iterable[AddressRange]) -> None:
     if not any(each.holds(address, nbytes) for each in ranges):
         raise WireError(f"{nbytes:,} bytes at {address:#x}, which is not memory of the call's")

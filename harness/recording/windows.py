@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Range(NamedTuple):
+class AddressRange(NamedTuple):
     """Device addresses [start, start + nbytes)."""
 
     start: int
@@ -21,6 +21,6 @@ class Range(NamedTuple):
 
 _EACH = 1 << 40  # more than any device has
 
-INPUTS = Range(0x5000_0000_0000, _EACH)  # read-only
-OUTPUTS = Range(0x5100_0000_0000, _EACH)
-SCRATCH = Range(0x5200_0000_0000, _EACH)  # what the submission allocated itself
+INPUTS = AddressRange(0x5000_0000_0000, _EACH)  # read-only
+OUTPUTS = AddressRange(0x5100_0000_0000, _EACH)
+SCRATCH = AddressRange(0x5200_0000_0000, _EACH)  # what the submission allocated itself

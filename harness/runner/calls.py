@@ -12,7 +12,7 @@ import torch
 from harness import wire
 from harness.arena import Window
 from harness.runner.build import Kernel
-from harness.runner.device import Batch, Device, HoldKind, Record, Timing
+from harness.runner.device import AssembledBatch, CapturedCall, Device, HoldKind, Timing
 
 _WARMUPS = 3
 
@@ -34,8 +34,8 @@ class Calls:
         self._arguments: list[list[Any]] = []
         self._scalars = [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
         self._graphs: list[Any] | None = None
-        self._batch: Batch | None = None
-        self._record = Record(reason="nothing was recorded")
+        self._batch: AssembledBatch | None = None
+        self._record = CapturedCall(reason="nothing was recorded")
 
     def map(self, inputs: int, outputs: int) -> None:
         self._inputs.map(inputs)
@@ -74,19 +74,19 @@ class Calls:
             self.call(i % self._bind.sets)
             self._device.synchronize()
         hold = self._device.hold_for(lambda: self.call(0))
-        found: list[Timing] = []
+        timings: list[Timing] = []
         deadline = time.perf_counter_ns() + budget_ns
-        while len(found) < samples and (len(found) < 3 or time.perf_counter_ns() < deadline):
-            k = len(found) % self._bind.sets
+        while len(timings) < samples and (len(timings) < 3 or time.perf_counter_ns() < deadline):
+            k = len(timings) % self._bind.sets
             self._device.evict()
-            found.append(self._device.sample(lambda k=k: self.call(k)))  # type: ignore[misc]
-        return found, hold
+            timings.append(self._device.sample(lambda k=k: self.call(k)))  # type: ignore[misc]
+        return timings, hold
 
     def capture(self) -> tuple[bool, str]:
         self._graphs, reason = self._device.capture(self.call, self._bind.sets)
         return self._graphs is not None, reason
 
-    def record(self) -> Record:
+    def record(self) -> CapturedCall:
         """Describe set 0's call as data, once it has been warmed up."""
         for _ in range(_WARMUPS):
             self.call(0)

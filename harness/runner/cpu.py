@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Record, Timing
+from harness.runner.device import AssembledBatch, CallSet, CapturedCall, HoldKind, PlainCalls, Timing
 
 
 class Cpu:
@@ -35,7 +35,7 @@ class Cpu:
     def evict(self) -> None:
         self._cache.sum()  # by reading: written lines would have to be flushed on the kernel's time
 
-    def time(self, batch: Batch) -> Timing:
+    def time(self, batch: AssembledBatch) -> Timing:
         return self.sample(batch.launch)
 
     def sample(self, call: Callable[[], None]) -> Timing:
@@ -50,8 +50,8 @@ class Cpu:
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
         return None, "a CPU has no graphs"
 
-    def record(self, call: Callable[[], None]) -> Record:
-        return Record(reason="a CPU has no graphs")
+    def record(self, call: Callable[[], None]) -> CapturedCall:
+        return CapturedCall(reason="a CPU has no graphs")
 
-    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
+    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> AssembledBatch:
         return PlainCalls(call, order)

@@ -12,7 +12,7 @@ from cuda.bindings import driver
 
 from harness.arena.mapping import check
 from harness.errors import DeviceError
-from harness.runner.device import Batch, CallSet, HoldKind, PlainCalls, Record, Timing
+from harness.runner.device import AssembledBatch, CallSet, CapturedCall, HoldKind, PlainCalls, Timing
 from harness.runner.hold import Hold
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Cuda:
         torch.sum(self._cache, dim=0, out=self._sum)
         torch.cuda.synchronize()
 
-    def time(self, batch: Batch) -> Timing:
+    def time(self, batch: AssembledBatch) -> Timing:
         """Time a batch: behind the hold where launching it runs none of the submission's code, and does not block."""
         held = batch.holdable and self._batches_held
         if held:
@@ -152,10 +152,10 @@ class Cuda:
             self._scratch.keep(graph)
         return graph
 
-    def record(self, call: Callable[[], None]) -> Record:
+    def record(self, call: Callable[[], None]) -> CapturedCall:
         """Capture one call, and describe it."""
         if self._images is None or self._scratch is None:
-            return Record(reason="CUPTI, which tells what the driver loads, is not available")
+            return CapturedCall(reason="CUPTI, which tells what the driver loads, is not available")
         from harness.runner.recorder import Recorder
 
         try:
@@ -163,12 +163,12 @@ class Cuda:
             torch.cuda.synchronize()
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
-                return Record(reason="the call puts no work on the stream that it is given")
+                return CapturedCall(reason="the call puts no work on the stream that it is given")
             file = Recorder(self._images).record(raw, self._scratch.nbytes)
         except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
             torch.cuda.synchronize()
-            return Record(reason=_told(error))
-        return Record(file, self._scratch.nbytes, "", self._scratch.copy_to)
+            return CapturedCall(reason=_told(error))
+        return CapturedCall(file, self._scratch.nbytes, "", self._scratch.copy_to)
 
     def _launches_behind_the_hold(self, graphs: list[Any]) -> bool:
         """Whether launching all graphs returns while nothing of them can start; found by doing it, on practice memory.
@@ -194,7 +194,7 @@ class Cuda:
             return f"the call cannot be part of a graph ({error})"
         return ""
 
-    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> Batch:
+    def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> AssembledBatch:
         check(driver.cuCtxResetPersistingL2Cache())  # lines that a submission made persist would stay for every call
         if graphs is None:
             return PlainCalls(call, order)

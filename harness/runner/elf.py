@@ -69,12 +69,12 @@ def _defined(image: bytes) -> Defined:
 
 def _addresses(image: bytes, sections: list[Section]) -> dict[int, list[int]]:
     """Where in each section the loader writes addresses."""
-    found: dict[int, list[int]] = {}
+    addresses: dict[int, list[int]] = {}
     for each in sections:
         if each.kind == _RELOCATIONS:
             for at in range(each.offset, each.offset + each.nbytes, _RELOCATION.size):
-                found.setdefault(each.info, []).append(_RELOCATION.unpack_from(image, at)[0])
-    return found
+                addresses.setdefault(each.info, []).append(_RELOCATION.unpack_from(image, at)[0])
+    return addresses
 
 
 def _sections(image: bytes) -> list[Section]:

@@ -31,9 +31,9 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
         outcome = "memory_limit"
     elif os.environ.get("KERNELMARK_DEVICE") != "cuda" and (why := _why_unsupported(error)):
         outcome, text = "unsupported", f"{why} ({text})"
-    found = traceback.extract_tb(error.__traceback__)
-    found += traceback.extract_tb(raised.__traceback__) if raised is not error else []
-    frames = [f for f in found if f.filename == str(source_path())]
+    entries = traceback.extract_tb(error.__traceback__)
+    entries += traceback.extract_tb(raised.__traceback__) if raised is not error else []
+    frames = [f for f in entries if f.filename == str(source_path())]
     if frames:
         text = f"line {frames[-1].lineno}: {text}"
     own = "".join(traceback.format_list(frames)) + text

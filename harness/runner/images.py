@@ -77,7 +77,7 @@ class LoadedImages:
             self._defined.append(_defined(image))
         number = self._of_module.get(module)
         if number is None:
-            known = [k for k, found in enumerate(self._defined) if name in found.functions]
+            known = [k for k, each in enumerate(self._defined) if name in each.functions]
             if not known:
                 raise LookupError(f"no code image with `{name}` was loaded")
             if len({self._images[k] for k in known}) > 1:

@@ -51,14 +51,14 @@ class Recorder:
             order.add(after, before)
         ordered = [nodes[place] for place in order.static_order()]
         made = [self._node(node) for node in ordered]
-        found = Recording(
+        described = Recording(
             images=tuple(self._images.values()),
             nodes=tuple(made),
             edges=tuple(Edge(before, after, when) for before, after, when in _numbered(ordered, edges)),
             scratch_bytes=scratch_bytes,
         )
         try:
-            whole = recording.pack(found, bytes(self._blobs))
+            whole = recording.pack(described, bytes(self._blobs))
             recording.unpack(whole)  # as the judge will: what it would refuse, the participant hears of here
         except wire.WireError as error:
             raise Unrecordable(str(error)) from None
@@ -105,11 +105,11 @@ class Recorder:
         """The place of a function's image in the recording, with what its variables hold now."""
         module = driver.cuFuncGetModule(function)[1]  # 0 where the driver does not tell
         try:
-            number, code, found = self._loaded.with_function(name, int(module))
+            number, code, defined = self._loaded.with_function(name, int(module))
         except LookupError as error:
             raise Unrecordable(str(error)) from None
         if number not in self._images:
-            variables = tuple(made for each in found.variables if (made := self._variable(module, each)))
+            variables = tuple(made for each in defined.variables if (made := self._variable(module, each)))
             self._images[number] = Image(code=self._blob(code), variables=variables)
         return list(self._images).index(number)
 

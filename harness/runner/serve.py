@@ -71,9 +71,9 @@ class Server:
                 graphs, reason = self._bound.capture()
                 return wire.Captured(graphs=graphs, reason=reason[:500])
             case wire.Record():
-                found = self._bound.record()
-                whole, scratch = len(found.file), found.scratch_bytes
-                return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=found.reason[:500])
+                record = self._bound.record()
+                whole, scratch = len(record.file), record.scratch_bytes
+                return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=record.reason[:500])
             case wire.Deliver():
                 self._bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case wire.Assemble(order=order):

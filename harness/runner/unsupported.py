@@ -31,13 +31,13 @@ def origin(error: BaseException) -> BaseException:
 
 def why_unsupported(error: BaseException) -> str:
     """Why a CPU cannot run what raised this; empty if that is not known to be the reason."""
-    found = origin(error)
-    place = _raised_at(found)
+    raised = origin(error)
+    place = _raised_at(raised)
     if place in _DEVICE:
         return "this needs a CUDA device, and there is none here; grade it on a GPU"
-    missing = isinstance(found, NotImplementedError) and place[0].startswith(("triton.", "harness.runner.interpreter"))
-    in_a_kernel = found is not error
-    if missing or place in _INTERPRETER or (in_a_kernel and (place in _IN_A_KERNEL or _plain_value(found))):
+    missing = isinstance(raised, NotImplementedError) and place[0].startswith(("triton.", "harness.runner.interpreter"))
+    in_a_kernel = raised is not error
+    if missing or place in _INTERPRETER or (in_a_kernel and (place in _IN_A_KERNEL or _plain_value(raised))):
         return "Triton's interpreter cannot run this; grade it on a GPU"
     return ""
 

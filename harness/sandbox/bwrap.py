@@ -260,11 +260,11 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
 def _system(wanted: Iterable[Path]) -> list[Path]:
     """The system, the interpreter and `wanted`, as far as they exist and none lies below another."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in [*map(Path, _SYSTEM), *sorted(prefixes), *wanted]:
-        if path.exists() and not any(path.is_relative_to(each) for each in found):
-            found.append(path)
-    return found
+        if path.exists() and not any(path.is_relative_to(each) for each in paths):
+            paths.append(path)
+    return paths
 
 
 def _bind(path: Path, at: str) -> list[str]:

@@ -92,15 +92,15 @@ def driver_libraries() -> list[Path]:
     Raises:
         SandboxError: there is no `libcuda`.
     """
-    found: dict[Path, None] = {}
+    libraries: dict[Path, None] = {}
     for path in [*_known_to_the_loader(), *(p for at in _LIBRARY_DIRECTORIES for p in Path(at).glob("lib*.so*"))]:
         if _DRIVER_LIBRARY.fullmatch(path.name):
-            found[path.parent.resolve() / path.name] = None
-    if not any(path.name.startswith("libcuda.so") for path in found):
+            libraries[path.parent.resolve() / path.name] = None
+    if not any(path.name.startswith("libcuda.so") for path in libraries):
         raise SandboxError(
             "the NVIDIA driver's libcuda is not installed here", "install the driver, or use --device cpu"
         )
-    return list(found)
+    return list(libraries)
 
 
 def library_path(libraries: Iterable[Path], *, host_system: bool) -> str:

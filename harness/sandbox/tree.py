@@ -29,21 +29,21 @@ class Usage:
 
 def tree(roots: set[int]) -> set[int]:
     """The processes in `roots` that live, and all their descendants."""
-    found: set[int] = set()
+    pids: set[int] = set()
     waiting = list(roots)
     while waiting:
         pid = waiting.pop()
-        if pid in found:
+        if pid in pids:
             continue
         try:
             tasks = os.listdir(_PROC / str(pid) / "task")  # noqa: PTH208  (names only; a Path for each is too slow)
         except OSError:
             continue
-        found.add(pid)
+        pids.add(pid)
         for task in tasks:
             with contextlib.suppress(OSError):
                 waiting.extend(map(int, _read(f"{pid}/task/{task}/children").split()))
-    return found
+    return pids
 
 
 def usage(pids: set[int]) -> Usage:
@@ -69,7 +69,7 @@ def cpu_ns(pids: set[int]) -> int:
 
 def marked(mark: str, session: int) -> set[int]:
     """Every process whose environment at its start held `mark`, or that belongs to the session. Scans all of /proc."""
-    found: set[int] = set()
+    pids: set[int] = set()
     needle = mark.encode()
     for name in os.listdir(_PROC) if _PROC.is_dir() else ():  # noqa: PTH208
         if not name.isdecimal() or int(name) == os.getpid():
@@ -78,8 +78,8 @@ def marked(mark: str, session: int) -> set[int]:
             # The command's name, in parentheses, may hold anything: count fields from the last parenthesis.
             state, _, _, its_session = _read(f"{name}/stat").rpartition(")")[2].split()[:4]
             if state not in "ZX" and (int(its_session) == session or needle in (_PROC / name / "environ").read_bytes()):
-                found.add(int(name))
-    return found
+                pids.add(int(name))
+    return pids
 
 
 def kill(pids: set[int]) -> None:

@@ -60,8 +60,8 @@ def student(confidence: float, freedom: int) -> float:
         for k in range(odd + 1, freedom, 2):
             total += term
             term *= k / (k + 1) * math.cos(angle) ** 2
-        found = math.sin(angle) * total
-        return 2 / math.pi * (angle + found) if odd else found
+        series = math.sin(angle) * total
+        return 2 / math.pi * (angle + series) if odd else series
 
     low, high = 0.0, math.pi / 2
     for _ in range(60):
@@ -72,8 +72,8 @@ def student(confidence: float, freedom: int) -> float:
 
 def _convolved(p: Sequence[float], q: Sequence[float]) -> list[float]:
     """The distribution of the sum of two independent counts."""
-    found = [0.0] * (len(p) + len(q) - 1)
+    result = [0.0] * (len(p) + len(q) - 1)
     for i, a in enumerate(p):
         for j, b in enumerate(q):
-            found[i + j] += a * b
-    return found
+            result[i + j] += a * b
+    return result

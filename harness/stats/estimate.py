@@ -108,12 +108,12 @@ def antilog(log: float) -> float:
 @lru_cache(maxsize=256)
 def _coverages(n: int) -> tuple[float, ...]:
     """What the pairs of order statistics of depth 1, 2, … cover of the median of n independent samples; it falls."""
-    total, found = 1 << n, []
+    total, coverages = 1 << n, []
     # Integers throughout: `term` is a binomial coefficient, `below` the sum of those so far.
     term = below = 1
     for depth in range(1, (n + 1) // 2 + 1):
         # Division of integers rounds correctly at any size; only a tail below 2^-53 would round to certainty.
-        found.append(min((total - 2 * below) / total, math.nextafter(1.0, 0.0)))
+        coverages.append(min((total - 2 * below) / total, math.nextafter(1.0, 0.0)))
         term = term * (n - depth + 1) // depth
         below += term
-    return tuple(found)
+    return tuple(coverages)

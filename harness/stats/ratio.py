@@ -44,8 +44,8 @@ def paired_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: 
         up = max(up, -lower_end([-log for log in logs], confidence, length) - ranked.median)
         if len(logs) < FEWEST_TO_CORRELATE:
             down, up = down * _UNSEEN, up * _UNSEEN
-    found = Estimate(ranked.median, ranked.median - down, ranked.median + up, ranked.confidence)
-    return _ratio(found, resolution)
+    log_ratio = Estimate(ranked.median, ranked.median - down, ranked.median + up, ranked.confidence)
+    return _ratio(log_ratio, resolution)
 
 
 def steady_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: float = 0.0) -> Estimate:

@@ -34,11 +34,11 @@ def looks(first: int, most: int) -> tuple[int, ...]:
     """
     if first < 1 or most < 1:
         raise ValueError(f"no looks at {first} to {most} values")
-    found, look = [], first
+    sizes, look = [], first
     while look < most:
-        found.append(look)
+        sizes.append(look)
         look *= 2
-    return (*found, most)
+    return (*sizes, most)
 
 
 def correlation_time(xs: Sequence[float]) -> float:

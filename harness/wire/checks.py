@@ -40,10 +40,10 @@ def _refuse_constant(name: str) -> Any:
 
 
 def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         raise WireError("a field stands twice")
-    return found
+    return fields
 
 
 def text(limit: int) -> Check:

@@ -26,7 +26,7 @@ from kernelmark.commands.printing import (
 from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
-    from harness.audit.tools import Finding, Tool
+    from harness.audit.tools import Tool, ToolReport
     from harness.problem import Problem
     from harness.sandbox import Provider
     from harness.submission import Submission
@@ -106,9 +106,9 @@ class _Audit:
         findings = [{"tool": name, "state": each.state, "text": each.text} for name, each in by_tool.items()]
         return {"run": self.run, "problem": self.problem.slug, "findings": findings}
 
-    def _watch(self, tool: Tool) -> Finding:
+    def _watch(self, tool: Tool) -> ToolReport:
         from harness.audit.run import audit as watch
-        from harness.audit.tools import Finding
+        from harness.audit.tools import ToolReport
         from harness.judge.timing.device_lock import lock_alone
 
         def report(what: str) -> None:

@@ -32,7 +32,7 @@ class Report:
     """The findings about one problem; `samples` is the number of samples graded."""
 
     problem: str
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     samples: int = 0
 
     @property
@@ -49,7 +49,7 @@ def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callab
     """
     say(f"{directory.name}: null kernels")
     private = private_folder(settings)
-    findings: list[Finding] = []
+    findings: list[LintFinding] = []
     graded = 0
     try:
         problem = load(directory, private)
@@ -89,7 +89,7 @@ def document(reports: Sequence[Report]) -> list[dict[str, Any]]:
     return [{**asdict(report), "wrong": report.wrong} for report in reports]
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: LintFinding) -> str:
     cases = ", ".join(f"`{name}`" for name in finding.cases[:_NAMED])
     if len(finding.cases) > _NAMED:
         cases += f" and {len(finding.cases) - _NAMED} more"
@@ -101,14 +101,16 @@ def _line(finding: Finding) -> str:
 def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
     """Findings about the samples as a whole."""
     if not samples:
-        yield Finding("note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones")
+        yield LintFinding(
+            "note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones"
+        )
         return
     if not any(sample.outcome is Outcome.ACCEPTED for sample in samples.values()):
-        yield Finding("warning", (), "", "no sample is accepted", "add one that solves the problem")
+        yield LintFinding("warning", (), "", "no sample is accepted", "add one that solves the problem")
     known = {sample.file for sample in samples.values()}
     for file in sorted((directory / EXPECTED).parent.iterdir()):
         if file.suffix[1:] in LANGUAGES and file.name not in known:
-            yield Finding("error", (), "", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
+            yield LintFinding("error", (), "", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
 
 
 def _isolated(settings: Settings) -> Settings:
@@ -120,7 +122,7 @@ def _isolated(settings: Settings) -> Settings:
     return settings.model_copy(update={"sandbox": provider.name})
 
 
-def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample) -> Iterator[Finding]:
+def _unexpected(settings: Settings, problem: Problem, name: str, sample: ExpectedSample) -> Iterator[LintFinding]:
     """Grade one sample: what became of it, where that is not what must."""
     submission = as_submission(problem.directory, name, sample)
     check = Job.prepare(settings, problem, submission, author="organizer").check()
@@ -130,6 +132,6 @@ def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample)
         remedy = "fix the sample or its table, or the cases, which let it pass"
         if sample.outcome is Outcome.ACCEPTED:
             remedy = "fix the sample, or raise `tolerance` where it is right"
-        yield Finding("error", (), "", what, remedy)
+        yield LintFinding("error", (), "", what, remedy)
     elif not re.search(sample.message, check.message):
-        yield Finding("error", (), "", f"sample `{name}`: the message does not match {sample.message!r}{said}")
+        yield LintFinding("error", (), "", f"sample `{name}`: the message does not match {sample.message!r}{said}")

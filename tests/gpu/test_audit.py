@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from harness.audit.run import audit
-from harness.audit.tools import Finding, find
+from harness.audit.tools import ToolReport, find
 from harness.problem import load
 from harness.sandbox import choose
 from harness.submission import Submission
@@ -81,7 +81,7 @@ SUBMISSIONS = {
 
 
 @cache
-def said(which: str, name: str) -> Finding:
+def said(which: str, name: str) -> ToolReport:
     tool = next(tool for tool in find() if tool.name == name)
     settings = Settings.load()
     provider = choose(settings.sandbox, providers(settings))
@@ -91,7 +91,7 @@ def said(which: str, name: str) -> Finding:
 @pytest.mark.parametrize("name", ["memcheck", "racecheck", "initcheck"])
 @pytest.mark.parametrize("which", ["honest", "triton"])
 def test_honest_kernels_are_clean(which: str, name: str) -> None:
-    assert said(which, name) == Finding("clean", "3 of 3 tests: no errors")
+    assert said(which, name) == ToolReport("clean", "3 of 3 tests: no errors")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from harness import sandbox
 from harness.audit.run import audit
-from harness.audit.tools import Finding, Tool, sanitized
+from harness.audit.tools import Tool, ToolReport, sanitized
 from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission
@@ -41,7 +41,7 @@ EVERYWHERE = pytest.mark.parametrize(
 
 def watched(
     tmp_path: Path, source: str, name: SandboxName, script: str = STAND_IN, problem: Path = DOUBLE
-) -> tuple[Finding, str, list[str]]:
+) -> tuple[ToolReport, str, list[str]]:
     """What the stand-in says of a source, what it printed, and the cases that were called."""
     program = tmp_path / "tool" / "stand-in"
     program.parent.mkdir(mode=0o755)
@@ -49,7 +49,7 @@ def watched(
     program.chmod(0o755)
     printed: list[str] = []
 
-    def read(text: str) -> Finding:
+    def read(text: str) -> ToolReport:
         printed.append(text)
         return sanitized(text)
 
@@ -66,7 +66,7 @@ def watched(
 @EVERYWHERE
 def test_a_tool_starts_the_runner_sees_every_test_and_sums_up_after_its_end(tmp_path: Path, name: SandboxName) -> None:
     found, printed, cases = watched(tmp_path, RIGHT, name)
-    assert found == Finding("clean", "3 of 3 tests: no errors")
+    assert found == ToolReport("clean", "3 of 3 tests: no errors")
     assert "the runner ended with 0" in printed
     assert cases == ["one", "prime", "pages"]
 
@@ -75,7 +75,7 @@ def test_a_tool_sees_no_hidden_test(tmp_path: Path) -> None:
     """What it and the kernel say is appended to the run, for everybody to read."""
     problem = DOUBLE.with_name("double_hidden")
     found, _, cases = watched(tmp_path, RIGHT, "process", problem=problem)
-    assert found == Finding("clean", "3 of 3 tests: no errors")
+    assert found == ToolReport("clean", "3 of 3 tests: no errors")
     assert cases == ["one", "prime", "pages"]
 
 

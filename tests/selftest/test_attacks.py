@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import HERE, Case, attacks, attempt
+from kernelmark.services.selftest import HERE, KnownSubmission, attacks, attempt
 from tests.cases import trials
 from tests.leftovers import leftovers
 
@@ -19,7 +19,7 @@ FOLDER = HERE / "attacks"
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(attacks()))
 def test_attack(
-    case: Case, device: DeviceKind, sandbox: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: KnownSubmission, device: DeviceKind, sandbox: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import HERE, Case, attempt, honest
+from kernelmark.services.selftest import HERE, KnownSubmission, attempt, honest
 from tests.cases import trials
 
 FOLDER = HERE / "honest"
@@ -15,7 +15,7 @@ FOLDER = HERE / "honest"
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(honest()))
 def test_honest(
-    case: Case, device: DeviceKind, sandbox: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: KnownSubmission, device: DeviceKind, sandbox: SandboxName, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     monkeypatch.chdir(tmp_path)

@@ -32,10 +32,10 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
     says = {
         "first": SandboxError("the container did not start", "run `kernelmark doctor`"),
         "second": ZeroDivisionError("a mistake of ours"),
-        "third": Finding("clean", "3 of 3 tests: no errors"),
+        "third": ToolReport("clean", "3 of 3 tests: no errors"),
     }
 
-    def watch(problem: Any, submission: Any, tool: Tool, **given: Any) -> Finding:
+    def watch(problem: Any, submission: Any, tool: Tool, **given: Any) -> ToolReport:
         said = says[tool.name]
         if isinstance(said, Exception):
             raise said

@@ -15,7 +15,7 @@ import torch
 
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
-from harness.problem_lint.examine import Finding, examine
+from harness.problem_lint.examine import LintFinding, examine
 from harness.problem_lint.null_kernels import LOWER, kernels, to_tf32
 from harness.sandbox import provider
 from kernelmark.commands import cli
@@ -117,15 +117,15 @@ def made(directory: Path, changes: Sequence[Change]) -> Path:
     return directory
 
 
-def found(directory: Path, changes: Sequence[Change] = ()) -> list[Finding]:
+def found(directory: Path, changes: Sequence[Change] = ()) -> list[LintFinding]:
     return list(examine(load(made(directory, changes))))
 
 
-def passing(findings: Sequence[Finding], case: str) -> set[str]:
+def passing(findings: Sequence[LintFinding], case: str) -> set[str]:
     return {f.kernel for f in findings if f.level == "error" and case in f.cases}
 
 
-def errors(findings: Sequence[Finding]) -> list[str]:
+def errors(findings: Sequence[LintFinding]) -> list[str]:
     return [f"{f.kernel}: {f.what}" for f in findings if f.level == "error"]
 
 

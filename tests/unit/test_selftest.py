@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from harness.verdict import Verdict
 from kernelmark.services import selftest
-from kernelmark.services.selftest import Case, attempt
+from kernelmark.services.selftest import KnownSubmission, attempt
 from tests.verdicts import REPLAYED, accepted
 
-PATCHED = Case(
+PATCHED = KnownSubmission(
     folder=Path("patched"),
     surface="clock",
     devices=("cuda",),
@@ -21,13 +21,15 @@ PATCHED = Case(
     twin="torch_mul",
     host_only=True,
 )
-HONEST = Case(folder=Path("torch_mul"), devices=("cuda",))
+HONEST = KnownSubmission(folder=Path("torch_mul"), devices=("cuda",))
 
 
-def trial(case: Case, verdict: Verdict, monkeypatch: pytest.MonkeyPatch, *, twin_ns: int = 10_000) -> str | None:
+def trial(
+    case: KnownSubmission, verdict: Verdict, monkeypatch: pytest.MonkeyPatch, *, twin_ns: int = 10_000
+) -> str | None:
     """What is wrong with a case that was accepted with this verdict."""
 
-    def graded(given: Case, *_: object) -> tuple[Verdict, str, str]:
+    def graded(given: KnownSubmission, *_: object) -> tuple[Verdict, str, str]:
         return (verdict if given is case else accepted(modes=REPLAYED, score_ns=twin_ns)), "accepted", ""
 
     monkeypatch.setattr(selftest, "_graded", graded)
@@ -61,13 +63,13 @@ def test_an_attack_in_device_code_is_held_to_what_is_expected(monkeypatch: pytes
 
 def test_host_code_alone_needs_a_twin_for_its_time() -> None:
     with pytest.raises(ValidationError, match="names its honest twin"):
-        Case.model_validate(PATCHED.model_dump() | {"twin": ""})
+        KnownSubmission.model_validate(PATCHED.model_dump() | {"twin": ""})
 
 
 def test_a_time_that_seems_too_short_is_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
-    def graded(given: Case, *_: object) -> tuple[Verdict, str, str]:
+    def graded(given: KnownSubmission, *_: object) -> tuple[Verdict, str, str]:
         tried.append(given.label)
         slow = given is HONEST and tried.count(given.label) < 3
         return accepted(modes=REPLAYED, score_ns=20_000 if slow else 10_000), "accepted", ""

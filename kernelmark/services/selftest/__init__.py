@@ -92,7 +92,7 @@ class Case(BaseModel):
 class Trial(NamedTuple):
     """The result of one case on one device in one sandbox; `failure` says why it is unacceptable."""
 
-    case: Case
+    case: KnownSubmission
     device: DeviceKind
     sandbox: SandboxName
     ending: Ending
@@ -102,7 +102,7 @@ class Trial(NamedTuple):
     failure: str | None
 
 
-def attacks() -> list[Case]:
+def attacks() -> list[KnownSubmission]:
     """Every attack, by surface and name.
 
     Raises:
@@ -112,7 +112,7 @@ def attacks() -> list[Case]:
     return sorted(_cases("attacks"), key=lambda case: (order.index(case.surface or "host"), case.label))
 
 
-def honest() -> list[Case]:
+def honest() -> list[KnownSubmission]:
     """Every honest kernel.
 
     Raises:
@@ -121,7 +121,7 @@ def honest() -> list[Case]:
     return _cases("honest")
 
 
-def choose(settings: Settings, only: Sequence[str]) -> list[tuple[Case, DeviceKind, SandboxName]]:
+def choose(settings: Settings, only: Sequence[str]) -> list[tuple[KnownSubmission, DeviceKind, SandboxName]]:
     """The cases that can be tried on the settings' device, each in the settings' sandbox.
 
     Raises:
@@ -189,7 +189,7 @@ def document(trials: Sequence[Trial]) -> dict[str, Any]:
     return {"date": datetime.now(UTC).isoformat(timespec="seconds"), **facts, "trials": rows}
 
 
-def _cases(kind: str) -> list[Case]:
+def _cases(kind: str) -> list[KnownSubmission]:
     files = sorted((HERE / kind).glob("*/expect.toml"))
     cases = []
     for file in files:
@@ -200,7 +200,7 @@ def _cases(kind: str) -> list[Case]:
     return cases
 
 
-def _once(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
+def _once(case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
     for _ in range(case.gradings):
         verdict, ending, message = _graded(case, device, isolation)
     score = verdict.score if verdict else None
@@ -224,7 +224,7 @@ def _twin_score(label: str, device: DeviceKind, isolation: SandboxName) -> Inter
     return verdict.score if verdict else None
 
 
-def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
+def _failure(case: KnownSubmission, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
     if case.host_only and ending == "accepted" and verdict and verdict.timing == "replayed":
         return None  # its time is compared with its twin's
     if ending not in case.outcomes:
@@ -239,7 +239,7 @@ def _failure(case: Case, verdict: Verdict | None, ending: Ending, message: str) 
     return None
 
 
-def _graded(case: Case, device: DeviceKind, isolation: SandboxName) -> tuple[Verdict | None, Ending, str]:
+def _graded(case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> tuple[Verdict | None, Ending, str]:
     source = case.source
     try:
         submission = Submission.of(
