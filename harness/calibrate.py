@@ -1,7 +1,7 @@
-"""Measures what the judge's device can do at most, in the judge's own process, with PyTorch's own kernels. Trusted.
+"""Measures the peak rates of the judge's device, in the judge's own process, with PyTorch's own kernels. Trusted.
 
-Bandwidth by a copy and a sum that no cache holds, throughput by matrix products of random values (zeros draw less power
-and run faster). Every rate is the fastest of several repetitions, since it bounds what others may claim.
+Bandwidth from a copy and a sum too large for any cache, throughput from matrix products of random values (zeros draw
+less power and run faster). Every rate is the fastest of several repetitions, since it bounds what others may claim.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def _products(device: str, work: Workload) -> Iterator[tuple[str, int, Callable[
 
 
 def _product(a: torch.Tensor, b: torch.Tensor, precision: str) -> Callable[[], object]:
-    """Of float32 in "high" precision: TF32. An environment variable can make that the default, so both are said."""
+    """For float32, "high" is TF32. An environment variable can make that the default, so both are set explicitly.
+    """
     c = torch.empty_like(a)
 
     def product() -> None:
@@ -113,11 +114,11 @@ def _product(a: torch.Tensor, b: torch.Tensor, precision: str) -> Callable[[], o
 
 
 def _int8(a: torch.Tensor, b: torch.Tensor) -> Callable[[], object]:
-    return lambda: torch._int_mm(a, b.t())  # cuBLASLt wants the second operand column by column
+    return lambda: torch._int_mm(a, b.t())  # cuBLASLt wants the second operand column-major
 
 
 def _float8(values: torch.Tensor) -> Callable[[], object]:
-    def product() -> torch.Tensor:  # without the fast accumulators it is slower than what others may use
+    def product() -> torch.Tensor:  # without fast accumulation it is slower than what others may use
         return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
 
     a = values.to(torch.float8_e4m3fn)

@@ -1,7 +1,7 @@
 """Memory that is handed over as a file descriptor: one protocol for CPU and CUDA, used on both sides of the trust line.
 
 An `Arena` is one physical allocation in the judge. A `Window` is a range of addresses reserved in the runner, into
-which one arena after another is mapped, so that calls prepared against its addresses meet new memory without knowing.
+which one arena after another is mapped, so that calls prepared for its addresses get new memory unawares.
 Input arenas can only be mapped read-only; the MMU enforces it.
 
 Each kind of device has its own `Memory`: a new one is a module and a line here. No pydantic: the runner's sandbox holds
@@ -32,7 +32,7 @@ class Arena(Protocol):
     bytes: torch.Tensor  # [nbytes] uint8 on the device
 
     def descriptor(self) -> int:
-        """A file descriptor for the allocation; it belongs to the arena and is closed with it."""
+        """A file descriptor for the allocation; the arena owns it and closes it."""
         ...
 
     def close(self) -> None: ...
@@ -70,7 +70,7 @@ def make_arena(device: str, nbytes: int, *, read_only: bool) -> Arena:
     """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it.
 
     Raises:
-        DeviceError: there is no memory for it.
+        DeviceError: out of memory.
     """
     try:
         return _MEMORIES[device].arena(nbytes, read_only=read_only)
@@ -88,6 +88,6 @@ def free_deferred(device: str) -> None:
 def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0) -> Window:
     """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped.
 
-    `at`: on a GPU the first of them, or 0 for any.
+    `at`: on a GPU the start address, or 0 for any.
     """
     return _MEMORIES[device].window(nbytes, writable=writable, at=at)

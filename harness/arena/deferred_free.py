@@ -1,10 +1,10 @@
-"""Physical device memory that nobody uses any more, and that is not given back yet. The judge's arenas end here.
+"""Physical device memory that is no longer used but not yet released. The judge's closed arenas end up here.
 
-What is allocated soon after other memory was released is slower: on an H200 a copy reached 3.53 TB/s in it, for as
-long as it was used, and 3.89 TB/s in memory that was never used before. 6 GiB are as new 30 ms after their release and
-42 GiB between 60 and 100 ms after, so that it seems to be the driver's clearing that must have ended. Memory is
-therefore kept until there is a lot of it, released together, and the clearing waited out (docs/decisions/0006).
-Of other modules it needs none that imports PyTorch.
+Memory allocated soon after other memory was released is slower for as long as it is used: on an H200 a copy reached
+3.53 TB/s in it, and 3.89 TB/s in memory never used before. 6 GiB are as good as new 30 ms after their release, 42 GiB
+after 60 to 100 ms, so the cause seems to be the driver clearing memory in the background. Memory is therefore kept
+until there is a lot of it, released all at once, and the clearing waited out (docs/decisions/0006). Imports no module
+that imports PyTorch.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
 
 
 class DeferredFree:
-    """Handles of allocations, oldest first; `release` gives one back to the driver.
+    """Handles of allocations, oldest first; `release` returns one to the driver.
 
-    `spare` gives back what else this process keeps for later use. Several threads may use it.
+    `spare` releases whatever else this process keeps for reuse. Thread-safe.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class DeferredFree:
         self.kept_bytes = 0
 
     def add(self, handle: Any, nbytes: int) -> None:
-        """Keep an allocation that is mapped nowhere any more."""
+        """Keep an allocation that is no longer mapped anywhere."""
         with self._lock:
             self._handles.append(handle)
             self.kept_bytes += nbytes
@@ -50,10 +50,10 @@ class DeferredFree:
             self._sleep(_CLEARED_S + self.free() * _CLEARED_S_PER_BYTE)
 
     def allocate(self, create: Callable[[], Any], nbytes: int, most_bytes: int) -> Any:
-        """A new handle by `create`; where there is no memory, once more when nothing is kept for later any more.
+        """A new handle from `create`; if out of memory, once more after everything kept has been released.
 
         Raises:
-            DeviceError: there is no memory even then.
+            DeviceError: still out of memory.
         """
         self.make_room(nbytes, most_bytes)
         try:
@@ -64,7 +64,7 @@ class DeferredFree:
             return create()
 
     def free(self) -> int:
-        """Release everything at once; returns how many bytes that were."""
+        """Release everything at once; returns how many bytes that was."""
         with self._lock:
             while self._handles:
                 self._release(self._handles.pop(0))

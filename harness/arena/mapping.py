@@ -1,6 +1,6 @@
-"""Physical device memory and where it is mapped, by the driver's virtual memory management; without PyTorch.
+"""Physical device memory and its mappings, through the driver's virtual memory management; without PyTorch.
 
-`vmm` makes arenas and windows of it for judge and runner; a launcher, which has no PyTorch, uses it as it is.
+`vmm` builds the arenas and windows of judge and runner on it; a launcher, which has no PyTorch, uses it directly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ POSIX = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTO
 _READ = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
 _READ_WRITE = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 _DEVICE = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
-# A driver gives small reservations other addresses than those wished for: on an H100 32 MiB, and not 4 GiB.
+# A driver puts small reservations at other addresses than requested: on an H100 32 MiB, but not 4 GiB.
 _FIXED = 1 << 37
 
 
@@ -31,19 +31,19 @@ def check(result: tuple[Any, ...]) -> Any:
 
 
 def create(nbytes: int, ordinal: int) -> Any:
-    """A handle of so much physical memory of a device, a multiple of its granule, which can be exported."""
+    """A handle to that much physical device memory, a multiple of the granularity, which can be exported."""
     return check(driver.cuMemCreate(nbytes, _properties(ordinal), 0))
 
 
 def granules(nbytes: int, ordinal: int) -> int:
-    """The smallest size of an allocation that holds so many bytes."""
+    """The smallest allocation size that holds that many bytes."""
     flag = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
     granule = int(check(driver.cuMemGetAllocationGranularity(_properties(ordinal), flag)))
     return max(1, -(-nbytes // granule)) * granule
 
 
 def reserve(nbytes: int, at: int = 0) -> int:
-    """Reserve addresses: anywhere, or from `at` on.
+    """Reserve addresses: anywhere, or starting at `at`.
 
     Raises:
         DeviceError: they are taken.
@@ -56,7 +56,7 @@ def reserve(nbytes: int, at: int = 0) -> int:
 
 
 def map_at(address: int, nbytes: int, handle: Any, ordinal: int, *, writable: bool) -> None:
-    """Lay physical memory behind reserved addresses."""
+    """Map physical memory at reserved addresses."""
     check(driver.cuMemMap(address, nbytes, 0, handle, 0))
     descriptor = driver.CUmemAccessDesc()
     descriptor.location.type = _DEVICE
@@ -66,12 +66,12 @@ def map_at(address: int, nbytes: int, handle: Any, ordinal: int, *, writable: bo
 
 
 def imported(descriptor: int) -> Any:
-    """The handle of an allocation that another process has exported."""
+    """The handle to an allocation that another process has exported."""
     return check(driver.cuMemImportFromShareableHandle(descriptor, POSIX))
 
 
 class Window:
-    """A reserved range of device addresses; an allocation is behind it between `map` and `unmap`."""
+    """A reserved range of device addresses, backed by an allocation between `map` and `unmap`."""
 
     def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0) -> None:
         self.nbytes, self._ordinal, self._writable = granules(nbytes, ordinal), ordinal, writable
@@ -84,7 +84,7 @@ class Window:
         self.unmap()
         map_at(self.address, self.nbytes, handle, self._ordinal, writable=self._writable)
         self._mapped = True
-        check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is not needed any more
+        check(driver.cuMemRelease(handle))  # the mapping keeps the memory; the handle is no longer needed
 
     def unmap(self) -> None:
         if self._mapped:

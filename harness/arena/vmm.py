@@ -1,9 +1,9 @@
 """CUDA arenas: physical memory from `cuMemCreate`, exported as a POSIX file descriptor.
 
 Follows the CUDA driver API's virtual memory management: the judge creates and maps read-write, the runner imports and
-maps inputs with `PROT_READ`, so a store to an input is an illegal access in the runner's context and the judge's stays
-healthy. Works across containers, since nothing but the descriptor is shared. Used by the judge (trusted) and the
-runner (not).
+maps inputs with `PROT_READ`, so a store to an input is an illegal access in the runner's context and the judge's
+context is unaffected. Works across containers, since only the descriptor is shared. Used by the judge (trusted)
+and the runner (not).
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def _ordinal() -> int:
 
 @cache
 def _most_kept_bytes() -> int:
-    """How much retired memory may lie about: a third of what is free when the first arena is made."""
+    """How much unused memory may be kept: a third of what is free when the first arena is made."""
     return int(torch.cuda.mem_get_info()[0]) // 3
 
 
 class _Bytes:
-    """What torch needs to see a range of device addresses as a tensor (CUDA Array Interface, version 3)."""
+    """What torch needs to view a range of device addresses as a tensor (CUDA Array Interface, version 3)."""
 
     def __init__(self, address: int, nbytes: int) -> None:
         self.__cuda_array_interface__ = {
@@ -45,7 +45,7 @@ deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare
 
 
 class VmmArena:
-    """One physical allocation, mapped read-write here; what the runner may do, its own mapping decides."""
+    """One physical allocation, mapped read-write here; the runner's access rights follow from its own mapping."""
 
     def __init__(self, nbytes: int) -> None:
         torch.cuda.init()
