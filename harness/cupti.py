@@ -1,7 +1,7 @@
-"""NVIDIA's CUPTI, which tells what the driver does: found, loaded, and called through ctypes: nothing is compiled.
+"""Finds NVIDIA's CUPTI, which reports what the driver does, and calls it through ctypes: nothing is compiled.
 
-A runner asks it for the code images that the driver loads, a launcher for the times of a graph's nodes. Of other
-modules it needs none but the standard library's.
+A runner asks it for the code images that the driver loads, a launcher for the times of a graph's nodes. Needs only the
+standard library.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Cupti:
         """Call one of its functions.
 
         Raises:
-            DeviceError: it returned something else than CUPTI_SUCCESS.
+            DeviceError: it returned something other than CUPTI_SUCCESS.
         """
         if status := getattr(self.library, name)(*arguments):
             raise DeviceError(f"CUPTI: {name} returned {status}")
@@ -42,7 +42,7 @@ def _load() -> ctypes.CDLL:
 
 
 def _places() -> Iterator[Path]:
-    """That of PyTorch's own packages first, since it is of the version that PyTorch was built with."""
+    """The copy in PyTorch's own packages first, since it has the version that PyTorch was built with."""
     spec = importlib.util.find_spec("nvidia")
     for at in (spec.submodule_search_locations or ()) if spec else ():
         yield from sorted(Path(at).glob("*/lib/libcupti.so.*"))

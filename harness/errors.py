@@ -1,11 +1,11 @@
 """The exception tree: whose fault a failure is, how the command line ends, and what to do about an unknown name.
 
 Only two families exist, and they never mix. A `UsageError` is something that the person at the keyboard (or the
-organizer who wrote the problem) can put right. A `HarnessError` is ours: it is reported or retried, never ranked, and
-never blamed on the participant. What a *submission* does wrong is no exception at all but a value, an
+organizer who wrote the problem) can fix. A `HarnessError` is ours: it is reported or retried, never ranked, and never
+blamed on the participant. What a *submission* does wrong is not an exception at all but a value, a
 `harness.verdict.Outcome`.
 
-Standard library only: the runner's sandbox holds this file.
+Standard library only: the runner's sandbox contains this file.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import ClassVar
 
 
 class KernelmarkError(Exception):
-    """Base of everything that kernelmark raises on purpose; `str()` is one line fit for a terminal."""
+    """Base of every exception that kernelmark raises on purpose; `str()` is one line, safe for a terminal."""
 
     exit_code: ClassVar[int]
 
 
 class UsageError(KernelmarkError):
-    """Bad input: `where` it stands, `what` is wrong and the `remedy`, shown as one line."""
+    """Bad input: `where` it is, `what` is wrong and the `remedy`, shown as one line."""
 
     exit_code = 2
 
@@ -33,11 +33,11 @@ class UsageError(KernelmarkError):
 
 
 class ProblemError(UsageError):
-    """A problem directory that cannot be graded: bad `problem.toml`, or a `reference.py` that fails."""
+    """A problem directory that cannot be used for grading: a bad `problem.toml`, or a `reference.py` that fails."""
 
 
 class SubmissionError(UsageError):
-    """A submission file that cannot be taken: missing, too large, not text, or of an unknown language."""
+    """A submission file that cannot be accepted: missing, too large, not text, or in an unknown language."""
 
 
 class SettingsError(UsageError):

@@ -1,4 +1,4 @@
-"""What the tests of one grading come to: the outcome that heads the verdict, and the test that tells its author most.
+"""Summarizes the tests of one grading: the outcome that heads the verdict, and the test most useful to its author.
 
 The judge asks for the first, `kernelmark.text.show` for the second. Trusted; pure.
 """
@@ -24,10 +24,10 @@ _SEVERITY = (
 
 
 def outcome_of(results: Iterable[CaseResult]) -> Outcome:
-    """The most frequent outcome of the tests that failed, and of equally frequent ones the most severe.
+    """The most frequent outcome of the failed tests; among equally frequent ones the most severe.
 
-    A rejection heads the verdict however rare it is. `unsupported` heads it only alone: where a test shows a mistake,
-    the kernel has one.
+    A rejection heads the verdict however rare it is. `unsupported` heads it only if no test failed otherwise: a test
+    that shows a bug outweighs it.
     """
     counts: Counter[Outcome] = Counter(each.outcome for each in results if each.outcome is not Outcome.ACCEPTED)
     if Outcome.REJECTED in counts:
@@ -49,5 +49,5 @@ def _told(case: CaseResult) -> tuple[bool, float]:
 
 
 def how_informative(mismatch: Mismatch) -> tuple[bool, float]:
-    """The less, the more it tells: an output of one element has no pattern, and one that is wrong all over hides it."""
+    """Lower is more informative: an output of one element has no pattern, and one that is wrong everywhere hides it."""
     return mismatch.total == 1, mismatch.percent

@@ -1,4 +1,4 @@
-"""The kinds that verdicts, settings and commands name alike. Standard library only, so that all may import it."""
+"""The names that verdicts, settings and commands share. Standard library only, so that all may import it."""
 
 from typing import Literal
 
@@ -9,5 +9,5 @@ Timing = Literal["sealed", "replayed"]
 
 
 def isolates(sandbox: SandboxName) -> bool:
-    """Whether a submission can reach nothing but its sandbox."""
+    """Whether a submission is confined to its sandbox."""
     return sandbox != "process"

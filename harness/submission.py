@@ -1,6 +1,6 @@
 """A submission: one source file, who wrote it, and the hash that identifies it.
 
-The front door reads it, the judge hands its bytes to the runner. Trusted code over untrusted bytes: nothing here
+The front end reads it, the judge passes its bytes to the runner. Trusted code over untrusted bytes: nothing here
 interprets the source.
 """
 
@@ -35,7 +35,7 @@ def language_of(path: PurePath) -> str:
     """The language of a file, by its suffix.
 
     Raises:
-        SubmissionError: no language has it.
+        SubmissionError: no language has that suffix.
     """
     if (language := path.suffix.removeprefix(".")) not in LANGUAGES:
         raise SubmissionError(str(path), f"unknown language {path.suffix or '(no suffix)'!r}", f"use {known()}")
@@ -43,7 +43,7 @@ def language_of(path: PurePath) -> str:
 
 
 class Submission(BaseModel):
-    """One kernel as it was handed in; the same file from two authors has one `sha256`."""
+    """One kernel as submitted; the same file from two authors has the same `sha256`."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,8 +61,8 @@ class Submission(BaseModel):
         """Read a file whose suffix names its language.
 
         Raises:
-            SubmissionError: it does not exist, is larger than 1 MiB, is not UTF-8 text, or the author's name cannot
-                stand in a path.
+            SubmissionError: it does not exist, is larger than 1 MiB, is not UTF-8 text, or the author's name cannot be
+            part of a path.
         """
         if not isinstance(path, Path):
             raise SubmissionError("path", f"is of type {type(path).__name__}", "give a pathlib.Path")
@@ -92,9 +92,9 @@ class Submission(BaseModel):
                 raise SubmissionError(
                     f"submission.{language}", f"its {what} is of type {type(given).__name__}", "give a str"
                 )
-        # No name on a disk must be text; a verdict is.
+        # A file name need not be valid text; a verdict must be.
         name = name.encode("utf-8", "backslashreplace").decode() or f"submission.{language}"
-        # A lone surrogate, as in a model's broken output, becomes the bytes that are refused below.
+        # A lone surrogate, as in a model's broken output, becomes bytes that are refused below.
         raw = source.encode(errors="surrogatepass") if isinstance(source, str) else source
         if len(raw) > MAX_SOURCE_BYTES:
             raise SubmissionError(name, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")

@@ -1,7 +1,7 @@
-"""A submission under a tool that watches it, in the sandbox that it is graded in. Trusted.
+"""Runs a submission under a tool that watches it, in the same sandbox that grades it. Trusted.
 
-The runner is started by the tool, over copies of the inputs in allocations of their own (`runner.watched`), calls the
-kernel on each case and ends by itself, upon which the tool sums up. Outputs are not compared: a grading has done that.
+The tool starts the runner, which calls the kernel on each case, with every input in an allocation of its own
+(`runner.watched`), and exits by itself; then the tool prints its summary. Outputs are not compared: grading does that.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 
-_SLOWER = 10  # what a tool may make of a limit: kernels with every access checked take many times as long
+_SLOWER = 10  # limits are multiplied by this: kernels with every access checked take many times as long
 _LARGER = 4
-_ENOUGH_S = 120.0  # no case is begun after this
+_ENOUGH_S = 120.0  # no case starts after this
 _SUM_UP_S = 60.0
 
 
@@ -38,7 +38,7 @@ def audit(
     device: DeviceKind,
     on_case: Callable[[str], None] = lambda _: None,
 ) -> ToolReport:
-    """Let a tool watch the submission; a tool that cannot work here, or a submission that fails, is a finding too.
+    """Let a tool watch the submission. A tool that cannot work here, or a submission that fails, also gives a report.
 
     Raises:
         HarnessError: the sandbox or the device failed.
@@ -49,7 +49,7 @@ def audit(
     with Session(provider, device, limits, watcher=tool.watcher) as session:
         try:
             session.handshake()
-        except SandboxError as error:  # the tool ended before the runner began, or does not let it begin
+        except SandboxError as error:  # the tool exited before the runner started, or does not let it start
             return ToolReport("failed", str(error))
         begun = time.monotonic()
         try:
@@ -71,14 +71,14 @@ def audit(
 
 
 def _widened(limits: Limits) -> Limits:
-    """Room for the tool as well: it is in the sandbox, with memory and threads of its own."""
+    """Limits with room for the tool, which runs in the sandbox with its own memory and threads."""
     slower = {"build_s": limits.build_s * _SLOWER, "call_s": limits.call_s * _SLOWER}
     larger = {"memory_bytes": limits.memory_bytes * _LARGER, "processes": limits.processes * _LARGER}
     return limits.model_copy(update={**slower, **larger})
 
 
 def _cases(problem: Problem, tool: Tool, device: DeviceKind) -> Sequence[ResolvedCase]:
-    """Visible ones: what the submission and the tools say of them is published."""
+    """Visible cases only: what the submission and the tools print about them is published."""
     given = [case for case in (problem.tests if tool.cases == "tests" else problem.benchmarks) if not case.hidden]
     rng = secrets.SystemRandom()
     cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
@@ -88,7 +88,7 @@ def _cases(problem: Problem, tool: Tool, device: DeviceKind) -> Sequence[Resolve
 
 
 def _call(session: Session, problem: Problem, case: ResolvedCase, seconds: float) -> None:
-    """Call the kernel on one case's inputs; they are drawn in host memory, and the runner copies them."""
+    """Call the kernel on one case's inputs, which are drawn in host memory and copied by the runner."""
     layout, doing = Layout(case), "being watched"
     batch = Batch(layout, "cpu", sets=1)
     try:

@@ -1,6 +1,6 @@
-"""NVIDIA's tools that watch a kernel: where they are, how they are called, and what their output says. Trusted.
+"""NVIDIA's tools that watch a kernel: where they are, how they are called, and how their output is read. Trusted.
 
-`audit` runs them. What they print comes from the sandbox, where a submission could imitate it: a finding is for an
+`audit` runs them. What they print comes from the sandbox, where a submission could forge it: a report is for an
 organizer to look into, and decides nothing.
 """
 
@@ -41,7 +41,7 @@ _NO_COUNTERS = "ERR_NVGPUCTRPERM"
 
 @dataclass(frozen=True)
 class ToolReport:
-    """What a tool says in one line: of errors how many and the first, of a profile the longest kernels."""
+    """What a tool reports, in one line: the number of errors and the first, or the longest kernels of a profile."""
 
     state: State
     text: str
@@ -86,7 +86,7 @@ def find() -> tuple[Tool, ...]:
 
 
 def _program(name: str, package: str) -> Path:
-    """Where a program lies: in the CUDA toolkit, in NVIDIA's folder for its own packages, or on the PATH."""
+    """The path of a program: in the CUDA toolkit, in NVIDIA's folder for its own packages, or on the PATH."""
     toolkit = gpu.toolkit()
     places = [toolkit / "bin" / name] if toolkit else []
     places += sorted(Path("/opt/nvidia").glob(f"{package}/*/{name}"), reverse=True)

@@ -1,7 +1,7 @@
 """Compares a submission's outputs with the truth, and explains what is wrong with them.
 
-The judge calls `check_output` for every output of every call; the command line prints `describe`. Trusted
-code over untrusted values: any bit pattern may stand in `got`.
+The judge calls `check_output` for every output of every call; the command line prints `describe`. Trusted code over
+untrusted values: `got` may hold any bit pattern.
 """
 
 from harness.compare.check import all_pass_fast_check, check_output, dtype_name, passes_fast_check

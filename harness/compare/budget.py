@@ -1,4 +1,4 @@
-"""How far an output may lie from the truth: the floors, the ceiling, and the rule that joins them.
+"""How far an output may be from the truth: the floors, the ceiling, and the rule that combines them.
 
 `check.py` calls it. Trusted. The numbers below were chosen by experiment; `tests/unit/test_compare.py` holds the table.
 """
@@ -12,21 +12,21 @@ import torch
 from harness.problem.spec import Tolerance
 from harness.verdict import Budget
 
-# float16 and bfloat16 problems accumulate in float32, so that rounding the output once is all the error there is:
-# relative RMS 0.21 eps, at most 0.5 eps. A few ulps suffice, and more would let the next format down pass (bfloat16 in
-# a float16 problem: RMS 1.7 eps). float32 and float64 have no wider accumulator in common use, and the order of the sum
-# decides. One accumulator over 4096 products gives RMS 9.7 eps, maximum 41 eps, where the reference's blocked sum gives
-# 2.2 and 10.5 (for positive summands 7.2 and 26 against 0.7 and 2.5, out of reach of any small factor). TF32 gives RMS
-# 2400 eps; even with 4096 positive summands, where its errors average out best, 45 and 161. The default of 64 ulps (RMS
-# 16) stands between the two. The floor of longer sums grows with them (`Tolerance.of_a_sum`), so that the draw seldom
-# decides whether a single accumulator over 16384 products (RMS 19 eps) passes.
+# float16 and bfloat16 problems accumulate in float32, so the only error is from rounding the output once:
+# relative RMS 0.21 eps, at most 0.5 eps. A few ulps suffice, and more would accept the next format down (bfloat16 in a
+# float16 problem: RMS 1.7 eps). float32 and float64 have no wider accumulator in common use, and the order of the sum
+# determines the error. One accumulator over 4096 products gives RMS 9.7 eps, maximum 41 eps, where the reference's
+# blocked sum gives 2.2 and 10.5 (for positive summands 7.2 and 26 against 0.7 and 2.5, beyond any small factor). TF32
+# gives RMS 2400 eps; even with 4096 positive summands, where its errors average out best, 45 and 161. The default of 64
+# ulps (RMS 16) lies between the two. The floor grows with the length of the sum (`Tolerance.of_a_sum`), so that whether
+# a single accumulator over 16384 products (RMS 19 eps) passes seldom depends on the draw.
 ACCUMULATORS = (torch.float32, torch.float64)
 
-# The relative RMS of evenly spread rounding errors lies 4 to 5 times below their maximum.
+# The relative RMS of evenly spread rounding errors is 4 to 5 times smaller than their maximum.
 RMS_SHARE = 0.25
 
-# Zeros have an error of exactly 1 by both metrics. Whatever factor a problem states, and however badly its reference
-# does in the problem's dtype, half the value itself is never a rounding error.
+# Zeros have an error of exactly 1 by both metrics. Whatever factor a problem states, and however inaccurate its
+# reference is in the problem's dtype, half the value itself is never a rounding error.
 CEILING = 0.5
 
 
@@ -42,7 +42,7 @@ def rms_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:
 
 
 def budget(error: float, reference_error: float, tolerance: Tolerance, floor: float) -> Budget:
-    """Hold one metric of the submission against the same metric of the honest reference."""
+    """Compare one metric of the submission with the same metric of the honest reference."""
     allowed = min(max(tolerance.factor * reference_error, floor), CEILING)
     return Budget(
         error=_finite(error),
@@ -54,5 +54,6 @@ def budget(error: float, reference_error: float, tolerance: Tolerance, floor: fl
 
 
 def _finite(value: float) -> float:
-    # An overflow of the metric itself (1e300 where 1e-300 is expected) is as wrong as can be, and JSON has no infinity.
+    # If the metric itself overflows (1e300 where 1e-300 is expected), the output is as wrong as can be; JSON has no
+    # infinity.
     return value if value <= sys.float_info.max else sys.float_info.max

@@ -1,4 +1,4 @@
-"""The judgement on one output: both metrics, the places of NaN and infinity, or equality for integers.
+"""Checks one output: both metrics and the positions of NaN and infinity, or equality for integers.
 
 The judge calls `check_output`. Trusted.
 """
@@ -18,8 +18,8 @@ from harness.errors import HarnessError
 from harness.problem.spec import Tolerance
 from harness.verdict import OutputCheck
 
-_MANY = 16  # outputs of a call from which on they are compared together
-_SMALL = 1 << 16  # elements of an output, up to which it is: on a GPU the sum of a row that is shared out is one queue
+_MANY = 16  # at least this many outputs of a call are compared together
+_SMALL = 1 << 16  # only outputs up to this many elements: on a GPU the sum of a row that is shared out is one queue
 
 
 def check_output(
@@ -32,19 +32,19 @@ def check_output(
     *,
     calls: int = 1,
 ) -> OutputCheck:
-    """Decide whether one output is right, and say why where it is not.
+    """Decide whether one output is right, and explain why if it is not.
 
     `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (what the output held before the
-    call) have the output's dtype; `truth` is float64, or an integer dtype or bool for such outputs. All have one shape
-    and lie on one device, CPU or CUDA; nothing but a few elements leaves it. `calls` are stacked along the first axis.
+    call) have the output's dtype; `truth` is float64, or an integer dtype or bool for such outputs. All have the same
+    shape and are on one device, CPU or CUDA; only a few elements leave it. `calls` are stacked along the first axis.
 
-    A floating-point output must hold both budgets: the largest |got − truth| over max(|truth|, RMS of its row, or of
-    the whole where the tolerance says so), which one wrong tile breaks, and ‖got − truth‖ / ‖truth‖ of the worst call,
-    which arithmetic in a lower precision breaks. NaN and infinities must stand exactly where they are expected. Other
-    outputs must be equal.
+    A floating-point output must stay within both budgets: the largest |got − truth| over max(|truth|, RMS of its row,
+    or of the whole output where the tolerance says so), which one wrong tile exceeds, and ‖got − truth‖ / ‖truth‖ of
+    the worst call, which arithmetic in a lower precision exceeds. NaN and infinities must be exactly where they are
+    expected. Other outputs must be equal.
 
     Raises:
-        HarnessError: the tensors do not fit together, which is the judge's own mistake.
+        HarnessError: the tensors do not match, which is the judge's own bug.
     """
     _require_one_layout(name, got, truth, honest, poison)
     if not got.is_floating_point():
@@ -66,7 +66,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     difference = values - expected
     norm = torch.linalg.vector_norm
     scale, floor = norm(expected, dim=-1) / math.sqrt(width), min(maximum_floor(got.dtype, tolerance), CEILING)
-    # NaN, infinities and whatever else is not plain goes to the careful test.
+    # NaN, infinities and other special values go to the full check.
     if not bool(norm(expected).isfinite()):
         return False
     near = norm(difference, ord=math.inf, dim=-1) <= floor * scale
@@ -97,7 +97,7 @@ def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toler
 
 
 def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int) -> bool:
-    """The same for outputs of one floating-point dtype: a row of one is judged on that row's scale, as ever."""
+    """The same for outputs of one floating-point dtype: each row is judged on its own scale, as always."""
     dtype, device = members[0][0].dtype, members[0][0].device
     values = torch.cat([(got.half() if dtype in NO_INFINITY else got).reshape(-1) for got, _ in members])
     expected = torch.cat([truth.reshape(-1) for _, truth in members])
@@ -105,7 +105,7 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     rows = torch.tensor([truth.numel() // width for (_, truth), width in zip(members, widths, strict=True)])
     width_of_row = torch.tensor(widths).repeat_interleave(rows).to(device)
     row_of_element = torch.arange(len(width_of_row), device=device).repeat_interleave(width_of_row)
-    # Each member of each call has a norm of its own.
+    # Each member of each call has its own norm.
     rows_of_call = (rows // calls).repeat_interleave(calls)
     call_of_row = torch.arange(len(rows_of_call)).repeat_interleave(rows_of_call).to(device)
 
@@ -122,7 +122,7 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     scale = torch.maximum(expected.abs(), (squares / width_of_row).sqrt()[row_of_element])
     near = difference.abs() <= min(maximum_floor(dtype, tolerance), CEILING) * scale
     allowed = min(rms_floor(dtype, tolerance), CEILING) * by_call(squares).sqrt()
-    # An infinity is nowhere near, and neither is NaN; where the squares overflow, the careful test decides.
+    # Neither infinity nor NaN is ever near; where the squares overflow, the full check decides.
     right = near.all() & (by_call(by_row(difference.square())).sqrt() <= allowed).all() & squares.isfinite().all()
     return bool(right)
 

@@ -1,6 +1,6 @@
-"""The truth of one output, laid out for comparison: what is expected where, on which scale, in bounded blocks.
+"""The truth of one output, arranged for comparison: the expected values, their scales, in bounded blocks.
 
-`check.py` and `mismatch.py` walk it. Trusted. Works on the device where the tensors lie; a block holds at most
+`check.py` and `mismatch.py` walk it. Trusted. Works on the device that holds the tensors; a block has at most
 `BLOCK_ELEMENTS`, so that the float64 temporaries of one comparison stay below 512 MiB whatever the output's size.
 """
 
@@ -17,7 +17,7 @@ from torch import Tensor
 from harness.problem.spec import Scale
 
 BLOCK_ELEMENTS = 1 << 22
-# A CPU wants temporaries that stay in its cache, and that are not mapped anew for every operation.
+# On a CPU, temporaries should fit in its cache, and not be mapped anew for every operation.
 CPU_BLOCK_ELEMENTS = 1 << 17
 
 # An element is judged on the scale of its row, since a sum that happens to cancel has no small relative error. The
@@ -26,7 +26,7 @@ CPU_BLOCK_ELEMENTS = 1 << 17
 ROW_ELEMENTS = 32
 
 # Formats whose subnormal results may be flushed to zero by the hardware's fast modes. float16's are never flushed on
-# the devices at hand, and its smallest normal (6e-5) is no negligible number.
+# the devices at hand, and its smallest normal (6e-5) is not negligible.
 FLUSHED = (torch.float32, torch.bfloat16)
 NO_INFINITY = (torch.float8_e4m3fn,)
 
@@ -47,10 +47,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far the values of one block lie from the expected ones, as [rows, width].
+    """How far the values of one block are from the expected ones, as [rows, width].
 
     `error` is normalised, and 0 where the two are not both finite; `misplaced` marks a NaN or an infinity on one side
-    alone; `squares` [rows] sums up the squared absolute differences.
+    only; `squares` [rows] is the sum of the squared absolute differences.
     """
 
     error: Tensor
@@ -60,9 +60,9 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Metrics:
-    """How far an output lies from the truth: its largest normalised error, the relative RMS error of its worst call.
+    """How far an output is from the truth: its largest normalised error, and the relative RMS error of its worst call.
 
-    One norm over all calls would let one call in twenty be wrong by four times what a single call may be.
+    With one norm over all calls, one call in twenty could be wrong by four times what a single call may be.
     """
 
     maximum: float
@@ -73,7 +73,7 @@ class Metrics:
 class Field:
     """One floating-point output's truth, float64 of any shape, for an output of `dtype`.
 
-    `calls`: how many calls are stacked along the first axis; no row reaches from one into the next.
+    `calls`: how many calls are stacked along the first axis; no row extends from one into the next.
     """
 
     def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1) -> None:
@@ -86,7 +86,7 @@ class Field:
         # Near the overflow threshold a rounding error decides between the largest number and infinity: both are right.
         self._surely_finite = info.max * (1 - min(floor, 0.5))
         self._surely_infinite = info.max * (1 + min(floor, 0.5))
-        # NaN fails the comparison: a plain truth is finite throughout and far from overflow. The common case, by far.
+        # NaN fails the comparison: a plain truth is finite throughout and far from overflow. By far the common case.
         self._plain = all(bool(block.of(self._flat).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
         self._smallest = max(info.tiny / self._unit, sys.float_info.min)
@@ -111,7 +111,7 @@ class Field:
         return block.of(self._flat) if self._plain else self.representable(block.of(self._flat))
 
     def representable(self, truth: Tensor) -> Tensor:
-        """A copy of truth values, with those infinite (or saturated) that the output's dtype surely cannot hold."""
+        """A copy of truth values; those that the output's dtype surely cannot hold become infinite (or saturate)."""
         if self.dtype in NO_INFINITY:
             return truth.clamp(-self._largest, self._largest)
         return torch.where(truth.abs() > self._surely_infinite, truth.sign() * math.inf, truth)
@@ -121,7 +121,7 @@ class Field:
         if self._plain and self._unit == 1.0:
             value = block.of(values)
             if self.dtype in NO_INFINITY:
-                value = value.half()  # exact; torch does no arithmetic on eight bits
+                value = value.half()  # exact; torch has no arithmetic on eight-bit floats
             difference = (value - block.of(self._flat)).abs_()
             squares = difference.square().sum(-1)
             if bool(squares.sum().isfinite()):
@@ -150,7 +150,7 @@ class Field:
         return difference.div_(torch.maximum(magnitude, rows).clamp_min_(self._smallest))
 
     def _careful_deviation(self, values: Tensor, block: Block) -> Deviation:
-        """The same where NaN, infinities or float64's range are in play."""
+        """The same where NaN, infinities or values near the limits of float64 occur."""
         truth = self.expected(block)
         value = block.of(values).double()
         both = value.isfinite() & truth.isfinite()
@@ -169,7 +169,7 @@ class Field:
         return Deviation(error, misplaced, squares)
 
     def _choose_unit(self) -> float:
-        # Squares of float64 numbers overflow beyond 1e154; every other format is far from it.
+        # Squares of float64 numbers overflow beyond 1e154; every other format is far from that.
         if self.dtype is not torch.float64:
             return 1.0
         peaks = [self._finite(block).abs_().amax() for block in self.blocks()]

@@ -1,7 +1,7 @@
-"""Short sentences that say what a wrong output looks like: a tile, a transposition, a factor, a lower precision.
+"""Short hints on what a wrong output looks like: a tile, a transposition, a factor, a lower precision.
 
-`mismatch.py` calls `hints`. Trusted. A hint is a guess for the participant and decides nothing, so value patterns are
-sought in a sample of the elements.
+`mismatch.py` calls `hints`. Trusted. A hint is a guess for the participant and decides nothing, so a sample of the
+elements is searched for value patterns.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from harness.compare.field import BLOCK_ELEMENTS
 SAMPLE_ELEMENTS = 1 << 16
 TILES = (128, 64, 32, 16)
 
-# A pattern explains an output when what remains is at most this share of the error.
+# A pattern explains an output if at most this share of the error remains.
 EXPLAINED = 0.05
 
-# A smaller RMS error that is spread evenly comes from arithmetic, not from logic.
+# A smaller RMS error that is spread evenly comes from rounding, not from wrong logic.
 IMPRECISE = 1e-2
 
 # The relative RMS error that rounding inputs or output to a format causes, and the format's eps. float16 and TF32 have
@@ -51,12 +51,12 @@ class Clues:
 
 
 def hints(got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str, ...]:
-    """Everything that is worth saying; `wrong` is the mask of the flattened output."""
+    """All hints that apply; `wrong` is the mask of the flattened output."""
     sentences: list[str] = []
     total = got.numel()
     if clues.unwritten == total:
         return ("output never written",)
-    # A bool holds its poison by chance in every second element.
+    # Every second element of a bool equals its poison by chance.
     if got.dtype != torch.bool and (clues.unwritten == clues.wrong or clues.unwritten >= clues.wrong / 10):
         sentences.append(f"output never written in {clues.unwritten:,} of {total:,} elements")
     elif clues.nonzero == 0:
@@ -81,7 +81,7 @@ class _Sample:
         self._got, self._truth = got.reshape(-1), truth.reshape(-1)
         total = got.numel()
         steps = torch.arange(min(total, SAMPLE_ELEMENTS), device=got.device)
-        # Knuth's multiplicative hash scatters the places; a plain stride would fall into step with the columns.
+        # Knuth's multiplicative hash scatters the places; a plain stride would align with the columns.
         places = steps if total <= SAMPLE_ELEMENTS else steps * 2654435761 % total
         value, expected = self._got[places].double(), self._truth[places].double()
         both = value.isfinite() & expected.isfinite()
@@ -92,7 +92,7 @@ class _Sample:
         self.usable = int(both.sum()) >= 4 and self._error_norm > 0
 
     def transposed(self) -> list[str]:
-        """Whether the values stand where the transposed matrix would put them, in either direction of the mistake."""
+        """Whether the values are where the transposed matrix would put them, in either direction."""
         if len(self._shape) < 2 or 1 in self._shape[-2:]:
             return []
         rows, columns = self._shape[-2:]
@@ -111,14 +111,14 @@ class _Sample:
         constant = float((self._value * self._expected).sum()) / square if square else 0.0
         rest = float((self._value - constant * self._expected).norm())
         varied = bool((self._expected != self._expected[0]).any())
-        # Closer to 1 than that it is a rounding error with a bias, and has another name.
+        # Closer to 1 it is a biased rounding error, which another hint describes.
         plain = constant != 0 and abs(constant - 1) >= 1e-3
         if not (plain and varied and rest <= EXPLAINED * self._error_norm):
             return []
         return [f"constant factor {constant:#.4g}: got ≈ {constant:#.4g} × expected"]
 
     def spread_evenly(self) -> bool:
-        """Whether the error is everywhere, as rounding is, and not in one place."""
+        """Whether the error is everywhere, like rounding, and not in one place."""
         typical = self._error_norm / math.sqrt(len(self._error))
         return float(self._error.abs().median()) > 0.02 * typical
 

@@ -1,7 +1,7 @@
-"""Turns a wrong output into a record: how many elements, which first, which worst, and what it looks like.
+"""Turns a wrong output into a record: how many elements are wrong, the first, the worst, and what it looks like.
 
-`check.py` calls it, only after an output was found wrong. Trusted. A mask of one byte an element is the largest thing
-it makes; of the values, only the few that are shown leave the device.
+`check.py` calls it only for a wrong output. Trusted. Its largest temporary is a mask of one byte per element; only the
+few values that are shown leave the device.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ SHOWN_ELEMENTS = 8
 
 @dataclass(frozen=True)
 class Evidence:
-    """A wrong output with what it was held against; integers have no `field` and no RMS error.
+    """A wrong output with what it was compared with; integers have no `field` and no RMS error.
 
-    `only_rms`: every element is within the maximum, only the relative RMS error of them all is too large.
+    `only_rms`: every element is within the maximum; only the overall relative RMS error is too large.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Evidence:
     only_rms: bool = False
 
     def expected(self, truth: Tensor) -> Tensor:
-        """Some of the truth's values as the output should hold them."""
+        """Some values of the truth, as the output should hold them."""
         return truth if self.field is None else self.field.representable(truth)
 
 
@@ -48,7 +48,7 @@ class Located:
 
 
 def locate_floats(evidence: Evidence, field: Field, threshold: float) -> Located:
-    """Mark the elements whose normalised error exceeds `threshold`, or the worst one where none does."""
+    """Mark the elements whose normalised error exceeds `threshold`, or the worst one if none does."""
     flat = evidence.got.reshape(-1)
     wrong = torch.empty(flat.shape, dtype=torch.bool, device=flat.device)
     starts, peaks, places = [], [], []
@@ -60,7 +60,7 @@ def locate_floats(evidence: Evidence, field: Field, threshold: float) -> Located
         peaks.append(peak)
         places.append(place)
     worst = _largest(starts, peaks, places)
-    # A systematic loss of precision may leave no element that stands out.
+    # With a systematic loss of precision no single element may stand out.
     wrong[worst] = True
     return Located(wrong, worst)
 
@@ -153,7 +153,7 @@ def _largest(starts: list[int], peaks: list[Tensor], places: list[Tensor]) -> in
 
 
 def _bits(tensor: Tensor) -> Tensor:
-    """The flattened tensor's bit patterns: poison may be a NaN, which equals nothing."""
+    """The flattened tensor's bit patterns: poison may be a NaN, which compares unequal to itself."""
     integer = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
     return tensor.reshape(-1).view(integer)
 

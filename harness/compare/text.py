@@ -1,6 +1,6 @@
 """One line for an output's check.
 
-The command line calls it. Trusted. Needs no torch, since it also prints verdicts that were stored.
+The command line calls it. Trusted. Needs no torch, since it also prints stored verdicts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ _EPS = {"float64": 2**-52, "float32": 2**-23, "float16": 2**-10, "bfloat16": 2**
 
 
 def describe(check: OutputCheck) -> str:
-    """Say on one line how far an output is from the truth and how far it may be, by the tighter of its two metrics."""
+    """One line: how far an output is from the truth and how far it may be, by the tighter of its two metrics."""
     mismatch = check.mismatch
     if mismatch and not mismatch.wrong:
-        return f"{check.output}: {mismatch.hints[0]}"  # the problem's own `compare` counts nothing, and says why
+        return f"{check.output}: {mismatch.hints[0]}"  # the problem's own `compare` counts nothing, and gives a reason
     if check.max_error is None or check.rms_error is None:
         return f"{check.output}: " + (f"{_wrong(mismatch)}, but all must be equal" if mismatch else "equal")
     tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)

@@ -1,4 +1,4 @@
-"""The languages that a submission may be written in. Each has a module with what is particular to it.
+"""The languages that a submission may be written in, one module each.
 
 Judge, runner and board read this table; nothing heavy is imported. A new language is a module and a line here.
 """
@@ -11,7 +11,7 @@ from harness.languages import cpp, cuda, python
 from harness.languages.language import Language
 
 LANGUAGES: Mapping[str, Language] = {each.LANGUAGE.suffix: each.LANGUAGE for each in (python, cuda, cpp)}
-"""By the suffix of a file's name, without its dot."""
+"""Keyed by file suffix, without the dot."""
 
 
 def known(form: str = ".{}") -> str:

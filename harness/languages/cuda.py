@@ -2,9 +2,10 @@
 
 from harness.languages.language import Compiler, Language
 
-# In one translation unit with the submission, so that errors still name submission.cu and its lines. The library
-# carries its own static CUDA runtime, and only from inside can its last launch error be read. The linker leads what the
-# submission calls as cudaMalloc and cudaFree here, so that its memory can have the addresses that a launcher gives it.
+# In one translation unit with the submission, so that errors still name submission.cu and its lines. The library links
+# its own static CUDA runtime, whose last launch error can only be read from inside. The linker redirects the
+# submission's calls of cudaMalloc and cudaFree here, so that its memory can have the addresses that a launcher gives
+# it.
 _UNIT = """#include "submission.cu"
 #include <atomic>
 #include <cstddef>

@@ -1,4 +1,4 @@
-"""What a language says of itself."""
+"""What a language's module defines."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Compiler:
-    """How a source is made a shared library, in the sandbox and in the folder that holds it."""
+    """How a source is compiled to a shared library, in the sandbox and in the source's folder."""
 
     program: str
     """Found on the sandbox's PATH."""
     arguments: tuple[str, ...]
-    """`{architecture}` stands for what the judge names: `sm_90`, or `native`."""
+    """`{architecture}` is replaced by what the judge names: `sm_90`, or `native`."""
     unit: str | None = None
-    """What is compiled, where it is not the source alone: it includes the source by its name, `submission.<suffix>`."""
+    """What is compiled, if not the source alone: it includes the source as `submission.<suffix>`."""
     takes_stream: bool = False
-    """Whether entry points have a CUDA stream as their last argument, and the unit's functions tell of its errors."""
+    """Whether entry points take a CUDA stream as the last argument, and the unit has functions that report its errors.
+    """
 
 
 @dataclass(frozen=True)
@@ -26,9 +27,9 @@ class Language:
 
     suffix: str
     devices: tuple[Literal["cpu", "cuda"], ...]
-    """Where it runs. Elsewhere it is refused; on a CPU only after it was compiled, so that its errors are seen."""
+    """Where it runs. Elsewhere it is refused; on a CPU only after compiling, so that compile errors are seen."""
     lexer: str
-    """Pygments' name of it, for the site."""
+    """Its Pygments lexer, for the site."""
     words: Literal["python", "c"]
-    """Whose comments, strings and keywords it has, for `kernelmark similar`."""
+    """Which syntax of comments, strings and keywords it has, for `kernelmark similar`."""
     compiler: Compiler | None = None
