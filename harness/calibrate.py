@@ -98,8 +98,7 @@ def _products(device: str, work: Workload) -> Iterator[tuple[str, int, Callable[
 
 
 def _product(a: torch.Tensor, b: torch.Tensor, precision: str) -> Callable[[], object]:
-    """For float32, "high" is TF32. An environment variable can make that the default, so both are set explicitly.
-    """
+    """For float32, "high" is TF32. An environment variable can make that the default, so both are set explicitly."""
     c = torch.empty_like(a)
 
     def product() -> None:

@@ -14,8 +14,7 @@ def with_private_cases(problem_sha256: str, private_sha256: str) -> str:
 
 
 def length_prefixed_sha256(*parts: bytes) -> str:
-    """SHA-256 over parts, each prefixed with its length as 8 bytes, so that no two lists of parts give the same input.
-    """
+    """SHA-256 over parts, each prefixed with its length in 8 bytes, so no two lists of parts give the same input."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big"))

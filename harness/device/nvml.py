@@ -1,7 +1,7 @@
-"""What the driver says of the device right after a round: clocks, power, temperature, and why clocks were lowered.
+"""What the driver reports right after a round: clocks, power, temperature, and why clocks were lowered.
 
-The judge asks NVML itself, so a submission has no word in it. Recorded beside each round and never acted upon: it
-explains a number, and moves none. Trusted.
+The judge asks NVML itself, so a submission cannot influence it. Recorded with each round and never acted upon: it
+explains a number and changes none. Trusted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NvmlSensors:
         self._nvml, self._device = nvml, device
 
     def read(self) -> Telemetry | None:
-        """Some microseconds; up to a millisecond where the driver asks the device anew."""
+        """Takes microseconds; up to a millisecond if the driver queries the device."""
         nvml = self._nvml
         reasons = self._ask("nvmlDeviceGetCurrentClocksEventReasons") or 0
         return Telemetry(
@@ -45,7 +45,7 @@ class NvmlSensors:
     def _ask(self, function: str, *arguments: int) -> int | None:
         try:
             return int(getattr(self._nvml, function)(self._device, *arguments))
-        except (AttributeError, self._nvml.NVMLError):  # an older library, or a sensor that this device has not
+        except (AttributeError, self._nvml.NVMLError):  # an older library, or a sensor that this device lacks
             return None
 
 

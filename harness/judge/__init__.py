@@ -1,7 +1,7 @@
 """The trusted process: draws seeds, makes inputs, holds the expected outputs and the clock, compares, decides.
 
-`check` grades for correctness, `grade` for time as well. Importing this package is light; the sandbox is started first
-and boots while torch is imported here.
+`check` grades for correctness, `grade` for time as well. Importing this package is cheap; the sandbox starts first and
+boots while torch is imported here.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def grade(
 ) -> Verdict:
     """Build a submission, run all test cases, and time all benchmark cases, in alternation with the baselines.
 
-    Each baseline has a sandbox of its own, which starts now, together with the submission's. Of the calibrations
-    that of this device counts: what beats it is rejected. This waits for other gradings on the device.
+    Each baseline has its own sandbox, which starts now, together with the submission's. A time that beats this device's
+    calibration is rejected. Waits for other gradings on the device.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
@@ -85,12 +85,12 @@ def grade(
         return way.replayed()
     except NotReplayed as error:
         why = str(error)
-    return way.sealed(why)  # outside of the handler, whose exception keeps memory of the device
+    return way.sealed(why)  # outside the handler, whose exception keeps device memory alive
 
 
 @dataclass(frozen=True)
 class _Way:
-    """One grading, to be timed in one way or the other."""
+    """One grading, to be timed in one of the two ways."""
 
     problem: Problem
     submission: Submission
@@ -102,7 +102,7 @@ class _Way:
     on_progress: Callable[[Progress], None]
 
     def sealed(self, why: str) -> Verdict:
-        """In sealed rounds; `why` no launcher makes the calls."""
+        """Grade in sealed rounds; `why` is the reason that the calls are not replayed."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(lock_alone(self.device, self._waits))
             stack.callback(free_deferred, self.device)
@@ -116,10 +116,10 @@ class _Way:
             return self._grading().grade(session, timing, self.effort)
 
     def replayed(self) -> Verdict:
-        """By launchers.
+        """Grade with replayed calls.
 
         Raises:
-            NotReplayed: it cannot be.
+            NotReplayed: the calls cannot be replayed.
         """
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
@@ -151,12 +151,12 @@ class _Way:
 
     @contextlib.contextmanager
     def _started(self, baselines: int) -> Iterator[Callable[[], tuple[list[Session], list[Session]]]]:
-        """The baselines' runners, which record, and everybody's launchers: all started and ended at once.
+        """The baselines' runners, which record, and all launchers: started and closed in parallel.
 
-        They start while the caller imports torch; what this gives waits for them.
+        They start while the caller imports torch; the function that this yields waits for them.
 
         Raises:
-            SandboxError: one did not start; told by what this gives.
+            SandboxError: one did not start; raised by the yielded function.
         """
         with ThreadPoolExecutor(2 * baselines + 1) as pool:
             runners = [pool.submit(self._session, records=True) for _ in range(baselines)]

@@ -1,6 +1,6 @@
-"""Whose fault it is when the judge finds no memory on a GPU, which nothing limits. Called by a grading; trusted.
+"""Whose fault it is when the judge runs out of GPU memory, which nothing limits. Called by a grading; trusted.
 
-Only what comes back when the sandbox is closed was its own, whatever else runs on the device.
+Only what is freed when the sandbox is closed was its own, whatever else runs on the device.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from harness.device import DEVICES
 from harness.judge.session import Session
 from harness.verdict import DeviceKind
 
-_SECONDS = 5.0  # a killed process gives its memory back within a second
+_SECONDS = 5.0  # a killed process frees its memory within a second
 
 
 class DeviceMemory:
-    """What was free before the submission came. It may hold a third; batches and what is kept of them need the rest."""
+    """What was free before the submission came. It may take a third; batches and memory kept for them need the rest."""
 
     def __init__(self, device: DeviceKind) -> None:
         self._device = DEVICES[device]
         self._free_bytes = self._device.free_bytes()
 
     def held_too_much(self, session: Session) -> str | None:
-        """Close the session; what to say of it if it held more than its third."""
+        """Close the session; returns the message if it held more than its third."""
         if not self._free_bytes:
             return None
         allowed = self._free_bytes // 3

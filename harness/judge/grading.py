@@ -1,4 +1,4 @@
-"""One grading from build to verdict: runs the stages in order and keeps what each of them found. Trusted."""
+"""One grading from build to verdict: runs the stages in order and keeps their results. Trusted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Ended(NamedTuple):
 
 
 class Grading:
-    """What is known so far of one grading; `check` and `grade` each run it once."""
+    """The state of one grading; `check` and `grade` each run it once."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class Grading:
         self._tests = [of(case) for case in tests if not case.hidden]
         self._hidden = [of(case) for case in tests if case.hidden]
         self._benchmarks = [of(case) for case in benchmarks]
-        self._memory = DeviceMemory(device)  # makes the judge's CUDA context, while the runner makes its own
+        self._memory = DeviceMemory(device)  # makes the judge's CUDA context while the runner makes its own
         self._to_time = Benchmarks(problem, device, self._benchmarks, self._build_command, self._enter)
         self._correctness = Correctness()
         self._stage = Stage.BUILD
@@ -90,7 +90,7 @@ class Grading:
         """Build, test and time.
 
         Raises:
-            NotReplayed: that way of timing is none for this submission.
+            NotReplayed: this submission cannot be timed that way.
         """
         outcome, message = self._run(session, timing)
         accepted = outcome is Outcome.ACCEPTED
@@ -109,7 +109,7 @@ class Grading:
         )
 
     def _cases(self, kind: str) -> list[ResolvedCase]:
-        rng = secrets.SystemRandom()  # draws sizes that no seed of a verdict leads to
+        rng = secrets.SystemRandom()  # the sizes must not follow from any seed in a verdict
         given = [case for case in getattr(self._problem, kind) if self._device in case.devices]
         drawn = [self._problem.resolve(case.drawn(rng)) for case in given]
         if not drawn:
@@ -128,7 +128,7 @@ class Grading:
             hidden = self._stage is Stage.HIDDEN
             if why := self._memory.held_too_much(session):
                 return Outcome.MEMORY_LIMIT, "memory limit in a hidden test" if hidden else why
-            if hidden:  # what it says of sizes would be those of the case
+            if hidden:  # sizes in its message would be those of the hidden case
                 raise DeviceError(
                     "the judge ran out of device memory in a hidden test", "use a larger device"
                 ) from None
@@ -154,7 +154,9 @@ class Grading:
         return self._tested() if self._failed() else (Outcome.ACCEPTED, "")
 
     def _time_alone(self, session: Session, timing: Timing) -> None:
-        """Time what needs no runner. No field of the verdict tells what the hidden tests and the runner's end took."""
+        """Time what needs no runner. No field of the verdict tells how long the hidden tests and ending the runner
+        took.
+        """
         session.close()
         told = self._before_hidden
         assert told is not None
@@ -164,12 +166,12 @@ class Grading:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
 
     def _tested(self) -> tuple[Outcome, str]:
-        """The outcome of tests of which some failed, and the line of the first that ended so."""
+        """The outcome of the tests when some failed, and the line of the first test with that outcome."""
         outcome = outcome_of(self._results)
         told = next(each for each in self._results if each.outcome is outcome)
         self._traceback = self._correctness.tracebacks.get(told.name, "")
         missed = f" ({self._not_run} not run)" if self._not_run else ""
-        named = told.message.endswith(f"test {told.name}")  # a fault says itself what the runner was doing
+        named = told.message.endswith(f"test {told.name}")  # a fault's message already says what the runner was doing
         return outcome, ("" if named else f"test {told.name}: ") + told.message + missed
 
     @property
@@ -196,7 +198,7 @@ class Grading:
             try:
                 self._results.append(self._correctness.run(session, case, case.name))
             except SubmissionFault as fault:
-                # The runner is gone, so the later cases cannot run; the record says how far it came.
+                # The runner is gone, so the later cases cannot run; the record shows how far it got.
                 message = fault.message
                 if fault.memory_fault and (name := self._written_input(case)):
                     message = f"wrote to its input `{name}`, which is read-only: {message}"
@@ -206,10 +208,10 @@ class Grading:
                 return
 
     def _test_hidden(self, session: Session) -> None:
-        """The hidden tests, last of all: whatever the submission says from here on could carry their sizes out.
+        """The hidden tests, last of all: anything that the submission says from here on could leak their sizes.
 
-        Of each the outcome alone is kept. Printed text, messages, tracebacks, times and the moment of the end are not,
-        and when each begins is not told.
+        Only the outcome of each is kept. Printed text, messages, tracebacks, times and the moment of the end are not,
+        and progress does not show when each begins.
         """
         session.output.discard()
         self._before_hidden = self._until_now()
@@ -230,7 +232,7 @@ class Grading:
         return _Ended(datetime.now(UTC), time.perf_counter_ns() - self._started_ns)
 
     def _written_input(self, case: GradedCase) -> str | None:
-        """After a memory fault: repeat the case in a sandbox of its own, to tell a forbidden write from a wild one."""
+        """After a memory fault: repeat the case in a fresh sandbox, to tell a write to an input from a wild one."""
         try:
             with Session(self._provider, self._device, self._problem.limits) as session:
                 session.handshake()
@@ -238,7 +240,7 @@ class Grading:
                 session.hand_over(command, self._submission.source, self._problem.limits.build_s)
                 return self._correctness.who_wrote_to_an_input(session, case)
         except (SubmissionFault, HarnessError):
-            return None  # the diagnosis is a kindness; the outcome stands without it
+            return None  # the diagnosis is optional; the outcome stands without it
 
     def _build_command(self, submission: Submission) -> wire.Build:
         cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]
@@ -275,7 +277,7 @@ class Grading:
 def build_command(
     problem: Problem, submission: Submission, cases: Sequence[ResolvedCase], device: DeviceKind
 ) -> wire.Build:
-    """What tells a runner to build a submission for these cases."""
+    """The command that makes a runner build a submission for these cases."""
     compiled = {case.symbol for case in cases}
     symbols = tuple(sorted(compiled)) if LANGUAGES[submission.language].compiler else (problem.entry,)
     return wire.Build(language=submission.language, symbols=symbols, architecture=DEVICES[device].architecture())

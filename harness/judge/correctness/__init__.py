@@ -1,1 +1,1 @@
-"""Whether a submission is right: inputs drawn and laid out, expected outputs computed, answers compared. Trusted."""
+"""Whether a submission is right: draws and lays out inputs, computes expected outputs, compares answers. Trusted."""

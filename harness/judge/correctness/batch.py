@@ -1,7 +1,7 @@
-"""One pair of arenas filled with secret inputs for a number of calls, and the judgement on what came back. Trusted.
+"""One pair of arenas filled with secret inputs for a number of calls, and the check of what came back. Trusted.
 
 The inputs follow from a seed that stays in the judge, so they are made twice: once into the arena that the runner sees,
-and once, after the runner has answered, into private memory. What is compared rests on the private copy alone. On the
+and once, after the runner has answered, into private memory. Comparisons use the private copy alone. On the
 CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its descriptor writable, so the
 two copies are compared there as well.
 """
@@ -32,7 +32,7 @@ _SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together w
 
 @dataclass(frozen=True)
 class Sample:
-    """Words of 8 bytes of the output arena, which the judge reads the moment a round ends, and what it saw."""
+    """8-byte words of the output arena, which the judge reads the moment a round ends, and the values it saw."""
 
     places: torch.Tensor  # [SAMPLED_WORDS] int64
     seen: torch.Tensor  # [SAMPLED_WORDS] int64
@@ -40,7 +40,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class OutOfBoundsWrite:
-    """Bytes that the submission had no business writing."""
+    """Bytes that the submission was not allowed to write."""
 
     set: int
     text: str
@@ -56,7 +56,7 @@ class Batch:
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._inputs, self._outputs = self._arenas(sealed=sealed)
-        self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once it was taken
+        self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
         self._poison: torch.Tensor  # [output_stride] uint8
         self.renew(filled=filled)
@@ -65,7 +65,7 @@ class Batch:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True) -> None:
-        """Other inputs, and other poison in the outputs: for whoever has the arenas mapped no more."""
+        """Draw new inputs, and new poison for the outputs; nobody else may still have the arenas mapped."""
         self.seed = secrets.randbits(63)
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device.torch_device)
         self._poison = pattern.repeat(self._layout.output_stride // 16)
@@ -80,8 +80,8 @@ class Batch:
     def for_a_null_round(self) -> Iterator[Batch]:
         """Arenas of the same size: these again on a GPU, new ones on a CPU.
 
-        There mapping pages for the second time is up to two milliseconds faster, and honest short kernels were rejected
-        for the difference. On a GPU mapping costs the same, and memory that is given back slows what is allocated next.
+        On a CPU, mapping pages a second time is up to two milliseconds faster, and honest short kernels were rejected
+        because of the difference. On a GPU mapping costs the same, and releasing memory slows what is allocated next.
         """
         if not self._device.on_host:
             yield self
@@ -101,7 +101,7 @@ class Batch:
         return self._outputs.bytes[: self.sets * self._layout.output_stride]
 
     def draw_sample(self, called: Sequence[int]) -> Sample:
-        """Choose words of the outputs of `called` at random, each output as often as it is large."""
+        """Choose random words of the outputs of `called`, each output in proportion to its size."""
         starts, words = zip(*((s.offset // 8, -(-s.nbytes // 8)) for s in self._layout.outputs), strict=True)
         dice = np.random.default_rng(secrets.randbits(128))
         slots = dice.choice(len(words), SAMPLED_WORDS, p=np.array(words) / sum(words))
@@ -121,7 +121,7 @@ class Batch:
         return torch.equal(self._snapshot.view(torch.int64)[sample.places], sample.seen)
 
     def snapshot(self) -> None:
-        """Copy all outputs into private memory; after this nothing that the runner does can change them."""
+        """Copy all outputs into private memory; from then on the runner cannot change them."""
         self._snapshot = self._output_bytes.clone()
         self._device.synchronize()
 
@@ -143,7 +143,7 @@ class Batch:
         return self._changed_inout(idle)
 
     def _changed_inout(self, idle: Sequence[int]) -> OutOfBoundsWrite | None:
-        """An `inout` of a call that was not made and that no longer holds what the call was to start from."""
+        """An `inout` of a call that was not made and that no longer holds its initial values."""
         if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
             return None
         for k, tensors in enumerate(self._generate(1)):
@@ -165,7 +165,7 @@ class Batch:
         return None
 
     def judge(self, truth: Truth, called: Sequence[int]) -> Iterator[tuple[int, Expected, dict[str, torch.Tensor]]]:
-        """Yield (first set, what is expected, what was got) for runs of sets that were called.
+        """Yield (first set, expected, got) for runs of consecutive sets that were called.
 
         Every tensor is stacked: `[c, *shape]` for c calls.
         """
@@ -210,7 +210,7 @@ class Batch:
                 torch._foreach_copy_([self._shared(slot, k) for slot in lot], members)
 
     def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """Make what `_fill` made once more, in private, `chunk` sets at a time: `[c, *shape]`, None for outputs.
+        """Repeat what `_fill` made, in private memory, `chunk` sets at a time: `[c, *shape]`, None for outputs.
 
         Set by set and tensor by tensor, so that the same seed gives the same bytes.
         """
@@ -242,7 +242,7 @@ class Batch:
         return self._stacked(self._snapshot, slot, sets)
 
     def _stacked(self, memory: torch.Tensor, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
-        """One tensor of some calls, out of memory that has a region for each: `[c, *shape]`."""
+        """One tensor of several calls, from memory with one region per call: `[c, *shape]`."""
         regions = memory.view(self.sets, -1)
         low, high = slot.offset, slot.offset + slot.nbytes
         if len(sets) == sets[-1] - sets[0] + 1:
@@ -256,10 +256,10 @@ class Batch:
 
 
 def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> tuple[Arena, Arena]:
-    """Memory for the inputs and the outputs of so many calls, to be handed over.
+    """Memory for the inputs and outputs of that many calls, to be handed over.
 
     Raises:
-        DeviceError: there is none.
+        DeviceError: out of memory.
     """
     inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
     try:
@@ -270,7 +270,7 @@ def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True
 
 
 def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
-    """The slots that have a value before the call; neighbours that are drawn together: small members of one list.
+    """The slots that have a value before the call, in groups that are drawn together: small members of one list.
 
     A list may have thousands of tensors, and each draw is a launch of its own.
     """
@@ -283,7 +283,7 @@ def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
 
 
 def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
-    """The tensors that lie one behind the other in the rows of `[count, elements]`, as `[count, *shape]` each."""
+    """The tensors that are stored consecutively in the rows of `[count, elements]`, each as `[count, *shape]`."""
     sizes = [math.prod(slot.tensor.shape) for slot in lot]
     return [part.unflatten(1, slot.tensor.shape) for part, slot in zip(room.split(sizes, dim=1), lot, strict=True)]
 

@@ -1,4 +1,4 @@
-"""The test stage: one call of every test case on fresh secret inputs, and what is wrong with the outputs. Trusted."""
+"""The test stage: one call of every test case on fresh secret inputs, and the check of its outputs. Trusted."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Correctness:
 
     def __init__(self) -> None:
         self._called = False
-        self.seeds: list[int] = []  # of the cases that are not hidden
-        self.tracebacks: dict[str, str] = {}  # by case, of those that are not hidden
+        self.seeds: list[int] = []  # of visible cases
+        self.tracebacks: dict[str, str] = {}  # by case, of visible cases
 
     def run(self, session: Session, case: GradedCase, label: str) -> CaseResult:
         """Grade one case.
 
         Raises:
-            SubmissionFault: the runner cannot go on after what happened.
+            SubmissionFault: the runner cannot go on.
         """
         batch = case.batch(1)
         if not case.hidden:
@@ -37,7 +37,7 @@ class Correctness:
         try:
             doing = f"running test {label}"
             limits = case.problem.limits
-            # The first call of all may have to compile, as Triton's and torch.compile's do.
+            # The very first call may have to compile, as with Triton and torch.compile.
             limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
             self._called = True
             case.bind(session, batch, limit=limit, doing=doing)
@@ -63,27 +63,27 @@ class Correctness:
             batch.close_arenas()
 
     def rehearse(self, case: GradedCase) -> None:
-        """Check a case that nobody called: the judge loads its own device code while the runner still starts."""
+        """Check a case without a call: this loads the judge's own device code while the runner is still starting."""
         batch = case.batch(1)
         try:
             batch.snapshot()
             batch.out_of_bounds([0])
             batch.inputs_changed()
-            if not case.reference.compares:  # which may expect what a call leaves
+            if not case.reference.compares:  # `compare` may expect the outputs of a call
                 for _ in check_batch(batch, case.truth, [0]):
                     pass
         finally:
             batch.close_arenas()
 
     def who_wrote_to_an_input(self, session: Session, case: GradedCase) -> str | None:
-        """Repeat a case whose call ended in a memory fault, with writable inputs: the name of one that it changed."""
+        """Repeat a case whose call ended in a memory fault, with writable inputs; returns an input that it changed."""
         batch = case.batch(1, sealed=False)
         try:
             limit = TimeLimit(case.problem.limits.call_s)
             case.bind(session, batch, limit=limit, doing="repeating", inputs_writable=True)
             session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing="repeating")
         except SubmissionFault:
-            pass  # it fails for another reason as well; what it wrote before that still tells
+            pass  # it also fails for another reason; what it wrote before that still counts
         try:
             return batch.inputs_changed()
         finally:
@@ -93,7 +93,7 @@ class Correctness:
 def result(
     case: ResolvedCase, label: str, outcome: Outcome, message: str, outputs: Sequence[OutputCheck] = ()
 ) -> CaseResult:
-    """The record of a case; of a hidden one only its outcome and the kind of failure."""
+    """The record of a case; for a hidden one only its outcome and the kind of failure."""
     if case.hidden:
         hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
         return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
@@ -101,10 +101,11 @@ def result(
 
 
 class Findings:
-    """What a verdict tells of a case's outputs: of a list of tensors, the first wrong ones and the right one that comes
-    nearest to its budget.
+    """The checks that a verdict keeps of a case's outputs: for a list of tensors, the first wrong ones and the right
+    one nearest to its budget.
 
-    A list may have thousands: the verdict would hold megabytes that nobody reads, and explaining each takes minutes.
+    A list may have thousands of tensors: the verdict would hold megabytes that nobody reads, and explaining them all
+    takes minutes.
     """
 
     def __init__(self, case: ResolvedCase) -> None:
@@ -114,11 +115,11 @@ class Findings:
         self._places: dict[str, int] = {}
 
     def enough(self, output: str) -> bool:
-        """Whether so much of its list is wrong already that nobody need look at this one."""
+        """Whether so much of its list is already wrong that this one need not be checked."""
         return len(self._wrong.get(self._list_of.get(output, output), ())) >= _WRONG_TOLD
 
     def add(self, check: OutputCheck) -> None:
-        """Take note of an output."""
+        """Add the check of an output."""
         name = self._list_of.get(check.output, check.output)
         self._places[check.output] = len(self._places)
         if not check.correct:
@@ -131,13 +132,13 @@ class Findings:
         return next((check for check in self.told() if not check.correct), None)
 
     def told(self) -> tuple[OutputCheck, ...]:
-        """In the order in which they were added."""
+        """The checks to keep, in the order in which they were added."""
         checks = [*self._nearest.values(), *(check for each in self._wrong.values() for check in each)]
         return tuple(sorted(checks, key=lambda check: self._places[check.output]))
 
 
 def share_of_budget(check: OutputCheck) -> float:
-    """Of what is allowed, by the worse of both metrics; integers have no budget."""
+    """The error as a share of what is allowed, by the worse of both metrics; integers have no budget."""
     return max((b.error / b.allowed for b in (check.max_error, check.rms_error) if b and b.allowed), default=0.0)
 
 
@@ -165,7 +166,7 @@ def check_batch(
 
 
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
-    """The first output of a sealed round that is wrong, or None; cheap as long as all are right."""
+    """The first wrong output of a sealed round, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
         _surely_right(expected, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
     ):

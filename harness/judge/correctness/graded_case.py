@@ -1,4 +1,4 @@
-"""One case of a problem on one device, with what follows from it: what every stage of a grading is given. Trusted."""
+"""One case of a problem on one device, with what follows from it; every stage of a grading gets it. Trusted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GradedCase:
 
     @cached_property
     def layout(self) -> Layout:
-        """Where its tensors lie."""
+        """Where its tensors are in the arenas."""
         return Layout(self.resolved)
 
     @cached_property
@@ -43,7 +43,7 @@ class GradedCase:
         return Truth(self.reference, self.resolved)
 
     def batch(self, sets: int, *, sealed: bool = True, filled: bool = True) -> Batch:
-        """Arenas for so many calls."""
+        """Arenas for that many calls."""
         return Batch(self.layout, self.device, sets, sealed=sealed, filled=filled)
 
     def bind(
@@ -59,5 +59,5 @@ class GradedCase:
         session.bind(commands, batch.descriptors, limit=limit, doing=doing)
 
     def time_limit(self) -> TimeLimit:
-        """What the whole timing of the case may take."""
+        """The time limit for all timing of the case."""
         return TimeLimit(self.problem.limits.time_s)

@@ -1,7 +1,7 @@
-"""Where every tensor of every call lies in the two arenas, with red zones around the outputs. Pure, trusted.
+"""Where every tensor of every call is in the two arenas, with red zones around the outputs. Pure, trusted.
 
-An arena holds `sets` regions of one stride. In the output arena each tensor stands between red zones, so a store that
-runs past an output hits bytes whose content the judge knows.
+An arena holds `sets` regions of one stride. In the output arena each tensor is between red zones, so a store that runs
+past an output hits bytes whose content the judge knows.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness import wire
 from harness.problem import ResolvedCase, ResolvedTensor
 from harness.problem.dtypes import DTYPES
 
-ALIGNMENT = 512  # what cudaMalloc guarantees is 256; kernels may rely on vector loads either way
+ALIGNMENT = 512  # cudaMalloc guarantees 256; kernels may rely on vector loads either way
 RED_ZONE_BYTES = 4096
 
 
@@ -56,11 +56,11 @@ class Layout:
 
     @property
     def bytes_per_set(self) -> int:
-        """What one set takes of the device's memory in the judge: both arenas and the snapshot."""
+        """The device memory that one set takes in the judge: both arenas and the snapshot."""
         return self.input_stride + 2 * self.output_stride
 
     def red_zones(self) -> list[tuple[int, int, str]]:
-        """The byte ranges of a set's output region that belong to no output, each with what it borders on."""
+        """The byte ranges of a set's output region that belong to no output, each with what it borders."""
         zones, end, name = [], 0, f"before `{self.outputs[0].tensor.name}`"
         for slot in self.outputs:
             zones.append((end, slot.offset, name))
@@ -71,7 +71,7 @@ class Layout:
     def commands(
         self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, inputs_writable: bool = False
     ) -> tuple[wire.Declare | wire.Bind, ...]:
-        """What tells the runner where everything is: the tensors, as many to a frame as it holds, then the rest."""
+        """The commands that tell the runner where everything is: tensors, as many per frame as fit, then the rest."""
         arguments = tuple(
             wire.Argument(
                 name=s.tensor.name,

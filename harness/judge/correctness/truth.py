@@ -1,7 +1,7 @@
 """The expected outputs of a stack of calls: in float64 for the truth, in the problem's dtype for the error budget.
 
-Trusted; runs the organizer's reference on the judge's device. The sealed rounds have up to 2,048 small calls each, so
-the reference is vectorised over them with `torch.vmap` where it can be, and called one by one where it cannot.
+Trusted; runs the organizer's reference on the judge's device. Sealed rounds have up to 2,048 small calls each, so the
+reference is vectorised over them with `torch.vmap` where possible, and otherwise called one by one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
 
 @dataclass(frozen=True)
 class Expected:
-    """`[c, *shape]` of every output by name: the truth, and how to get the reference's result in the own dtype."""
+    """`[c, *shape]` of every output by name: the truth, and a function for the reference's result in its own dtype."""
 
     given: Tensors
     truth: Tensors
@@ -39,7 +39,7 @@ class Truth:
         self._vectorised = not self._lists
 
     def __call__(self, given: Tensors, calls: int) -> Expected:
-        """Compute what `calls` stacked calls on `given` must give."""
+        """Compute the expected outputs of `calls` stacked calls on `given`."""
         exact = {n: t.to(torch.float64) if t.is_floating_point() else t for n, t in given.items()}
         return Expected(given, self._run(exact, calls), lambda: self._run(given, calls))
 
@@ -48,13 +48,14 @@ class Truth:
             try:
                 return torch.vmap(self._one)(given)
             except (RuntimeError, ProblemError):
-                # Control flow that depends on values cannot be vectorised; a fault of its own shows again below.
+                # Control flow that depends on values cannot be vectorised; an error of the reference itself shows again
+                # below.
                 self._vectorised = False
         single = [self._one({n: t[k] for n, t in given.items()}) for k in range(calls)]
         return {name: torch.stack([s[name] for s in single]) for name in single[0]}
 
     def _one(self, given: Tensors) -> Tensors:
-        """One call: lists are grouped for the reference and taken apart again."""
+        """One call: lists are grouped for the reference and ungrouped afterwards."""
         return flatten(self.reference(self.grouped(given), self._scalars, self.case))
 
     def grouped(self, named: Tensors) -> dict[str, Tensor | list[Tensor]]:

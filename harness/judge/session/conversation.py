@@ -1,9 +1,9 @@
-"""The judge's side of one conversation with a runner: a command, a deadline, a reply, and every way that this can end.
+"""The judge's side of one conversation with a runner: a command, a deadline, a reply, and every way this can end.
 
-A single thread waits on the socket, the runner's output and the clock. What goes wrong before the submission has been
-handed over is our fault (`SandboxError`); what goes wrong after is the submission's (`SubmissionFault`, a value in
-disguise that the grading turns into an outcome). Trusted; nothing that arrives is evaluated. No torch is imported, so
-that the sandbox can start while the judge imports it.
+A single thread waits on the socket, the runner's output and the clock. A failure before the submission has been handed
+over is our fault (`SandboxError`); one after that is the submission's (`SubmissionFault`, which the grading turns into
+an outcome). Trusted; nothing that arrives is evaluated. No torch is imported, so that the sandbox can start while the
+judge imports it.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
 
-_START_S = 120.0  # torch's import on a busy machine; ours to wait for, never held against the submission
+_START_S = 120.0  # torch's import on a busy machine; never charged to the submission
 _POLL_S = 0.05
-_BATCH_S = 0.1  # most batches last a fifth of this
-# One allocation a tensor, so that a watcher sees where each of them ends.
+_BATCH_S = 0.1  # most batches take a fifth of this
+# One allocation per tensor, so that a watcher sees where each one ends.
 _WATCHED = {"KERNELMARK_WATCHED": "1", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _DEATH_S = 3.0  # from the end of the connection to the end of the process
 _LONG_S = 10.0
@@ -50,7 +50,7 @@ _log = logging.getLogger("kernelmark")
 class Session:
     """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work.
 
-    `records`: the runner will be asked to record its calls. `role`: what is run in the sandbox.
+    `records`: the runner will be asked to record its calls. `role`: which program runs in the sandbox.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Session:
                     disk_bytes=limits.disk_bytes,
                     environment={
                         "KERNELMARK_DEVICE": device,
-                        # NumPy's starts a thread a core on import, and dies by SIGSEGV where it may not.
+                        # NumPy's BLAS starts a thread per core on import, and crashes with SIGSEGV if that is refused.
                         "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
                         **self._device.runner_environment,
                         **(_WATCHED if watcher else {}),
@@ -102,7 +102,7 @@ class Session:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         path = self._folder / "socket"
         listener.bind(str(path))
-        path.chmod(0o666)  # the runner's uid is not ours; the folder around it is private
+        path.chmod(0o666)  # the runner has another uid; the folder around it is private
         listener.listen(1)
         return listener
 
@@ -115,7 +115,7 @@ class Session:
     def close(self) -> None:
         """End the runner and everything that it started, and remove what the session made.
 
-        This costs nobody a verdict: what is left of the sandbox is a warning.
+        This never costs a verdict: anything left of the sandbox only gives a warning.
         """
         sandbox, self._sandbox = self._sandbox, None
         with contextlib.ExitStack() as stack:
@@ -137,14 +137,14 @@ class Session:
         return self._sandbox.cpu_ns() if self._sandbox is not None else None
 
     def finish(self, seconds: float) -> str:
-        """Hang up, so that the runner ends by itself, at most `seconds`; returns what a watcher printed by then."""
+        """Hang up, and wait up to `seconds` for the runner to end by itself; returns what a watcher printed by then."""
         assert self._socket is not None
         assert self._sandbox is not None
         self._socket.close()
         deadline = time.monotonic() + seconds
         while self._sandbox.ended() is None and time.monotonic() < deadline:
             self.output.drain()
-            self._sandbox.startup_log()  # read on, so that the watcher need not wait for room
+            self._sandbox.startup_log()  # keep reading, so that the watcher never blocks on a full pipe
             time.sleep(_POLL_S)
         return self._sandbox.startup_log()
 
@@ -157,7 +157,7 @@ class Session:
         """Wait until the runner has connected and its torch and device are up.
 
         Raises:
-            SandboxError: it did not come up; what it printed is in the message.
+            SandboxError: it did not start; the message has what it printed.
         """
         limit = TimeLimit(_START_S)
         try:
@@ -186,7 +186,7 @@ class Session:
                 raise self._fault(Outcome.RUNTIME_ERROR, f"its connection was not accepted ({error})") from error
         self._listener.close()
         pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-        with contextlib.suppress(OSError):  # it has ended, or its process id means nothing here
+        with contextlib.suppress(OSError):  # it has ended, or its process id is not valid here
             self._runner = os.pidfd_open(pid)
 
     def hand_over(self, command: wire.Build, source: bytes, seconds: float) -> wire.Built:
@@ -209,13 +209,13 @@ class Session:
         doing: str,
         descriptors: Sequence[int] = (),
     ) -> R:
-        """Send one command and wait for its one reply, at most as long as the limit has left for both.
+        """Send one command and wait for its one reply, both within what is left of the limit.
 
-        Where nothing is left, nothing is sent.
+        If nothing is left, nothing is sent.
 
         Raises:
-            SubmissionFault: anything but the expected reply came of it, and the submission was in the sandbox.
-            SandboxError: the same before the submission was handed over, or a launcher made a mistake of its own.
+            SubmissionFault: anything but the expected reply came, and the submission was in the sandbox.
+            SandboxError: the same before the submission was handed over, or a launcher failed by itself.
         """
         try:
             with limit.running() as deadline:
@@ -229,7 +229,7 @@ class Session:
         if isinstance(reply, expect):
             return reply
         if isinstance(reply, wire.Failed):
-            # A compiler that the kernel killed for want of memory is, to the runner, one that failed.
+            # To the runner, a compiler that the kernel killed for lack of memory just failed.
             self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
             if outcome is Outcome.UNSUPPORTED and not self._device.on_host:
@@ -252,7 +252,7 @@ class Session:
         left_s = deadline - time.monotonic()
         if left_s <= 0:  # a timeout of 0 would make the socket non-blocking
             raise TimeoutError
-        # A runner could peek at its commands, answer them and leave them there until the socket is full.
+        # A runner could peek at its commands, answer them and leave them in the socket until it is full.
         if wire.unread_bytes(self._socket):
             raise wire.WireError("it answered a command that it had not received")
         token = secrets.randbits(63)
@@ -308,7 +308,7 @@ class Session:
                 self._look_after(deadline, doing)
 
     def _look_after(self, deadline: float, doing: str) -> None:
-        """What is checked each time that nothing has come for a moment.
+        """What is checked whenever nothing has arrived for a moment.
 
         Raises:
             TimeoutError: the deadline has passed.
@@ -337,7 +337,7 @@ class Session:
         assert self._sandbox is not None
         closed = time.monotonic()
         while (ended := self._sandbox.ended()) is None:
-            # A sandbox ends with its last process: where the runner is dead, the kernel is taking the others apart.
+            # A sandbox ends with its last process: if the runner is dead, the kernel is still ending the others.
             patience_s = CLOSE_S if self._runner_is_dead() else _DEATH_S
             if time.monotonic() - closed > patience_s:
                 break
@@ -367,7 +367,7 @@ class Session:
 
 
 def _end(sandbox: Sandbox) -> None:
-    """Close a sandbox, and warn of what it left, or that it took long; without a logging configuration on stderr."""
+    """Close a sandbox, and warn if it left something or took long; without a logging configuration, on stderr."""
     begun = time.monotonic()
     try:
         sandbox.close()

@@ -8,7 +8,7 @@ from harness.verdict import Outcome
 class SubmissionFault(Exception):
     """The submission did something that decides its outcome.
 
-    `survives`: the runner can be asked again. `memory_fault`: it touched memory that it may not touch.
+    `survives`: the runner can take further commands. `memory_fault`: it accessed memory that it may not access.
     """
 
     def __init__(

@@ -11,13 +11,13 @@ import time
 from pathlib import Path
 
 _PREFIX = "kernelmark-session-"
-_FRESH_S = 10.0  # a folder is locked a moment after it was made
+_FRESH_S = 10.0  # a folder is locked a moment after it is made
 
 
 def make() -> tuple[Path, int]:
-    """Make a private folder, and the lock on it that lives as long as this process.
+    """Make a private folder, and a lock on it that lasts as long as this process.
 
-    What judges that were killed have left is removed first: a folder that nobody holds any more.
+    First removes folders that killed judges left behind, which nobody holds a lock on any more.
     """
     for left in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Bytes that are handed over as a file descriptor. Trusted."""
+"""Bytes handed over as a file descriptor. Trusted."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from harness.errors import SandboxError
 
 @contextlib.contextmanager
 def memory_file(content: bytes = b"") -> Iterator[int]:
-    """A descriptor from which the content can be read, and to which whoever is given it can write.
+    """A descriptor for the content; whoever is given it can also write.
 
     Raises:
-        SandboxError: there is no memory for it, or no descriptor.
+        SandboxError: out of memory or descriptors.
     """
     try:
         file = os.fdopen(os.memfd_create("handed over", os.MFD_CLOEXEC), "wb")

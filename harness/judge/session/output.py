@@ -1,6 +1,6 @@
-"""What a submission prints: drained while it runs, so that nothing blocks; head and tail kept, the rest counted.
+"""What a submission prints: drained while it runs, so that nothing blocks; head and tail are kept, the rest counted.
 
-The pipe's write end goes to the runner as a descriptor, so this works the same across every kind of sandbox.
+The pipe's write end goes to the runner as a descriptor, so this works the same in every kind of sandbox.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Output:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._read, self._write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(self._write, True)  # the runner's prints wait; our reads do not
+        os.set_blocking(self._write, True)  # the runner's writes block; our reads do not
         self._head, self._tail, self._total = b"", b"", 0
         self._kept = 0
         self._hushed = False
@@ -37,7 +37,7 @@ class Output:
         self._write = -1
 
     def drain(self) -> None:
-        """Read what is there, at most a few pipe-fulls, so that an endless flood cannot hold the judge."""
+        """Read what is available, at most a few pipe-fulls, so that an endless flood cannot block the judge."""
         for _ in range(16):
             try:
                 chunk = os.read(self._read, 1 << 16)
@@ -54,7 +54,7 @@ class Output:
             self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
 
     def discard(self) -> None:
-        """Keep nothing of what is printed from now on: a kernel could print the shapes of hidden cases."""
+        """Discard everything printed from now on: a kernel could print the shapes of hidden cases."""
         self.drain()
         self._hushed = True
 

@@ -1,6 +1,6 @@
-"""How long a runner may be waited for, over one command or over several that share a limit of the problem.
+"""How long to wait for a runner, over one command or several that share one of the problem's limits.
 
-`Session` takes what it waits off the limit; the judge's own work between two commands is not counted. Trusted.
+`Session` subtracts its waiting from the limit; the judge's own work between commands does not count. Trusted.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 
 class TimeLimit:
-    """`seconds` of waiting; `left_s` is what is left of them, never below zero."""
+    """`seconds` of waiting; `left_s` is what remains, never below zero."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = self.left_s = seconds
 
     @contextlib.contextmanager
     def running(self) -> Iterator[float]:
-        """Take the time that passes inside off the limit; yields the deadline, by `time.monotonic`."""
+        """Subtract the time that passes inside from the limit; yields the deadline, by `time.monotonic`."""
         started = time.monotonic()
         try:
             yield started + self.left_s

@@ -2,4 +2,4 @@
 
 
 class NotReplayed(Exception):
-    """A launcher cannot make the calls of this submission, which is not its fault: sealed rounds time it."""
+    """A launcher cannot make the calls of this submission, through no fault of its own; sealed rounds time it."""

@@ -1,10 +1,10 @@
 """One timed grading at a time on a GPU, and one on a machine's CPU. Trusted.
 
 Two gradings on one device slow each other by a random amount, and on a GPU each would take the other's memory for the
-submission's. So whoever comes second waits, whatever process it is in: people who train models grade from many at once.
-Where only the last part of a grading is timed, the parts before share the device, and wait while anything is timed.
-The lock goes with the process that holds it, so a judge that was killed keeps nobody waiting. Judges meet where they
-share `/tmp`: those in containers of their own do not, and a CPU that they share is a doubt (`neighbours`).
+submission's. So the second one waits, across processes: people who train models grade from many at once. Where only the
+last part of a grading is timed, the earlier parts share the device, and wait while anything is timed. The lock is
+released with the process that holds it, so a killed judge blocks nobody. Judges see each other's locks if they share
+`/tmp`: those in separate containers do not, and a CPU that they share is a doubt (`neighbours`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from pathlib import Path
 from harness.device import DEVICES
 from harness.verdict import DeviceKind
 
-_DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must meet
+_DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must share it
 
 
 @contextlib.contextmanager
 def lock_alone(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold CUDA's device 0, or all of the CPU, alone; `waiting` is called once if another grading has it."""
+    """Hold CUDA device 0, or the whole CPU, exclusively; `waiting` is called once if another grading has it."""
     with _locked(device, fcntl.LOCK_EX, waiting):
         yield
 
 
 @contextlib.contextmanager
 def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[None]:
-    """Use the device while nobody times anything on it, and beside others that do not either."""
+    """Share the device with others that do not time anything on it; waits while somebody does."""
     with _locked(device, fcntl.LOCK_SH, waiting):
         yield
 
@@ -51,7 +51,7 @@ def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterat
 
 
 def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None]:
-    """Wait for a lock; returns what says so the next time: it is said once."""
+    """Wait for a lock; returns the `waiting` callback for the next lock, so that it is called only once."""
     try:
         fcntl.flock(lock, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -65,6 +65,6 @@ def _open(path: Path) -> int:
     """The lock file, which anybody may lock and nobody needs to write."""
     with contextlib.suppress(FileExistsError):
         made = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o444)
-        os.fchmod(made, 0o444)  # whatever the umask of who comes first
+        os.fchmod(made, 0o444)  # whatever the umask of its creator
         os.close(made)
     return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)

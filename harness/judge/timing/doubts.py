@@ -1,6 +1,6 @@
 """Reasons to trust a time less, for either way of timing. Pure, trusted.
 
-A doubt is recorded and shown beside the number. No sample is deleted for it, and no outcome follows from it.
+A doubt is recorded and shown beside the number. It removes no sample and changes no outcome.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness import stats
 from harness.verdict import Doubt, DoubtCode, Telemetry
 
-_BUSY = 0.1  # of the CPU time that there was
-_BUSY_NS = 100_000_000  # what is less may be the kernel's rounding
+_BUSY = 0.1  # of the available CPU time
+_BUSY_NS = 100_000_000  # less may be the kernel's rounding
 
 
 def busy_machine(others: tuple[float, int] | None) -> tuple[Doubt, ...]:
-    """What to say of a CPU that others used while a case was timed: their share of its time, and how much in ns."""
+    """The doubt if others used the CPU while a case was timed: their share of its time, and the amount in ns."""
     if others is None or others[0] < _BUSY or others[1] < _BUSY_NS:
         return ()
     text = f"other programs used {100 * others[0]:.0f} % of the CPU time while this was timed"
@@ -25,7 +25,7 @@ def busy_machine(others: tuple[float, int] | None) -> tuple[Doubt, ...]:
 def doubts_of_series(
     times: Sequence[float], samples: Mapping[str, Sequence[float]], what: str, read: Sequence[Telemetry | None]
 ) -> Iterator[tuple[DoubtCode, str]]:
-    """What a series of times and the sensors beside it give away."""
+    """The doubts that follow from a series of times and its sensor readings."""
     if moved := stats.drift(times):
         yield DoubtCode.DRIFT, f"the time moved by {100 * moved:+.1f} % from the first {what} to the last"
     for name, sample in samples.items():

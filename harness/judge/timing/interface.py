@@ -1,4 +1,4 @@
-"""What the two ways of timing have in common: the cases, and the moments of a grading at which each has its say."""
+"""What the two ways of timing share: the cases, and the points of a grading at which each is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.verdict import Timing as Kind
 
 @dataclass(frozen=True)
 class Benchmarks:
-    """The cases to time, and what it takes."""
+    """The cases to time, and what timing them needs."""
 
     problem: Problem
     device: DeviceKind
@@ -28,7 +28,7 @@ class Benchmarks:
     on_stage: Callable[[Stage, int, int, str], None]
 
     def enter(self, stage: Stage, done: int, label: str) -> None:
-        """Tell that case `done` is about to begin in a stage."""
+        """Report that case `done` is about to begin in a stage."""
         self.on_stage(stage, done, len(self.cases), label)
 
     def hand_over(self, session: Session, submission: Submission) -> wire.Built:
@@ -41,7 +41,7 @@ class Benchmarks:
 
     @contextlib.contextmanager
     def of(self, case: GradedCase) -> Iterator[None]:
-        """Say of a fault in which case it was."""
+        """Add the case's name to a fault."""
         try:
             yield
         except SubmissionFault as fault:
@@ -49,7 +49,7 @@ class Benchmarks:
 
 
 class Faulty(Protocol):
-    """A baseline as far as a verdict tells of its failure."""
+    """What a verdict needs of a failed baseline."""
 
     name: str
     submission: Submission

@@ -1,8 +1,8 @@
 """How much of the CPU others used while something was timed on it: the kernel's count, less what a grading used itself.
 
-The grading reads it before and after each benchmark case; `doubts` says what follows. Trusted: a submission has no word
-in it, and what it uses is counted by the kernel. In a container `/proc/stat` is the whole machine's, which is what
-counts. To 10 ms; work that another thread of the judge's own process does counts as the judge's.
+The grading reads it before and after each benchmark case; `doubts` draws the conclusion. Trusted: the kernel does the
+counting, so a submission cannot influence it. In a container `/proc/stat` covers the whole machine, as it should. The
+resolution is 10 ms; work of other threads of the judge's process counts as the judge's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class Reading(NamedTuple):
-    """CPU time until one moment: of the machine, on the CPUs that the judge may use, and of the grading itself."""
+    """CPU time up to one moment: of the machine, on the CPUs that the judge may use, and of the grading itself."""
 
     wall_ns: int
     busy_ns: int
@@ -36,7 +36,7 @@ class Neighbours:
         self._sandboxes = sandboxes if DEVICES[device].on_host else None
 
     def read(self) -> Reading | None:
-        """None on a GPU, and where the kernel or a sandbox does not tell."""
+        """None on a GPU, or if the kernel or a sandbox does not report it."""
         if self._sandboxes is None:
             return None
         try:
@@ -49,27 +49,27 @@ class Neighbours:
         return Reading(time.perf_counter_ns(), busy_ns, own_ns) if len(told) == len(sandboxes) else None
 
     def since(self, before: Reading | None) -> tuple[float, int] | None:
-        """What others have used since then: their share of the CPU time that there was, and how much that is in ns."""
+        """What others have used since then: their share of the available CPU time, and the amount in ns."""
         after = self.read()
         if before is None or after is None or after.wall_ns <= before.wall_ns:
             return None
-        # A sandbox that has ended since then has no more than it had.
+        # A sandbox that has ended since then counts with its last reading.
         own_ns = sum(max(0, now - then) for now, then in zip(after.own_ns, before.own_ns, strict=True))
         others_ns = max(0, after.busy_ns - before.busy_ns - own_ns)
         return others_ns / ((after.wall_ns - before.wall_ns) * len(self._cpus)), others_ns
 
 
 def busy(stat: str, cpus: set[int]) -> int:
-    """The time in ns that some CPUs were not idle, or were taken by the host of a virtual machine, from `/proc/stat`.
+    """The time in ns that CPUs were not idle, or were taken by the host of a virtual machine, from `/proc/stat`.
 
     Raises:
-        ValueError: it does not tell of them.
+        ValueError: it does not list them all.
     """
     ticks, seen = 0, 0
     for line in stat.splitlines():
         name, *fields = line.split() or [""]
         if name.startswith("cpu") and name[3:].isdecimal() and int(name[3:]) in cpus:
-            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])  # guests are in user
+            user, nice, system, _idle, _iowait, irq, softirq, steal = map(int, fields[:8])  # guest time is part of user
             ticks += user + nice + system + irq + softirq + steal
             seen += 1
     if seen < len(cpus):

@@ -1,4 +1,4 @@
-"""What the cases of a grading come to together. Pure, trusted."""
+"""Combines the cases of a grading. Pure, trusted."""
 
 from __future__ import annotations
 

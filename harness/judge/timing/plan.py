@@ -17,10 +17,10 @@ from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
-_BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is good to some tens of microseconds
-_MOST_TENSORS = 1 << 14  # of a batch, of all its sets
+_BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is accurate to tens of microseconds
+_MOST_TENSORS = 1 << 14  # of all sets of a batch
 _FIRST_LOOK = 50
-_NARROW_LATENCY = 0.01  # half the interval's width at which no more single calls are sampled
+_NARROW_LATENCY = 0.01  # half the interval's width at which sampling of single calls stops
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ _EFFORTS: dict[Effort, tuple[int, int, int, int, int, float]] = {
 
 
 def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
-    """The default budget is about 2 s a case on a GPU, and half of that on a CPU, whose clock no repetition mends."""
+    """The default budget is about 2 s per case on a GPU, and half of that on a CPU, where repetition cures no noise."""
     samples, sample_ns, least, most, rounds_ns, narrow = _EFFORTS[effort]
     if DEVICES[device].on_host:
         samples, rounds_ns = min(samples, 50), rounds_ns // 2
@@ -61,7 +61,7 @@ def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
 
 @dataclass(frozen=True)
 class ReplayPlan:
-    """How many calls a launcher makes of a case. A block has two of the submission's and two of each baseline's."""
+    """How many calls of a case a launcher makes. A block has two of the submission and two of each baseline."""
 
     blocks_min: int
     blocks_max: int
@@ -121,7 +121,7 @@ def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
     """How many input sets a sealed batch gets: 20 ms of calls, twice the L2 in inputs, within the memory budget.
 
     For the cache's sake a batch becomes no longer than 100 ms: small inputs of a long kernel matter little to it.
-    At least two, so that one call that is not drawn can be found untouched, wherever two sets fit.
+    At least two if they fit, so that one call is left out, whose outputs must stay untouched.
     """
     by_time = -(-_BATCH_NS // max(claimed_ns, 1))
     by_cache = min(-(-2 * plan.batch.cache_bytes // layout.input_stride), 5 * by_time)
@@ -129,7 +129,7 @@ def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
 
 
 def most_sets(layout: Layout, memory_bytes: int) -> int:
-    """How many input sets a batch can have, at least one: as many as fit into the memory, and no more tensors than the
-    judge gets through in seconds, since it fills and compares them one by one.
+    """How many input sets a batch can have, at least one: as many as fit into memory, and no more tensors than the
+    judge can handle in seconds, since it fills and compares them one by one.
     """
     return max(1, min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), wire.MAX_SETS))

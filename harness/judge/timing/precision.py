@@ -1,4 +1,4 @@
-"""How well a time is known, by the interval of its median. Pure, trusted."""
+"""How precisely a time is known, by the interval of its median. Pure, trusted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from harness.verdict import Interval, Ratio
 CONFIDENCE = 0.95
 # Two sandboxes with the same kernel may differ by this much throughout a grading (docs/timing.md, section 8).
 RESOLUTION = 0.002
-UNSTABLE = 0.02  # of the median: half the interval's width beyond which a time is not called known
+UNSTABLE = 0.02  # of the median: if half the interval's width exceeds this, the time is not known well
 
 
 def half_width(estimate: stats.Estimate) -> float:

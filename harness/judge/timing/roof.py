@@ -1,4 +1,4 @@
-"""What the device allows a case: its share is shown, and what beats it is refused. Trusted."""
+"""The roofline of a case: its share is shown, and a time that beats it is rejected. Trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.verdict import DeviceKind, Outcome, Roofline
 
 
 class Roof(NamedTuple):
-    """A calibration that tells the share; only one of this very device may reject a time as well."""
+    """A calibration that gives the share; only one of this same device may also reject a time."""
 
     calibration: Calibration
     binding: bool
@@ -26,10 +26,10 @@ class Roof(NamedTuple):
         return cls(found, binding=found.is_of(facts.device_uuid_sha256)) if found else None
 
     def share(self, case: ResolvedCase, calls: int, time_ns: float) -> Roofline | None:
-        """How much of what the device can do a call of `time_ns` amounts to, in a batch of so many calls.
+        """How much of the device's peak a call of `time_ns` reaches, in a batch of that many calls.
 
         Raises:
-            SubmissionFault: it is more than the device can.
+            SubmissionFault: it is more than the device can do.
         """
         demand = demand_of(case)
         if self.binding and (why := impossible(self.calibration, demand, calls, time_ns)):
@@ -38,7 +38,7 @@ class Roof(NamedTuple):
 
 
 def demand_of(case: ResolvedCase) -> Demand:
-    """What a call of the case must move and do at the least."""
+    """The least that a call of the case must move and compute."""
     inputs = [tensor for tensor in case.tensors if tensor.role != "output"]
     dtype = (inputs or case.tensors)[0].dtype
     return Demand(nbytes=case.minimum_bytes or 0, flops=case.minimum_flops or 0, dtype=dtype)

@@ -1,1 +1,1 @@
-"""Timing in a launcher: recorded calls, made one at a time where no host code of the submission is. Trusted."""
+"""Timing in a launcher: recorded calls, made one at a time, without the submission's host code. Trusted."""

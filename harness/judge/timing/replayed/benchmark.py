@@ -1,8 +1,8 @@
-"""The replay stage of one benchmark case: how many calls its launcher makes, and what they come to. Trusted.
+"""The replay stage of one benchmark case: how many calls its launcher makes, and the resulting score. Trusted.
 
 Blocks of calls alternate with the baselines' (ABBA), as sealed rounds do, until the intervals of the time and of the
-speedups are narrow, or the budget ends. A block's time is the mean of its two calls', the score the pseudomedian of the
-blocks. Every call has inputs of its own, and every output of the submission's is checked.
+speedups are narrow, or the budget ends. A block's time is the mean of its two calls, the score the pseudomedian of the
+blocks. Every call has its own inputs, and every output of the submission is checked.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from harness.recording import Empty
 from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 
 _WARM_UPS = 3
-_BLOCKS_A_PLACE = 5  # so that the first look has seen two
+_BLOCKS_A_PLACE = 5  # so that the first look has seen two places
 
 
 def block_times(calls_ns: Sequence[float]) -> list[float]:
-    """Of each block its two calls' mean."""
+    """The mean of the two calls of each block."""
     return [(first + second) / 2 for first, second in zip(calls_ns[::2], calls_ns[1::2], strict=True)]
 
 
@@ -55,11 +55,11 @@ class Player:
         fresh.check()
 
     def settle(self, fresh: FreshInputs) -> None:
-        """A call that does not count, on what lies in the arenas: the first where memory was mapped anew is slower."""
+        """A call that does not count, on what is in the arenas: the first call in newly mapped memory is slower."""
         self._launcher.play(fresh.descriptors, self._limit)
 
     def play(self, fresh: FreshInputs) -> None:
-        """One more call, on what lies in the arenas."""
+        """One more call, on what is in the arenas."""
         self.made.append(self._launcher.play(fresh.descriptors, self._limit))
 
     @property
@@ -99,7 +99,7 @@ class Beside:
                 self._baseline.fault = str(fault)
 
     def speedup(self, times_ns: Sequence[float]) -> stats.Estimate | None:
-        """Over a submission whose calls took this long, of which each belongs to the call of the same place."""
+        """Speedup of a submission whose calls took this long, paired by index with the baseline's."""
         if len(self._player.made) != len(times_ns):
             return None  # it failed
         own, its = block_times(self._player.clocks.counted_ns), block_times(times_ns)
@@ -109,7 +109,7 @@ class Beside:
         return stats.steady_ratio(ratios, CONFIDENCE, RESOLUTION)
 
     def result(self, times_ns: Sequence[float]) -> PairedBaseline | None:
-        """What the verdict holds of it; None where it failed half-way."""
+        """Its part of the verdict; None if it failed half-way."""
         estimate = self.speedup(times_ns)
         if estimate is None:
             return None
@@ -191,7 +191,7 @@ class Replaying:
         player, clocks = self._player, self._player.clocks
         times = clocks.counted_ns
         estimate = stats.estimate_pseudomedian(block_times(times), CONFIDENCE)
-        # Each call comes to a cache without its inputs, as the second of two calls in a batch does.
+        # Each call finds the cache without its inputs, like the second of two calls in a batch.
         share = self._roof.share(self._case.resolved, 1, estimate.median) if self._roof else None
         return ReplayedBenchmark(
             name=self._case.name,
@@ -214,7 +214,7 @@ class Replaying:
 
 
 def _doubts(times: Sequence[float], clocks: Clocks, read: Sequence[Telemetry | None]) -> tuple[Doubt, ...]:
-    """What should be said beside the time; `read` is of the sensors, after each block of calls."""
+    """The doubts about the time; `read` has the sensor readings after each block of calls."""
     doubts = [(DoubtCode.CLOCKS_DISAGREE, clocks.doubt)] if clocks.doubt else []
     doubts += doubts_of_series(times, {"calls": times}, "block", read)
     return tuple(Doubt(code=code, text=text) for code, text in doubts)

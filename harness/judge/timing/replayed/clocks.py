@@ -1,9 +1,9 @@
-"""Holds a launcher's three clocks against each other, and says how long a call counts for. Pure, trusted.
+"""Compares a launcher's three clocks, and decides which time of a call counts. Pure, trusted.
 
-CUPTI's time of a call is the finest, from its first kernel's start to its last one's end. Nothing of the submission's
-runs on the launcher's host, but its kernels run in the launcher's context, and might write where CUPTI or an event puts
-its time. So each coarser clock bounds the finer one, less what the clocks are apart for a kernel of our own: an event
-that of its call, and the host's clock, which may be late in any call, the median.
+CUPTI's time of a call is the finest, from its first kernel's start to its last one's end. Nothing of the submission
+runs on the launcher's host, but its kernels run in the launcher's context, and might write where CUPTI or an event
+stores its time. So each coarser clock bounds the finer one, less the difference of the clocks for a kernel of our own:
+events bound each call; the host's clock, which may be late in any call, bounds the median.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness import stats, wire
 _EVENT_SLACK_NS = 1_500
 _NODE_SLACK_NS, _MOST_NODES = 500, 8  # graphs of 3, 5 and 56 nodes had 0.7, 1.6 and 3.0 µs more on an H100
 _SPAN_SLACK_NS = 40_000  # waking up
-# What the clocks may be apart for a kernel of our own. It is measured while others may use the device.
+# The most that the clocks may differ for a kernel of our own. It is measured while others may use the device.
 # On an H100 it was 2.7 to 3.5 µs and 32 to 45 µs, once 160 µs.
 _MOST_EVENT_NS, _MOST_SPAN_NS = 8_000, 100_000
 _RELATIVE = 0.01
@@ -25,10 +25,10 @@ _OFTEN = 0.05  # of the calls
 
 @dataclass(frozen=True)
 class Clocks:
-    """What calls count for, and what the clocks say of each other, if anything."""
+    """The times of calls that count, and a doubt if the clocks disagree."""
 
     counted_ns: list[float]
-    """Of each call."""
+    """One for each call."""
     doubt: str = ""
 
     @classmethod

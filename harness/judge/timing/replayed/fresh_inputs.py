@@ -1,9 +1,9 @@
-"""Inputs for one replayed call after the other: made, and what came of them checked, many calls at a time. Trusted.
+"""Inputs for a series of replayed calls: made, and their outputs checked, many calls at a time. Trusted.
 
-They lie in the judge's own memory until their call. What a launcher maps is one pair of arenas. Before a call they are
-filled with its inputs and with what outputs hold before it, and afterwards its outputs are copied out, so that neither
-inputs nor outputs of another call are ever there. There are several pairs, if they are small, to be used in turn: where
-memory lies on the device makes up to 3 % of a time of some microseconds.
+They stay in the judge's own memory until their call. A launcher maps one pair of arenas. Before a call the arenas are
+filled with its inputs and the initial contents of its outputs, and afterwards its outputs are copied out, so that
+inputs or outputs of another call are never there. If arenas are small, several pairs take turns: the physical location
+of memory on the device changes a time of some microseconds by up to 3 %.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Private:
 
 
 class _Drawn(Batch):
-    """Inputs and what outputs hold before their call, in private memory; and what they hold afterwards."""
+    """Inputs and initial outputs of calls, in private memory; and the outputs after each call."""
 
     def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
         strides = (self._layout.input_stride, self._layout.output_stride)
@@ -55,12 +55,12 @@ class _Drawn(Batch):
         self._device.synchronize()
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
-        """Copy call k's outputs as they are after the call, before the next is laid: both are on one stream."""
+        """Copy call k's outputs after the call, before the next call's memory is copied in: both on one stream."""
         stride = self._layout.output_stride
         self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
 
     def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """What was drawn, as it is still there: nobody else could change it."""
+        """The drawn inputs themselves: nobody else could change them."""
         for first in range(0, self.sets, chunk):
             calls = range(first, min(first + chunk, self.sets))
             yield [self._before(slot, calls) if slot.tensor.role != "output" else None for slot in self._layout.slots]
@@ -79,7 +79,7 @@ class FreshInputs:
         self.group = max(1, min(_MOST_CALLS, _MOST_BYTES // layout.bytes_per_set))
         """How many calls' inputs are drawn at a time."""
         self.seeds: list[int] = []
-        """Of each group, in their order."""
+        """One for each group, in order."""
         self._places: list[tuple[Arena, Arena]] = []
         with contextlib.ExitStack() as made:
             for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
@@ -96,7 +96,7 @@ class FreshInputs:
 
     @property
     def descriptors(self) -> tuple[int, int]:
-        """Of the inputs' arena and the outputs' that the next call works on."""
+        """Of the input and output arenas that the next call uses."""
         inputs, outputs = self._place
         return inputs.descriptor(), outputs.descriptor()
 
@@ -105,12 +105,12 @@ class FreshInputs:
         return self._places[self._at]
 
     def move(self) -> bool:
-        """Use another place for the calls from now on; False where there is none."""
+        """Use another pair of arenas from now on; False if there is only one."""
         self._at = (self._at + 1) % len(self._places)
         return len(self._places) > 1
 
     def next(self) -> None:
-        """Lay inputs that no call has had into the arenas.
+        """Copy inputs that no call has used into the arenas.
 
         Raises:
             SubmissionFault: outputs of an earlier call are wrong.
@@ -125,18 +125,18 @@ class FreshInputs:
         self.again()
 
     def again(self) -> None:
-        """Lay the same inputs into the arenas once more, for a kernel of the organizers."""
+        """Copy the same inputs into the arenas once more, for a baseline."""
         inputs, outputs = self._place
         self._drawn.lay(self._used - 1, inputs.bytes, outputs.bytes)
 
     def keep(self) -> None:
-        """Take the outputs of the call that was made, for the next check."""
+        """Keep the outputs of the last call for the next check."""
         self._drawn.keep(self._used - 1, self._place[1].bytes)
         self._kept.append(self._used - 1)
         self._calls += 1
 
     def check(self) -> None:
-        """Check all outputs that were taken since the last time.
+        """Check all outputs kept since the last check.
 
         Raises:
             SubmissionFault: one is wrong.
@@ -147,15 +147,15 @@ class FreshInputs:
         first = self._calls - len(kept) + 1
         where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
         if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
-            number = first + kept.index(out_of_bounds.set)  # those before were checked, those after hold what they held
+            number = first + kept.index(out_of_bounds.set)  # earlier ones were checked, later ones are untouched
             raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {out_of_bounds.text}")
         if wrong := first_wrong(self._drawn, self._truth, kept):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
 
     def discard(self) -> None:
-        """Forget what was taken and not checked, and whatever lies beside it: the next call draws others."""
+        """Forget kept outputs that were not checked, and the rest of their group: the next call draws new inputs."""
         self._kept, self._used = [], self.group
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._made.close()

@@ -1,4 +1,4 @@
-"""What one replayed call launches, kernel by kernel, for the verdict. Pure, trusted over what a recording says."""
+"""What one replayed call launches, kernel by kernel, for the verdict. Pure; trusted code over untrusted recordings."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from harness.verdict import LaunchedKernel
 
 
 def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Replayed]) -> tuple[LaunchedKernel, ...]:
-    """Launches of one function with the same grid, block and memory are one entry, in the order of the first."""
+    """Launches of one function with the same grid, block and memory are one entry, in order of the first launch."""
     functions = list(dict.fromkeys((n.image, n.name) for n in recording.nodes if isinstance(n, Kernel)))
-    entries: dict[Kernel, list[int]] = {}  # the first launch of each, without its parameters, and where they all stand
+    entries: dict[Kernel, list[int]] = {}  # the first launch of each, without its parameters, and the indices of all
     working = [node for node in recording.nodes if not isinstance(node, Empty)]
     for place, node in enumerate(working):
         if isinstance(node, Kernel):
@@ -23,7 +23,7 @@ def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Rep
     for kernel, places in entries.items():
         number = functions.index((kernel.image, kernel.name))
         if number >= len(loaded.functions):
-            continue  # more functions than a frame tells of
+            continue  # more functions than a frame holds
         facts = loaded.functions[number]
         kernels.append(
             LaunchedKernel(
@@ -48,6 +48,6 @@ def _together(calls: Sequence[wire.Replayed], places: Sequence[int]) -> int | No
 
 
 def _in_a_row(recording: Recording) -> bool:
-    """Whether the nodes start in the order in which they stand: each waits for the one before it."""
+    """Whether the nodes start in their listed order: each waits for the one before it."""
     edges = {(edge.before, edge.after) for edge in recording.edges}
     return all((place, place + 1) in edges for place in range(len(recording.nodes) - 1))

@@ -1,7 +1,8 @@
-"""A submission's calls made by a launcher: recorded once in the runner, made one at a time on fresh inputs. Trusted.
+"""A submission's calls, made by a launcher: recorded once in the runner, then made one at a time on fresh inputs.
+Trusted.
 
-The recording comes from the runner and is read as a frame is; the launcher is ours, and only what it runs on the device
-is strange. What it says of time ranks only together with outputs that are right: those of every call are checked.
+The recording comes from the runner and is checked like a frame; the launcher is ours, and only what it runs on the
+device is untrusted. Its times count only if the outputs are right: those of every call are checked.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from harness.verdict import DeviceKind, Outcome
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording as the runner wrote it, checked; and a copy of its scratch that nobody else has."""
+    """A recording as the runner wrote it, checked; and a private copy of its scratch memory."""
 
     file: bytes
     packed: recording.Packed
@@ -37,8 +38,8 @@ def record(session: Session, case: GradedCase) -> Recorded:
     """Let the runner record its call of a case, on inputs that are used for nothing else.
 
     Raises:
-        NotReplayed: it says that it cannot.
-        SubmissionFault: the call failed, or what came is no recording.
+        NotReplayed: the runner says that it cannot.
+        SubmissionFault: the call failed, or what came is not a recording.
     """
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
     scratch: Arena | None = None
@@ -67,7 +68,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
 
 
 def _content(file: int, nbytes: int) -> bytes:
-    """What the file holds now, whatever its writer does with it later; empty where it was cut short."""
+    """A copy of the file's content, whatever its writer does later; short if the file is."""
     content = bytearray()
     while len(content) < nbytes and (chunk := os.pread(file, nbytes - len(content), len(content))):
         content += chunk
@@ -87,7 +88,7 @@ def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
 class Launcher:
     """A launcher with one recording at a time.
 
-    What the driver says against that is the submission's, whose device code it is.
+    A driver error is charged to the submission, whose device code it is.
     """
 
     def __init__(self, session: Session, device: DeviceKind) -> None:
@@ -105,7 +106,7 @@ class Launcher:
         self._forget()
 
     def load(self, recorded: Recorded, case: GradedCase, limit: TimeLimit) -> wire.Loaded:
-        """Hand a recording of a case over, in place of the last one; at first this waits for the sandbox.
+        """Hand over a case's recording, in place of the last one; the first call waits for the sandbox.
 
         Raises:
             SubmissionFault: it cannot be loaded.
@@ -126,9 +127,9 @@ class Launcher:
             return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
 
     def play(self, descriptors: tuple[int, int], limit: TimeLimit) -> wire.Replayed:
-        """Make one call on the inputs and outputs in these arenas; nobody has looked at what it wrote.
+        """Make one call on the inputs and outputs in these arenas; its outputs are not checked here.
 
-        They stay mapped. A descriptor means the same arena until the next recording is loaded.
+        The arenas stay mapped. A descriptor stands for the same arena until the next recording is loaded.
 
         Raises:
             SubmissionFault: the call failed.

@@ -29,16 +29,16 @@ from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
 
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
-_FAILURES = (SandboxError, *_NO_MEMORY)  # ours; with a baseline they cost the speedup over it
+_FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup
 
 
 def _told(error: Exception) -> str:
-    """What a verdict says of it, in place of PyTorch's account of every process on the GPU."""
+    """The text for a verdict; PyTorch's own lists every process on the GPU."""
     return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
 
 
 class ReplayedBaseline:
-    """One baseline: recorded in a runner of its own, made by a launcher of its own; `fault` says why it is no more."""
+    """One baseline, with its own runner for recording and its own launcher; `fault` says why it dropped out."""
 
     def __init__(self, submission: Submission, session: Session, launcher: Launcher) -> None:
         self.submission, self._session, self._launcher = submission, session, launcher
@@ -48,12 +48,12 @@ class ReplayedBaseline:
         self._stopped = False
 
     def stop(self) -> None:
-        """End the recording, wherever it is: its runner is gone, and it fails in its own thread."""
+        """Stop the recording at any point: this ends its runner, so it fails in its own thread."""
         self._stopped = True
         self._session.close()
 
     def record(self, benchmarks: Benchmarks) -> None:
-        """Record its calls; then its runner is needed no more."""
+        """Record its calls; after that its runner is no longer needed."""
         self._session.handshake()
         try:
             benchmarks.hand_over(self._session, self.submission)
@@ -81,15 +81,15 @@ class ReplayedBaseline:
             return Beside(self, player)
         except (SubmissionFault, *_FAILURES) as fault:
             self.fault = f"{case.name}: {_told(fault)}"
-            fresh.discard()  # what it wrote is not the submission's
+            fresh.discard()  # those outputs are not the submission's
         return None
 
 
 class ReplayedTiming:
     """Replayed calls of every case. `alone` is entered for as long as anything is timed.
 
-    The baselines are recorded in threads of their own, beside the submission: not while it is built and tested, when
-    what they take of the machine could be its end.
+    The baselines are recorded in their own threads while the submission is recorded, but not while it is built and
+    tested, when the resources that they take could make it fail.
     """
 
     kind: Timing = "replayed"
@@ -118,13 +118,13 @@ class ReplayedTiming:
         self._threads.shutdown()
 
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Nothing is measured of the runner."""
+        """Nothing to measure in the runner."""
 
     def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Record every case, and try each recording once while there is a runner to go back to.
+        """Record every case, and try each recording once while the runner is still there to fall back to.
 
         Raises:
-            NotReplayed: a case cannot be recorded, or a launcher makes something else of it.
+            NotReplayed: a case cannot be recorded, or its replay fails or gives wrong results.
         """
         recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
         for i, case in enumerate(benchmarks.cases):
@@ -136,7 +136,7 @@ class ReplayedTiming:
                     wait(recording)  # once more, with nobody else recording
                     self._record(session, case)
             except SubmissionFault as fault:
-                # It passed its tests: sealed rounds tell whether the submission is at fault, or the recorder.
+                # It passed its tests: sealed rounds decide whether the submission or the recorder is at fault.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
             except _FAILURES as error:
                 raise NotReplayed(f"benchmark {case.name}: {_told(error)}") from None
@@ -163,7 +163,7 @@ class ReplayedTiming:
         """Record a case's call, and let the launcher make it once."""
         recorded = record(session, case)
         self._recorded[case.name] = recorded
-        player = Player(self._launcher, recorded, case)  # gives up the memory of the case before
+        player = Player(self._launcher, recorded, case)  # releases the memory of the previous case
         fresh = FreshInputs(case)
         try:
             fresh.next()

@@ -1,4 +1,4 @@
-"""Holds what a runner claims against the judge's own clock, and says which number counts. Pure, trusted.
+"""Compares a runner's claims with the judge's own clock, and decides which number counts. Pure, trusted.
 
 A claim is finer than the clock, so it counts where the two agree; in no round does it count for less than the clock
 allows, up to a tolerance that follows from the noise of the null rounds (docs/decisions/0005).
@@ -14,13 +14,13 @@ from harness import stats
 from harness.verdict import SealedRound
 
 WIDEST = 0.20  # of the sealed time: a tolerance beyond this is not granted
-_WANTED = 0.10  # of the sealed time: what a batch is made long enough for, where memory allows
+_WANTED = 0.10  # of the sealed time: batches are made long enough for this tolerance, if memory allows
 _GAP_NS = 60_000  # a launch and a wake-up of either process, on a GPU
 _RELATIVE = 0.01
 # The standard error of a median of n values is 1.25 σ/√n, and the spread from 10 % to 90 % of a normal law is 2.56 σ.
 _SPREAD_TO_SE = 1.25 / 2.56
 _SURE = 3.0  # standard errors
-# A claim below the clock by the tolerance and this share more is no noise. In between it is only not believed.
+# A claim below the clock by more than the tolerance and this share is not noise. In between it is merely not believed.
 _REJECTED_BELOW = 0.10
 # How much slower null rounds may become by themselves. On an H200 they took 0.60 ms before a submission was loaded and
 # 0.68 ms after; 0.85 to 0.95 ms where the runner held 1500 captured calls, whose launch takes as much longer.
@@ -30,24 +30,24 @@ _FEWEST = 6  # rounds for an interval of 95 %
 
 
 def median_error_ns(noise_ns: float, samples: int) -> float:
-    """How far the median of noisy samples may be off, given their spread from 10 % to 90 %."""
+    """The error of the median of noisy samples, given their spread from 10 % to 90 %."""
     return _SURE * _SPREAD_TO_SE * noise_ns / math.sqrt(samples)
 
 
 @dataclass(frozen=True)
 class Gap:
-    """What a round takes beyond a null round and its calls, in ns, as a null round does not repeat it exactly."""
+    """What a round takes beyond a null round and its calls, in ns, since a null round does not repeat it exactly."""
 
     usual_ns: int
     error_ns: int
-    """How far that may be off."""
+    """The error of `usual_ns`."""
 
 
 ON_A_GPU = Gap(usual_ns=0, error_ns=_GAP_NS)
 
 
 def _uncertain_ns(noise_ns: float, rounds: int, nulls: int, gap: Gap) -> float:
-    """How far (wall - overhead) of a batch may be off, both being medians."""
+    """The error of (wall - overhead) of a batch, both being medians."""
     return gap.error_ns + math.hypot(median_error_ns(noise_ns, rounds), median_error_ns(noise_ns, nulls))
 
 
@@ -58,7 +58,7 @@ def shortest_batch_ns(noise_ns: int, rounds: int, gap: Gap) -> int:
 
 @dataclass(frozen=True)
 class Bounds:
-    """What rounds showed before the submission was there, in ns: nothing it does can widen them."""
+    """Bounds from rounds before the submission arrived, in ns: nothing it does can widen them."""
 
     low_ns: int
     """The least that the overhead can be, `gap` included, as in `usual_ns`."""
@@ -80,21 +80,21 @@ class Bounds:
 def claim_ns(played: SealedRound, *, plain: bool) -> float:
     """What a round claims, per call: the time by events, unless more went on than lay between them.
 
-    Where the submission's own code made the calls (`plain`), events on one stream prove nothing: the host's span
-    counts, from the first call until the whole device is idle. With graphs both are the same but for a launch and a
-    wake-up; where they are not, work ran beside the graph, and is charged.
+    If the submission's own code made the calls (`plain`), events on one stream prove nothing: the host's span counts,
+    from the first call until the whole device is idle. With graphs the two differ only by a launch and a wake-up; if
+    they differ by more, work ran beside the graph, and is charged.
     """
     event_ns, span_ns = played.claimed_ns, played.claimed_span_ns
     return (span_ns if plain or escaped(played) else event_ns) / played.calls
 
 
 def escaped(played: SealedRound) -> bool:
-    """Whether the device was busy for longer than the events of the stream say."""
+    """Whether the device was busy for longer than the stream's events say."""
     return outlasts(played.claimed_span_ns, played.claimed_ns)
 
 
 def outlasts(span_ns: int, event_ns: int) -> bool:
-    """Whether a host's span is longer than the same work by events, by more than a launch and a wake-up."""
+    """Whether a host's span exceeds the same work by events by more than a launch and a wake-up."""
     return span_ns - event_ns > _GAP_NS + _RELATIVE * span_ns
 
 
@@ -110,21 +110,21 @@ class Agreement:
     claimed_ns: int
     tolerance_ns: int
     steady: bool
-    """Whether the null rounds are as they were before the submission was there."""
+    """Whether the null rounds are no slower than the bounds from before the submission allow."""
     calls: int
-    """Of each round."""
+    """In each round."""
     highest_claim_ns: float
     unexcused_ns: float
-    """The sealed time less what the judge itself was held up: by a host, or by threads that still spin."""
+    """The sealed time less the time that the judge itself was held up: by a host, or by threads that still spin."""
     impossible: bool
-    """Whether every round claims less than the clock allows, the most fortunate one too."""
+    """Whether every single round claims less than the clock allows."""
 
     @classmethod
     def of(cls, rounds: Sequence[SealedRound], null_ns: Sequence[int], bounds: Bounds, *, plain: bool) -> Agreement:
         """Compare the clocks of a case's rounds."""
         measured_ns = round(stats.median(null_ns)) + bounds.gap.usual_ns
         overhead_ns = min(measured_ns, bounds.high_ns)
-        # A handful of null rounds may lie close together by chance; the noise is no less than it was beforehand.
+        # A few null rounds may agree by chance; the noise is at least what it was beforehand.
         noise_ns = min(max(round(stats.spread(null_ns)), bounds.spread_ns), bounds.noise_ns)
         sealed_ns = round(stats.median([max(0, r.wall_ns - overhead_ns) / r.calls for r in rounds]))
         claims = [claim_ns(r, plain=plain) for r in rounds]
@@ -149,19 +149,19 @@ class Agreement:
 
     @property
     def wide(self) -> bool:
-        """Whether the clock is too coarse for this batch to let the claim have the benefit of the doubt."""
+        """Whether the clock is too coarse for this batch to give the claim the benefit of the doubt."""
         return self.tolerance_ns > WIDEST * self.sealed_ns
 
     @property
     def suspects(self) -> bool:
-        """Whether the claims are too low for noise, or for null rounds that became slower; `contradicted` decides."""
+        """Whether the claims are too low to be explained by noise or slower null rounds; `contradicted` decides."""
         return self.impossible and self.steady and not self.wide
 
     def credited_ns(self, rounds: Sequence[SealedRound]) -> list[float]:
         """Each round's time per call: the claim, but never below what the judge's clock allows for that round.
 
-        Where the clock is too coarse it allows nothing below the wall less the least overhead, and where the null
-        rounds have become slower nothing below the wall less the usual one: what cannot be checked must not pay.
+        If the clock is too coarse it allows nothing below the wall time less the least overhead, and if the null rounds
+        have become slower nothing below the wall time less the usual one: what cannot be checked must not pay.
         """
         overhead_ns, granted_ns = self.overhead_ns, self.tolerance_ns
         if self.wide or not self.steady:
@@ -172,7 +172,7 @@ class Agreement:
     def late_ns(self, rounds: Sequence[SealedRound]) -> list[int]:
         """By how much the clock outlasts each round's claim, where that is more than the tolerance; else 0.
 
-        All 0 where the clock is not held against the claims: it is too coarse, or the null rounds have become slower.
+        All 0 if the clock cannot check the claims: it is too coarse, or the null rounds have become slower.
         """
         if self.wide or not self.steady:
             return [0] * len(rounds)
@@ -181,30 +181,30 @@ class Agreement:
         return [round(r.wall_ns - self.overhead_ns - c * r.calls) if t > c else 0 for r, c, t in counted]
 
     def clean_rounds(self, rounds: Sequence[SealedRound]) -> list[int]:
-        """The places of the rounds that tell how well the time is known: those in which the clocks agree.
+        """The indices of the rounds that determine how precisely the time is known: those in which the clocks agree.
 
-        A late round says that the host was held up, or that the claim is false. Either way it counts in the median, by
-        the clock, but tells nothing of how much the kernel varies. Where they are more than a quarter, or fewer rounds
-        would be left than an interval needs, they are no exception, and all rounds tell.
+        In a late round either the host was held up, or the claim is false. Either way it counts in the median, by the
+        clock, but says nothing about how much the kernel varies. If more than a quarter are late, or too few would be
+        left for an interval, all rounds are used.
         """
         agree = [place for place, ns in enumerate(self.late_ns(rounds)) if not ns]
         return agree if len(agree) >= max(_FEWEST, 3 * len(rounds) / 4) else list(range(len(rounds)))
 
 
 def _unexcused_ns(played: SealedRound, overhead_ns: int) -> float:
-    """A round's time per call, for as long as the judge had a CPU to stop its clock with.
+    """A round's time per call, less the time that the judge had no CPU to stop its clock with.
 
-    On two cores a thread of the submission that spins after its work can keep the judge waiting for its slice, 3 ms.
-    That excuses a claim from being called a lie. It is not taken off the time that counts: a submission could spin.
+    On two cores a thread of the submission that spins after its work can keep the judge waiting for a time slice of 3
+    ms. That excuses a low claim, but is not subtracted from the time that counts: a submission could spin on purpose.
     """
     return max(0, played.wall_ns - played.held_up_ns - overhead_ns) / played.calls
 
 
 def contradicted(first: Agreement, second: Agreement) -> bool:
-    """Whether the claims are false by what the calls took that one size of batch has more than the other.
+    """Whether the claims are false, by the time of the extra calls that the larger batch has.
 
-    A host that holds the judge up adds as much to a small batch as to a large one, and the difference is free of it.
-    What a false claim leaves out grows with the number of calls.
+    A host that delays the judge adds as much to a small batch as to a large one, so it cancels in the difference. What
+    a false claim leaves out grows with the number of calls.
     """
     small, large = sorted((first, second), key=lambda each: each.calls)
     more = large.calls - small.calls

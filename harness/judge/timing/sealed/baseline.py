@@ -1,9 +1,9 @@
 """The organizers' kernel beside the submission: a sandbox of its own, and sealed rounds in alternation. Trusted.
 
-A power-limited chip slows by several percent as it heats, so a speedup is taken from rounds that lie next to each
-other. In a block the submission goes first and last, every baseline in between, forth and back (ABBA): a linear drift
-weighs on both alike. The baseline's word is believed, since the organizers wrote it; its outputs are checked once a
-case. Whatever goes wrong with it costs the submission its speedup and nothing else.
+A power-limited chip slows by several percent as it heats, so a speedup is taken from adjacent rounds. In a block the
+submission goes first and last, the baselines in between, in order and in reverse (ABBA): a linear drift affects both
+alike. The baseline's claims are believed, since the organizers wrote it; its outputs are checked once per case.
+Whatever goes wrong with it costs the submission its speedup and nothing else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.verdict import PairedBaseline, SealedRound
 
 
 class Baseline:
-    """One baseline of a grading. After a fault `fault` says what it was, and nothing is measured any more."""
+    """One baseline of a grading. After a failure `fault` says what it was, and measuring stops."""
 
     def __init__(self, submission: Submission, session: Session) -> None:
         self.submission, self._session = submission, session
@@ -44,7 +44,7 @@ class Baseline:
             self.fault = fault.message
 
     def pair(self, case: GradedCase, plan: Plan, sensors: Sensors) -> Paired | None:
-        """Make it ready for one case; None once it has failed."""
+        """Prepare it for one case; None once it has failed."""
         if self.fault is None:
             try:
                 limit = case.time_limit()
@@ -74,9 +74,9 @@ class Paired:
                 self._baseline.fault = fault.message
 
     def speedup(self, times_ns: Sequence[float], clean: Sequence[int]) -> stats.Estimate | None:
-        """Over a submission with these times per call, of which each belongs to the round of the same place.
+        """Speedup of a submission with these times per call, paired by index with the baseline's rounds.
 
-        Only the rounds at the places in `clean` count.
+        Only the rounds with an index in `clean` count.
         """
         if len(self.played) != len(times_ns):
             return None
@@ -85,7 +85,7 @@ class Paired:
         return stats.paired_ratio(ratios, resolution=RESOLUTION) if len(ratios) == len(clean) else None
 
     def result(self, times_ns: Sequence[float], clean: Sequence[int]) -> PairedBaseline | None:
-        """What the verdict holds of it; None where it failed half-way."""
+        """Its part of the verdict; None if it failed half-way."""
         estimate = self.speedup(times_ns, clean)
         if estimate is None:
             return None

@@ -1,8 +1,8 @@
-"""The seal stage of one benchmark case: how many calls a round holds, how many rounds, and what they come to. Trusted.
+"""The seal stage of one benchmark case: how many calls per round, how many rounds, and the resulting score. Trusted.
 
-The size of a batch is decided by the judge's clock, never by a claim alone: a batch so short that the clock cannot hold
-the claim to `WIDEST` is made larger until it can, or until memory ends. Where memory ends first, the clock counts.
-Claims that the clock shows to be false are measured again in a batch of another size before they are rejected.
+The size of a batch is decided by the judge's clock, never by a claim alone: a batch so short that the clock cannot
+check the claim to within `WIDEST` is made larger until it can, or until memory runs out. In that case the clock counts.
+Claims that the clock contradicts are measured again in a batch of another size before they are rejected.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from harness.judge.timing.sealed.overhead import Overhead, mapped_bytes
 from harness.judge.timing.sealed.rounds import Rounds
 from harness.verdict import ClaimedLatency, Outcome, SealedBenchmark, SealedRound
 
-_RESIZED = 4  # how many times as many calls, or a fraction, in the batch that confirms that a claim is false
+_RESIZED = 4  # the factor by which the batch that confirms a false claim is larger, or smaller
 
 
 @dataclass
 class _Measurements:
-    """What was measured with one size of batch."""
+    """What was measured with one batch size."""
 
     captured: wire.Captured
     rounds: list[SealedRound] = field(default_factory=list)
@@ -42,7 +42,7 @@ class _Measurements:
 
 
 class Sealing:
-    """Measures one case in one session, in alternation with the baselines that are ready for it."""
+    """Measures one case in one session, alternating with the baselines that are prepared for it."""
 
     def __init__(
         self,
@@ -83,16 +83,16 @@ class Sealing:
             sets = min(most, max(2 * sets, round(1.5 * sets * shortest_ns / max(batch_ns, 1))))
 
     def _prepared(self, sets: int) -> tuple[_Measurements, SealedRound]:
-        """Make a batch of this size ready, and a round that does not count: it meets paths that are cold."""
+        """Prepare a batch of this size, and play a round that does not count, since it runs cold code."""
         measured = _Measurements(self._rounds.prepare(sets))
         warm_up, _ = self._rounds.play("warm-up round", checked=False)
         return measured, warm_up
 
     def _confirm(self, measured: _Measurements, agreement: Agreement) -> _Measurements:
-        """Measure with another size of batch what lies too far below the clock; returns the larger one's rounds.
+        """Measure claims that are too far below the clock with another batch size; returns the larger batch's rounds.
 
         Raises:
-            SubmissionFault: both sizes together say that the claims are false.
+            SubmissionFault: both sizes together show that the claims are false.
         """
         sets = measured.rounds[0].sets
         other = _RESIZED * sets if _RESIZED * sets <= self._most_sets else max(1, sets // _RESIZED)
@@ -113,8 +113,8 @@ class Sealing:
     def _measure(self, measured: _Measurements) -> None:
         """Add blocks until the intervals are narrow at one of the looks, or the budget ends.
 
-        The budget does not end it before the second look while the time is not known: too few rounds may be left where
-        a host has held up the judge or the runner in one of them.
+        The budget does not end it before the second look while the time is not known well: too few rounds may be left
+        if a host delayed the judge or the runner in one of them.
         """
         for paired in self._baselines:
             paired.played.clear()
@@ -157,7 +157,7 @@ class Sealing:
         return half_width(_estimate(self._times(measured, agreement), clean)) <= UNSTABLE
 
     def _times(self, measured: _Measurements, agreement: Agreement) -> list[float]:
-        """What each round counts for; in a batch that is too short for the clock, and will be made anew, its claim."""
+        """The time of each round that counts; its claim, if the batch is too short for the clock and will be replaced."""
         if agreement.wide and measured.rounds[0].sets < self._most_sets:
             return [claim_ns(r, plain=measured.plain) for r in measured.rounds]
         return agreement.credited_ns(measured.rounds)
@@ -203,6 +203,6 @@ class Sealing:
 
 
 def _estimate(times: Sequence[float], clean: Sequence[int]) -> stats.Estimate:
-    """The median of all rounds, and the interval that those which tell give it."""
+    """The median of all rounds, with the interval from the clean ones."""
     middle, known = stats.median(times), stats.estimate_median([times[place] for place in clean], CONFIDENCE)
     return stats.Estimate(middle, min(known.low, middle), max(known.high, middle), known.confidence)

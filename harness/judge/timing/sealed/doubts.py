@@ -13,21 +13,21 @@ from harness.verdict import ClaimedLatency, DeviceKind, Doubt, DoubtCode, Sealed
 
 @dataclass(frozen=True)
 class Measured:
-    """What a benchmark case's doubts are drawn from."""
+    """The measurements that a benchmark case's doubts follow from."""
 
     device: DeviceKind
     latency: ClaimedLatency
     rounds: Sequence[SealedRound]
     agreement: Agreement
     plain_because: str | None
-    """Why the calls could not be captured; None where they were."""
+    """Why the calls could not be captured; None if they were."""
     input_bytes: int
     """Of the drawn calls of one round, which should be more than twice the cache."""
     cache_bytes: int
 
 
 def doubts(measured: Measured) -> tuple[Doubt, ...]:
-    """Everything that should be said beside the time."""
+    """All doubts about the time."""
     reasons = [*_of_the_batch(measured), *_of_the_clocks(measured), *_of_the_samples(measured)]
     return tuple(Doubt(code=code, text=text) for code, text in reasons)
 

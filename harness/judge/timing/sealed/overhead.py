@@ -1,8 +1,8 @@
 """What a round costs besides its calls, measured before the submission is in the sandbox. Trusted.
 
-Null rounds are answered by the runner, so once a submission is loaded it can slow them, and with them the overhead that
-is taken off every sealed time. What the same sandbox needed while it still held nothing but our own code bounds that.
-On a CPU our own calls tell as well what a round takes that a null round does not: waking up, and memory that the other
+Null rounds are answered by the runner, so once a submission is loaded it can slow them, and so raise the overhead that
+is subtracted from every sealed time. What the same sandbox needed while it held only our own code bounds that. On a CPU
+our own calls also show what a round takes that a null round does not: waking up, and reading memory that the other
 process has just written.
 """
 
@@ -23,12 +23,12 @@ from harness.judge.timing.plan import Plan, most_sets
 from harness.judge.timing.sealed.agreement import ON_A_GPU, Bounds, Gap, median_error_ns
 
 _ROUNDS, _OWN_ROUNDS = 8, 5
-_OWN_SHARE = 4  # of the largest inputs our own calls have the fourth part: a round takes less, and has as much of a gap
+_OWN_SHARE = 4  # our own calls use a quarter of the largest inputs: a round takes less time, and has the same gap
 _SECONDS = 60.0
 _LEAST_GAP_ERROR_NS = 10_000
 _DOING = "measuring the overhead"
-# Later a runner waits while inputs are filled and outputs compared. Without a pause it has not gone to sleep, and
-# answers 100 µs sooner, or not: on an H200 the spread was 120 µs instead of 20.
+# Later a runner waits while inputs are filled and outputs compared. Without a pause it may not be asleep yet and answer
+# 100 µs sooner: on an H200 the spread was 120 µs instead of 20.
 _IDLE_S = 0.02
 
 
@@ -48,18 +48,18 @@ class NullCost:
 
 @dataclass(frozen=True)
 class Overhead:
-    """Bounds on what may be taken off a batch, by the size of its arenas: linear from small to large ones."""
+    """Bounds on the overhead of a batch by the size of its arenas: linear from small to large ones."""
 
     small: NullCost
     large: NullCost
     spread_ns: int
     """From 10 % to 90 % of the null rounds over the large arenas: the noise to expect."""
     range_ns: int
-    """From the fastest to the slowest of them: no noise beyond this is believed later."""
+    """From the fastest to the slowest of them: no larger noise is believed later."""
     gap: Gap = ON_A_GPU
 
     def bounds(self, nbytes: int, captured: int) -> Bounds:
-        """For batches whose inputs have this size; larger ones than were measured continue the line."""
+        """For batches whose inputs have this size, extrapolated beyond the largest measured."""
         grown = self.large.nbytes - self.small.nbytes
         share = max(0.0, (nbytes - self.small.nbytes) / grown) if grown > 0 else 1.0
         low_ns = self.small.low_ns + share * max(0, self.large.low_ns - self.small.low_ns)
@@ -70,17 +70,17 @@ class Overhead:
 
 
 def mapped_bytes(layout: Layout, sets: int) -> int:
-    """What the runner maps while the clock runs: the inputs. The outputs are mapped before."""
+    """What the runner maps while the clock runs: the inputs. The outputs are mapped earlier."""
     return sets * layout.input_stride
 
 
 def null_round(session: Session, batch: Batch, limit: TimeLimit, doing: str) -> int:
-    """One round without a call over a batch's arenas, by the judge's clock, in ns. Nothing of it is compared."""
+    """One round without a call over a batch's arenas, by the judge's clock, in ns. Its outputs are not checked."""
     return _unchecked_round(session, batch, range(0), limit, doing)[0]
 
 
 def _unchecked_round(session: Session, batch: Batch, called: range, limit: TimeLimit, doing: str) -> tuple[int, int]:
-    """One round by the judge's clock and by the runner's."""
+    """The time of one round by the judge's clock and by the runner's."""
     with batch.for_a_null_round() as lent:
         sample = lent.draw_sample(range(lent.sets))
         inputs, outputs = lent.descriptors
@@ -94,11 +94,11 @@ def _unchecked_round(session: Session, batch: Batch, called: range, limit: TimeL
 
 
 def measure_overhead(session: Session, cases: Sequence[GradedCase], plan: Plan) -> Overhead:
-    """Run null rounds in a sandbox that has no submission yet, up to the largest inputs that a batch of the cases has,
-    and on a CPU rounds of calls of our own.
+    """Run null rounds in a sandbox that has no submission yet, up to the largest inputs of any batch, and on a CPU
+    rounds of our own calls.
 
     Raises:
-        SandboxError: the runner failed; it is our own code that failed.
+        SandboxError: the runner failed, in our own code.
     """
 
     def sets_of(case: GradedCase) -> int:
@@ -125,7 +125,7 @@ def measure_overhead(session: Session, cases: Sequence[GradedCase], plan: Plan) 
 
 
 def gap_of(rounds: Sequence[tuple[int, int]], null_ns: float) -> Gap:
-    """From rounds of calls of our own, whose claims are true; it errs by as much as the fastest has less of it."""
+    """From rounds of our own calls, whose claims are true; its error is how much smaller the gap of the fastest was."""
     over_ns = [wall_ns - claimed_ns - null_ns for wall_ns, claimed_ns in rounds]
     usual_ns, least_ns = max(0, round(stats.median(over_ns))), max(0, round(min(over_ns)))
     return Gap(usual_ns, max(_LEAST_GAP_ERROR_NS, usual_ns - least_ns))
@@ -139,7 +139,7 @@ class _Practice:
     case: GradedCase
 
     def rounds(self, sets: int, count: int, called: range = range(0)) -> list[tuple[int, int]]:
-        """So many rounds over so many sets, by the judge's clock and by the runner's, in ns."""
+        """The times of `count` rounds over `sets` sets, by the judge's clock and by the runner's, in ns."""
         limit, practice = TimeLimit(_SECONDS), self.case.batch(sets, filled=False)
         try:
             self.case.bind(self.session, practice, limit=limit, doing=_DOING)
@@ -150,4 +150,4 @@ class _Practice:
                 times.append(_unchecked_round(self.session, practice, called, TimeLimit(_SECONDS), _DOING))
         finally:
             practice.close_arenas()
-        return times[1:]  # the first met code that never ran
+        return times[1:]  # the first ran cold code

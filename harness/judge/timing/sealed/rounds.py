@@ -4,9 +4,9 @@ One round: the judge fills fresh arenas that the runner has no mapping of, draws
 has the runner assemble them. Then the clock starts, the descriptors go out, the runner maps them, launches,
 synchronizes and answers; the judge takes a secret sample of the outputs and stops the clock. Afterwards it copies all
 outputs into private memory, where every one must be right and the sample must not have changed. A null round with no
-call drawn tells what this costs besides the calls. `sealed = (wall - overhead) / calls` rests on the judge's clock:
+call drawn measures what this costs besides the calls. `sealed = (wall - overhead) / calls` rests on the judge's clock:
 the inputs did not exist for the runner before the clock started, and when it stopped the outputs were there
-(docs/decisions/0003). What can be gained all the same stands in docs/threat-model.md.
+(docs/decisions/0003). docs/threat-model.md says what can still be gained.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.verdict import Outcome, SealedRound
 class Rounds:
     """Sealed rounds of one benchmark case in one session; `prepare` sets their size.
 
-    `limit` is what the case's timing has left of `time_s`, the single calls before them included.
+    `limit` is what remains of the case's `time_s`, which includes the single calls before.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Rounds:
         self._sets = 0
 
     def prepare(self, sets: int) -> wire.Captured:
-        """Let the runner make `sets` calls ready on practice memory, at the addresses that secret memory will have.
+        """Let the runner prepare `sets` calls on practice memory, at the addresses that secret memory will have.
 
         Raises:
             SubmissionFault: the submission failed, or its time is used up.
@@ -68,23 +68,23 @@ class Rounds:
             practice.close_arenas()
 
     def play(self, where: str, *, checked: bool = True) -> tuple[SealedRound, int]:
-        """One sealed round and a null round of the same size, which is given in ns by the judge's clock.
+        """One sealed round, and a null round of the same size, in ns by the judge's clock.
 
         Raises:
-            SubmissionFault: an output was wrong, or the runner failed; `where` tells the participant in which round.
+            SubmissionFault: an output was wrong, or the runner failed; `where` names the round.
         """
         order = self._draw()
         batch = self._case.batch(self._sets)
         try:
             played = self._round(batch, order, where, checked=checked)
-            # Last, so that it finds both processes as the real round did: idle for a while, and out of the caches.
+            # Last, so that it finds both processes as the real round did: idle for a while, with cold caches.
             null_ns = null_round(self._session, batch, self._limit, f"timing {self._case.name}")
         finally:
             batch.close_arenas()
         return played, null_ns
 
     def play_alone(self, where: str, *, checked: bool = True) -> SealedRound:
-        """One sealed round without a null round, for a runner whose word is believed."""
+        """One sealed round without a null round, for a runner whose claims are believed."""
         batch = self._case.batch(self._sets)
         try:
             return self._round(batch, self._draw(), where, checked=checked)
@@ -135,7 +135,7 @@ class Rounds:
 
 
 def _waited_ns() -> int:
-    """How long this thread has been ready to run without a CPU, by the kernel's account; 0 where it keeps none."""
+    """How long this thread has been runnable without a CPU, by the kernel's account; 0 if it keeps none."""
     try:
         return int(Path("/proc/thread-self/schedstat").read_text().split()[1])
     except (OSError, ValueError, IndexError):

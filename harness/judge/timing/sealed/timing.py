@@ -1,5 +1,5 @@
-"""Times the benchmark cases in the runner that holds the submission, in sealed rounds: on CPUs, and on GPUs what a
-launcher cannot make. Trusted.
+"""Times the benchmark cases in sealed rounds, in the submission's own runner: on CPUs, and on GPUs when calls cannot be
+replayed. Trusted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, SealedBen
 
 
 class SealedTiming:
-    """Sealed rounds of every case; `why` says why a launcher does not make the calls, where it could have."""
+    """Sealed rounds of every case; `why`, on a GPU, is the reason that the calls are not replayed."""
 
     kind: Timing = "sealed"
 
@@ -39,7 +39,7 @@ class SealedTiming:
         self._overhead: Overhead
 
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Measure what a round costs, while nothing but our own code is in the sandbox."""
+        """Measure what a round costs, while only our own code is in the sandbox."""
         self._plan = plan_for(benchmarks.device, self._effort)
         self._overhead = measure_overhead(session, benchmarks.cases, self._plan)
 
