@@ -1,4 +1,5 @@
-"""Entry point inside the sandbox: connect to the judge, open the device, then obey until the judge hangs up.
+"""Entry point inside the sandbox: connect to the judge, open the device, then execute commands until the judge hangs
+up.
 
 Called as `python -I -B -u <here> SOCKET`.
 """

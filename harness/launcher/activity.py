@@ -1,7 +1,7 @@
 """When each node of a graph ran, by CUPTI's activity records.
 
-The layout of the records is that of `cupti_activity.h` of CUDA 13; of all three kinds only the first 32 bytes are read,
-which no version has changed since CUDA 11: `uint32 kind` at 0, `uint64 start` at 16, `uint64 end` at 24.
+The record layout is that of `cupti_activity.h` of CUDA 13; of all three kinds only the first 32 bytes are read, which
+have not changed since CUDA 11: `uint32 kind` at 0, `uint64 start` at 16, `uint64 end` at 24.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from harness.cupti import Cupti
 _MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
 _FLUSH_FORCED = 1
 # After each flush CUPTI takes a buffer of ours and one on the device, and seems to zero both: with the 4 MiB and 3.2 MB
-# of its manual that takes 600 µs a call on an H100. These hold some hundreds and 10,000 records; it takes more at need.
+# of its manual that takes 600 µs per call on an H100. These hold some hundreds and 10,000 records; CUPTI takes more as
+# needed.
 _BUFFER_BYTES, _ALIGNED = 256 << 10, 8
 _DEVICE_BUFFER_SIZE, _DEVICE_BUFFER_BYTES = 0, 320_000  # CUPTI_ACTIVITY_ATTR_DEVICE_BUFFER_SIZE
 _Pointer, _Size = ctypes.c_void_p, ctypes.c_size_t
@@ -41,7 +42,7 @@ class _Record(ctypes.Structure):
 
 
 class Activity:
-    """Collects records from now on; one a process, from before there is a context."""
+    """Collects records from construction on; one per process, made before there is a context."""
 
     def __init__(self) -> None:
         self._cupti = Cupti()
@@ -49,20 +50,20 @@ class Activity:
         attribute = ctypes.c_uint32(_DEVICE_BUFFER_SIZE)
         self._cupti.call("cuptiActivitySetAttribute", attribute, ctypes.byref(size), ctypes.byref(value))
         self._buffers: dict[int, Any] = {}
-        self._spare: list[Any] = []  # a new one is filled with zeros, which takes longer than all else about a call
+        self._spare: list[Any] = []  # a new one is zero-filled, which takes longer than everything else in a call
         self._spans: list[Span] = []
-        # Kept, since CUPTI calls them for as long as the process lives.
+        # Kept alive, since CUPTI calls them for the life of the process.
         self._callbacks = (_Requested(self._give_buffer), _Completed(self._read_buffer))
         self._cupti.call("cuptiActivityRegisterCallbacks", *self._callbacks)
         for kind in (_KERNEL, _MEMCPY, _MEMSET):
             self._cupti.call("cuptiActivityEnable", ctypes.c_uint32(kind))
 
     def forget(self) -> None:
-        """Drop what has run so far; the device must be idle."""
+        """Drop the records so far; the device must be idle."""
         self.collect()
 
     def collect(self) -> list[Span]:
-        """When each node ran that has ended since the last time, in the order of their starts."""
+        """The spans of the nodes that have ended since the last call, in order of start."""
         self._cupti.call("cuptiActivityFlushAll", ctypes.c_uint32(_FLUSH_FORCED))
         spans, self._spans = sorted(self._spans), []
         return spans

@@ -1,4 +1,4 @@
-"""The recorded call, made on memory that holds other inputs each time."""
+"""Makes the recorded call, on memory that holds different inputs each time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 
 
 class LoadedRecording:
-    """One recording, loaded. Its memory stays mapped: between calls, when the device is idle, the judge fills it."""
+    """One loaded recording. Its memory stays mapped: the judge fills it between calls, when the device is idle."""
 
     def __init__(
         self, device: Device, activity: Activity, packed: Packed, command: wire.Load, scratch: int | None
@@ -45,7 +45,7 @@ class LoadedRecording:
         return self._images.facts
 
     def replay(self, arenas: Sequence[int]) -> wire.Replayed:
-        """Make the call once, with a cold cache: on these arenas, or without any, on those of the call before."""
+        """Make the call once, with a cold cache, on these arenas, or if none are given, on the previous call's."""
         if arenas:
             inputs, outputs = arenas
             self._inputs.map(inputs)
@@ -65,7 +65,7 @@ class LoadedRecording:
         )
 
     def close(self) -> None:
-        """Give back what it holds: another recording has the same addresses."""
+        """Release everything: the next recording uses the same addresses."""
         if self._graph is not None:
             check(driver.cuGraphExecDestroy(self._graph))
             self._graph = None
@@ -77,12 +77,12 @@ class LoadedRecording:
 def cold(
     device: Device, activity: Activity, graph: Any, nodes: int, mapped: Sequence[tuple[int, int]] = ()
 ) -> tuple[Times, list[Span]]:
-    """Launch a graph with a cold cache; what it took, and when each of its nodes that work ran.
+    """Launch a graph with a cold cache; returns its times, and the spans of its non-empty nodes.
 
     `mapped`: addresses and sizes of the memory that it uses.
 
     Raises:
-        DeviceError: CUPTI saw more or fewer than `nodes`, or not when they ran.
+        DeviceError: CUPTI saw more or fewer than `nodes`, or has no times for one.
     """
     device.evict()
     for address, nbytes in mapped:
@@ -92,7 +92,7 @@ def cold(
     before = 1 + len(mapped)  # kernels of our own
     spans = activity.collect()
     if len(spans) < before + nodes:
-        spans = sorted(spans + activity.collect())  # records that came late
+        spans = sorted(spans + activity.collect())  # late records
     if len(spans) != before + nodes:
         kinds = dict(Counter(span.kind for span in spans))
         raise DeviceError(f"CUPTI saw {len(spans) - before} of the call's {nodes} nodes (all by kind: {kinds})")

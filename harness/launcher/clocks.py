@@ -1,4 +1,4 @@
-"""How far the three clocks lie apart where all of them are right: measured before any recording is here."""
+"""How far the three clocks differ when all are right: measured before any recording is loaded."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _WARM_UPS, _CALLS = 3, 15
 
 
 class Apart(NamedTuple):
-    """Of calls of a short kernel of our own, what three of four exceed: others who use the device only add to it."""
+    """Lower quartiles over calls of our own short kernel: other users of the device only add to the differences."""
 
     event_extra_ns: int
-    """By how much the events around a launch outlast CUPTI's time of it."""
+    """How much longer the events around a launch last than CUPTI's time of it."""
     span_extra_ns: int
-    """By how much the host's clock outlasts the events."""
+    """How much longer the host's time is than the events'."""
 
 
 def compare(device: Device, activity: Activity) -> Apart:
-    """Make calls of our own, and compare the clocks.
+    """Make our own calls, and compare the clocks.
 
     Raises:
         DeviceError: CUPTI does not see them.

@@ -14,13 +14,13 @@ from harness.arena.mapping import check
 ORDINAL = 0  # the sandbox has one GPU
 _NON_BLOCKING = 1
 _PATIENCE_S = 0.1  # enqueueing a graph takes microseconds; one that waits for its own nodes would wait for ever
-_LET_GO_TIMES = 3  # after which the stream is held no more: the first launches may just be slow
+_LET_GO_TIMES = 3  # then the stream is no longer held; the first launches may just be slow
 _BLOCKS, _THREADS = 1024, 256
 _SHORT_BYTES = 1 << 20
-_PAGE_BYTES = 1 << 21  # what one entry of the device's address translation covers
+_PAGE_BYTES = 1 << 21  # covered by one entry of the device's TLB
 
-# The first adds up n times 16 bytes from `at` on, and writes the sum only if it is one number in four billion: that
-# keeps a compiler from leaving out the reads. The second reads a word near the end of each page, in every block.
+# The first adds up n times 16 bytes starting at `at`, and writes the sum only if it is one number in four billion, so
+# that a compiler cannot remove the reads. The second reads a word near the end of each page, in every block.
 _KERNELS = b"""
 .version 7.0
 .target sm_70
@@ -88,7 +88,7 @@ end:
 
 
 class Times(NamedTuple):
-    """One launch by the device's events, and by the host from the stream's release to the device's end."""
+    """The time of one launch by events, and by the host from releasing the stream until the device is idle."""
 
     event_ns: int
     span_ns: int
@@ -122,31 +122,31 @@ class Device:
         self._touch_pages = check(driver.cuModuleGetFunction(module, b"touch_pages"))
 
     def evict(self) -> None:
-        """Replace what L2 holds by reading: written lines would be flushed on the kernel's time.
+        """Replace the contents of L2 by reading: written lines would be flushed during the kernel's time.
 
-        Lines that the submission made persist are made ordinary first.
+        Lines that the submission made persisting are reset to normal first.
         """
         check(driver.cuCtxResetPersistingL2Cache())
         self._read(self._cache_bytes)
 
     def wait(self) -> None:
-        """Until the device is idle."""
+        """Wait until the stream is idle."""
         check(driver.cuStreamSynchronize(self.stream))
 
     def touch(self, address: int, nbytes: int) -> None:
         """Let every multiprocessor translate the addresses of memory that was just mapped.
 
-        A call on memory that has been there for a while does not wait for that, which takes 1.7 µs on an H100. Of each
-        page a word near its end comes into L2.
+        A call on memory that has been mapped for a while does not pay for that, which takes 1.7 µs on an H100. A word
+        near the end of each page comes into L2.
         """
         types = (ctypes.c_uint64, ctypes.c_uint64)
         values = (address, -(-nbytes // _PAGE_BYTES))
         launch = driver.cuLaunchKernel
-        # Two blocks of this size fill a multiprocessor, so that each is given some.
+        # Two blocks of this size fill a multiprocessor, so that each gets some.
         check(launch(self._touch_pages, self._full_blocks, 1, 1, 1024, 1, 1, 0, self.stream, (values, types), 0))
 
     def own_graph(self) -> Any:
-        """An executable graph of one short kernel of our own."""
+        """An executable graph of our own short kernel."""
         check(driver.cuStreamBeginCapture(self.stream, driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
         self._read(_SHORT_BYTES)
         graph = check(driver.cuStreamEndCapture(self.stream))
@@ -162,11 +162,11 @@ class Device:
         check(launch(self._read_all, _BLOCKS, 1, 1, _THREADS, 1, 1, 0, self.stream, (values, types), 0))
 
     def hold_again(self) -> None:
-        """Hold the stream behind what another recording launches, even if one before could not be held."""
+        """Hold the stream again for the next recording, even if the last one could not be held."""
         self._let_go_times = 0
 
     def time(self, graph: Any) -> Times:
-        """Launch a graph behind a hold, so that what the host takes to enqueue it is in no clock."""
+        """Launch a graph behind a hold, so that no clock includes the host's time to enqueue it."""
         held = self._let_go_times < _LET_GO_TIMES
         if held:
             self._word.value = 0
@@ -185,11 +185,11 @@ class Device:
             self._word.value = 1
         check(driver.cuStreamSynchronize(self.stream))
         span_ns = time.perf_counter_ns() - begun
-        check(driver.cuCtxSynchronize())  # nothing may run on when the judge changes the memory
+        check(driver.cuCtxSynchronize())  # nothing may still run when the judge changes the memory
         return Times(round(check(driver.cuEventElapsedTime(self._start, self._end)) * 1e6), span_ns)
 
     def _watch(self) -> None:
-        """Let the stream go whenever a launch behind the hold does not come back."""
+        """Release the stream whenever a launch behind the hold does not return."""
         while True:
             time.sleep(_PATIENCE_S / 2)
             since = self._held_since

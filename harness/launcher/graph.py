@@ -1,4 +1,4 @@
-"""Builds a CUDA graph from a recording. The memory that its copies work on must be mapped when it is built."""
+"""Builds a CUDA graph from a recording. The memory that its copies use must be mapped when it is built."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.recording import Blob, Edge, Empty, Kernel, Memcpy, Memset, Packed
 
 _POINTER, _SIZE, _END = 1, 2, 0  # CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE, _END (cuda.h)
 _Attribute = driver.CUlaunchAttributeID
-# What a kernel's edge waits for: the whole kernel, its trigger, or that all of its blocks have begun (cuda.h).
+# What an edge from a kernel waits for: the whole kernel, its trigger, or the start of all its blocks (cuda.h).
 _PORTS = {"ended": 0, "triggered": 1, "begun": 2}
 _PROGRAMMATIC = 1
 
@@ -56,7 +56,7 @@ def _by_node(edges: tuple[Edge, ...]) -> tuple[dict[int, list[Edge]], dict[int, 
 def _add_edge(graph: Any, nodes: list[Any], edge: Edge) -> None:
     data = driver.CUgraphEdgeData()
     data.from_port, data.type = _PORTS[edge.when], driver.CUgraphDependencyType(_PROGRAMMATIC)
-    # In bindings before 13 the function of this name takes no edge data.
+    # Before version 13 of the bindings this function takes no edge data.
     add = getattr(driver, "cuGraphAddDependencies_v2", driver.cuGraphAddDependencies)
     check(add(graph, [nodes[edge.before]], [nodes[edge.after]], [data], 1))
 
@@ -93,7 +93,7 @@ def _set(node: Any, attribute: Any, value: Any) -> None:
 
 
 class _Given:
-    """A launch's parameters in one run of bytes, as the `extra` of a launch takes them."""
+    """A launch's parameters as one byte string, in the form of a launch's `extra`."""
 
     def __init__(self, packed: Packed, blob: Blob) -> None:
         content = bytes(packed.content(blob))
@@ -105,7 +105,7 @@ class _Given:
         self.address = ctypes.addressof(self._list)
 
     def one_by_one(self, function: Any) -> int:
-        """The address of a list of their addresses: a cooperative launch takes no `extra`."""
+        """The address of an array of pointers to the parameters: a cooperative launch takes no `extra`."""
         start, addresses = ctypes.addressof(self._bytes), list[int]()
         while (told := driver.cuFuncGetParamInfo(function, len(addresses)))[0] == driver.CUresult.CUDA_SUCCESS:
             addresses.append(start + told[1])

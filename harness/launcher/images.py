@@ -1,4 +1,4 @@
-"""Loads a recording's code images, puts into their variables what those held, and finds their functions."""
+"""Loads a recording's code images, restores the contents of their variables, and finds their functions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Images:
 
     @property
     def facts(self) -> tuple[wire.Function, ...]:
-        """Of each function, in the order of their first launches; no more than a frame holds."""
+        """The facts of each function, in order of first launch; no more than a frame holds."""
         return tuple(_facts(function) for function in list(self._functions.values())[: wire.MAX_FUNCTIONS])
 
     def unload(self) -> None:
@@ -50,7 +50,7 @@ class Images:
             check(driver.cuModuleUnload(module))
 
     def _allow(self, function: Any, kernel: Kernel) -> None:
-        """Tell a function of a launch that takes more than is allowed by default."""
+        """Allow a function a launch that exceeds the defaults."""
         most = _Attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         if kernel.shared_bytes > check(driver.cuFuncGetAttribute(most, function)):
             check(driver.cuFuncSetAttribute(function, most, kernel.shared_bytes))

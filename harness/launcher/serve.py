@@ -1,4 +1,4 @@
-"""Obeys the judge: one command, one reply, the same token."""
+"""Executes the judge's commands: one command, one reply, the same token."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TRACE_CHARACTERS = 8000
 
 
 class Server:
-    """The device and its clocks, and the calls of the recording that was loaded last."""
+    """The device and its clocks, and the recording that was loaded last."""
 
     def __init__(self, judge: socket.socket) -> None:
         self._judge = judge
@@ -39,7 +39,7 @@ class Server:
                 os.close(descriptor)
 
     def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
-        # A process boundary. What the driver says of a recording is the submission's, which wrote it.
+        # A process boundary. Driver errors about a recording are charged to the submission, which wrote it.
         try:
             return self._obey(command, descriptors)
         except (DeviceError, wire.WireError) as error:
@@ -69,11 +69,11 @@ class Server:
 
 
 def _open() -> tuple[Device, tuple[Activity, Apart] | DeviceError]:
-    """The device; and CUPTI and how far it lies from the other clocks, or why there is none. The judge hears of that
-    with the first recording, and has other ways of timing.
+    """The device; and CUPTI with its offset to the other clocks, or why there is none. The judge learns that with the
+    first recording, and can time in sealed rounds.
     """
     try:
-        activity = Activity()  # before there is a context: CUPTI sizes what it keeps on the device then
+        activity = Activity()  # before there is a context, when CUPTI sizes its buffers on the device
     except DeviceError as error:
         return Device(), error
     device = Device()
