@@ -1,7 +1,7 @@
-"""What a problem is: its `problem.toml` as checked data, its reference, and how its inputs are filled; trusted.
+"""A problem: its `problem.toml` as checked data, its reference, and how its inputs are filled; trusted.
 
-Everything that is re-exported here is light. `harness.problem.reference` and `harness.problem.fill` import torch and
-are imported by name, where they are used.
+Everything re-exported here is cheap to import. `harness.problem.reference` and `harness.problem.fill` import torch and
+are imported by name where they are used.
 """
 
 from harness.problem.dtypes import DType

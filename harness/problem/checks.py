@@ -1,6 +1,6 @@
-"""What must agree between the keys of a problem: names, devices, visibility, and every case; trusted, no torch.
+"""Checks that a problem's keys agree: names, devices, visibility, and every case; trusted, no torch.
 
-`Problem` calls it at construction, so that a problem in which keys contradict each other cannot exist.
+`Problem` calls it at construction, so that a problem with contradicting keys cannot exist.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from harness.problem.spec import Case, ProblemSpec
 
 
 def check(problem: ProblemSpec) -> None:
-    """Check a whole problem, and resolve every case of it; of one that draws its sizes, all combinations of extremes.
+    """Check a whole problem, and resolve every case; for one that draws its sizes, all combinations of extremes.
 
     Raises:
         ProblemError: the first contradiction, with its key.
@@ -38,7 +38,7 @@ def check(problem: ProblemSpec) -> None:
 
 
 def _check_names(problem: ProblemSpec, flaws: Flaws) -> None:
-    """All arguments share one name space: they are the parameters of one C function."""
+    """All arguments share one namespace: they are the parameters of one C function."""
     seen: dict[str, str] = {}
     named = [(f"parameters[{n}]", name) for n, name in enumerate(problem.parameters)]
     named += [(f"tensors[{n}].name", spec.name) for n, spec in enumerate(problem.tensors)]
@@ -78,7 +78,7 @@ def _check_draw(problem: ProblemSpec, case: Case) -> None:
 
 
 def _check_devices(problem: ProblemSpec, flaws: Flaws) -> None:
-    """A device is graded wholly or not at all: without a test nothing is proved, without a benchmark nothing ranked."""
+    """A device needs both tests and benchmarks: without tests nothing is proved, without benchmarks nothing ranked."""
     tested = {device for case in problem.tests for device in case.devices}
     timed = {device for case in problem.benchmarks for device in case.devices}
     for device in sorted(timed - tested):

@@ -1,4 +1,4 @@
-"""The element types a problem may use, with the facts that its checks need; trusted, no torch.
+"""The element types a problem may use, with what its checks need to know; trusted, no torch.
 
 The expression language, the fills' checks and the resolution of cases read this table.
 """
@@ -26,10 +26,10 @@ Family = Literal["float", "integer", "bool"]
 
 @dataclass(frozen=True)
 class DTypeInfo:
-    """What is known of one element type.
+    """The properties of one element type.
 
-    `low` and `high` are its finite range; every whole number from `-exact` to `exact` that lies in the range is
-    represented exactly.
+    `low` and `high` are its finite range; every whole number from `-exact` to `exact` within the range is represented
+    exactly.
     """
 
     size_bytes: int

@@ -1,6 +1,6 @@
 """The arithmetic that a `problem.toml` may contain: shapes, counts, scalars and costs over a case's parameters.
 
-An expression is parsed to Python's syntax tree, and every node is looked up in a short list: nothing is ever executed.
+An expression is parsed to Python's syntax tree, and every node is checked against a short list: nothing is executed.
 Trusted code over an organizer's text; every value is bounded, so no expression can take long or grow large.
 """
 
@@ -47,7 +47,7 @@ def parse(text: str) -> Expression:
     """Read an expression: `+ - * // % **`, unary `-`, parentheses, whole numbers, names and `FUNCTIONS`.
 
     Raises:
-        ExpressionError: it is anything else.
+        ExpressionError: it contains anything else.
     """
     if len(text) > MAX_CHARACTERS:
         raise ExpressionError(f"an expression has at most {MAX_CHARACTERS} characters, this one {len(text)}")
@@ -65,7 +65,7 @@ def parse(text: str) -> Expression:
 
 
 def evaluate(text: str | int, parameters: Mapping[str, int | str]) -> int:
-    """Parse `text` and give its value; a whole number stands for itself.
+    """Parse `text` and return its value; a whole number is its own value.
 
     Raises:
         ExpressionError: as for `parse` and `Expression.value`.
@@ -141,7 +141,7 @@ def _number(name: str, parameters: Mapping[str, int | str]) -> int:
         raise ExpressionError(f"`{name}` is not a parameter")
     if isinstance(value, str):
         raise ExpressionError(f"`{name}` holds {value!r}, not a number")
-    return _bounded(value)  # -2⁶³ is a whole number of TOML, and its negative is none of C
+    return _bounded(value)  # -2⁶³ is a valid integer in TOML, but its negative does not fit a C int64
 
 
 def _sizeof(name: str, parameters: Mapping[str, int | str]) -> int:
@@ -152,7 +152,7 @@ def _sizeof(name: str, parameters: Mapping[str, int | str]) -> int:
 
 
 def elements_key(tensor: str) -> str:
-    """Under which key of its parameters an expression finds `elements(tensor)`; no parameter has such a name."""
+    """The parameter key for `elements(tensor)` in an expression; no parameter can have such a name."""
     return f"elements({tensor})"
 
 
@@ -187,7 +187,7 @@ def _modulo(left: int, right: int) -> int:
 def _power(base: int, exponent: int) -> int:
     if exponent < 0:
         raise ExpressionError("a negative exponent")
-    # Decided before it is computed: 10 ** 10 ** 10 would otherwise fill the memory.
+    # Decided before it is computed: 10 ** 10 ** 10 would otherwise fill memory.
     if abs(base) > 1 and exponent * (abs(base).bit_length() - 1) > 63:
         raise ExpressionError("a value exceeds 2⁶³ - 1")
     return int(base**exponent)

@@ -27,7 +27,7 @@ def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
         for piece in _pieces(flat):
             wide = torch.empty(piece.shape, dtype=torch.float32, device=piece.device)
             draw(wide)
-            # The cast turns what exceeds ±448 into NaN.
+            # The cast turns values beyond ±448 into NaN.
             piece.copy_(wide.clamp_(-448.0, 448.0))
     else:
         draw(flat)

@@ -1,8 +1,8 @@
-"""Reads a problem's directory into a `Problem`, and puts every error on one line; trusted, no torch.
+"""Reads a problem's directory into a `Problem`, and reports every error in one line; trusted, no torch.
 
-The front door and the tests call it. The hash that identifies a problem is taken here, over the bytes that were read,
-less the lines that say when and to whom: an organizer who moves the deadline or opens the sources asks nothing new, and
-times that answer the same question stay in one table. Private cases are part of the question.
+The front end and the tests call it. The hash that identifies a problem is computed here, over the bytes that were read,
+less the lines for deadline and visibility: an organizer who changes those does not change the task, and times for the
+same task stay in one table. Private cases are part of the task.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "fill": Fill,
     "draw": Range,
 }
-_RULES = ("visibility", "deadline")  # of the competition, and no part of the question
+_RULES = ("visibility", "deadline")  # rules of the competition, not part of the task
 _RULE = re.compile(rb"(visibility|deadline)[ \t]*=[^\r\n]*(\r?\n|\Z)")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
@@ -52,10 +52,10 @@ _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 def load(directory: Path, private: Path | None = None) -> Problem:
     """Read and check the problem in a directory; the directory's name is its slug.
 
-    `private` is the folder of private cases: the tests of a file `<slug>.toml` in it are hidden tests of the problem.
+    `private` is the folder of private cases: the tests in its file `<slug>.toml` become hidden tests of the problem.
 
     Raises:
-        ProblemError: a file is missing or unreadable, or says something that cannot be graded.
+        ProblemError: a file is missing or unreadable, or defines something that cannot be graded.
     """
     if not directory.is_dir():
         siblings = [p.name for p in directory.parent.glob("*/") if (p / "problem.toml").is_file()]
@@ -85,7 +85,7 @@ def identify(directory: Path, private: Path | None = None) -> str:
     """The hash of the problem in a directory, without checking whether it can be graded; `private` as for `load`.
 
     Raises:
-        ProblemError: a file is missing or unreadable, or is no TOML.
+        ProblemError: a file is missing, unreadable, or not TOML.
     """
     path = directory / "problem.toml"
     toml = _read(path)
@@ -96,12 +96,12 @@ def identify(directory: Path, private: Path | None = None) -> str:
 
 
 def private_file(slug: str, private: Path | None) -> Path | None:
-    """Where the private cases of a problem would stand in a folder of them."""
+    """The path of a problem's private cases in a folder of them."""
     return private / f"{slug}.toml" if private else None
 
 
 def _private_bytes(file: Path) -> bytes | None:
-    """The private file; None where there is none. One that cannot be read is an error: its cases would be left out."""
+    """The private file's content; None if there is none. An unreadable one is an error: its cases would be left out."""
     try:
         return file.read_bytes()
     except FileNotFoundError:
@@ -122,15 +122,15 @@ def _private_tests(file: Path, raw: bytes) -> list[Case]:
 
 
 def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
-    """The file less its rules, of which a problem that never had any keeps the hash.
+    """The file without its rules, so a problem that never had any keeps its hash.
 
-    They are cut as lines, so that nothing else of the bytes changes, and what is left is read again: a rule that spans
-    lines, or text that only looks like one, would change what the file says, and is refused.
+    They are cut as lines, so that no other byte changes, and the rest is parsed again: a rule that spans lines, or text
+    that only looks like one, would change the file's meaning, and is refused.
     """
     if not set(_RULES) & set(data):
         return toml
     head, lines = [], toml.splitlines(keepends=True)
-    while lines and not lines[0].lstrip().startswith(b"["):  # the first table ends the keys of the file itself
+    while lines and not lines[0].lstrip().startswith(b"["):  # the first table ends the top-level keys
         line = lines.pop(0)
         head.append(b"" if _RULE.fullmatch(line) else line)
     question = b"".join(head + lines)
@@ -165,7 +165,7 @@ def _parse(path: Path, raw: bytes) -> dict[str, Any]:
         # tomllib ends its message with "(at line 3, column 7)" or "(at end of document)".
         position = re.search(r"at line (\d+)", str(error))
         raise ProblemError(f"{path}:{position[1]}" if position else str(path), f"is not TOML: {error}") from None
-    except (ValueError, RecursionError) as error:  # an integer of 5,000 digits, or brackets in brackets
+    except (ValueError, RecursionError) as error:  # an integer of 5,000 digits, or deeply nested brackets
         why = "values are nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ProblemError(str(path), f"is not TOML: {why}") from None
 
@@ -173,7 +173,7 @@ def _parse(path: Path, raw: bytes) -> dict[str, Any]:
 def _flaw(
     path: Path, data: Mapping[str, Any], error: ValidationError, whole: type[BaseModel] = ProblemFile
 ) -> ProblemError:
-    """The first thing that is wrong; unknown keys come first, since a misspelt key is also a missing one."""
+    """The first flaw; unknown keys come first, since a misspelt key is also a missing one."""
     errors = sorted(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
     loc = _existing(data, errors[0])
     key = _key(loc)
@@ -184,13 +184,13 @@ def _flaw(
     if errors[0]["type"] == "missing":
         field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
-    # A key that may hold one of several types gives an error for each of them.
+    # A key that may have one of several types gives an error for each of them.
     messages = [_message(e["msg"]) for e in errors if _existing(data, e) == loc]
     return ProblemError(str(path), f"key `{key}`: {', or '.join(dict.fromkeys(messages))}", _value_of(data, loc))
 
 
 def _existing(data: Any, error: ErrorDetails) -> tuple[int | str, ...]:
-    """The part of pydantic's location that is in the file, and a missing key: it appends the types that it tried."""
+    """The part of pydantic's location that is in the file or is a missing key: it appends the types that it tried."""
     path: list[int | str] = []
     for step in error["loc"]:
         path.append(step)
@@ -219,5 +219,5 @@ def _value_of(data: Any, loc: Sequence[int | str]) -> str:
     for step in loc:
         data = data[step]
     if isinstance(data, int) and data.bit_length() > 1000:
-        return "it has hundreds of digits"  # Python prints no more than 4,300, and a hexadecimal one may have more
+        return "it has hundreds of digits"  # Python prints at most 4,300 digits; a hexadecimal one may have more
     return f"it is {str(data)!r}" if isinstance(data, str) else f"it is {data}" if isinstance(data, int | float) else ""

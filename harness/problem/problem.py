@@ -12,10 +12,10 @@ from harness.problem.spec import Case, ProblemSpec
 
 
 class Problem(ProblemSpec):
-    """A problem that can be graded: every case of it resolves.
+    """A problem that can be graded: every one of its cases resolves.
 
     Raises:
-        ProblemError: at construction, where keys contradict each other; the key is named.
+        ProblemError: at construction, if keys contradict each other; the key is named.
     """
 
     @model_validator(mode="after")
@@ -24,10 +24,10 @@ class Problem(ProblemSpec):
         return self
 
     def resolve(self, case: Case) -> ResolvedCase:
-        """Work out the sizes, dtypes, fills, scalars and costs of a case, which has been drawn.
+        """Compute the sizes, dtypes, fills, scalars and costs of a case whose sizes have been drawn.
 
         Raises:
             ProblemError: the case does not fit the problem. Never for the problem's own cases: construction tried them,
-                and the extremes of those that are drawn.
+            and the extremes of drawn ones.
         """
         return resolve_case(self, case)

@@ -1,7 +1,7 @@
 """Runs the organizer's `reference.py`, which defines the right answer; the judge calls it. Trusted; imports torch.
 
-The file is part of the problem, and so runs in the judge's own process. It must not be able to fail quietly: whatever
-it raises or returns that does not fit `problem.toml` becomes one line with the line number of `reference.py`.
+The file is part of the problem, and so runs in the judge's own process. It must not fail silently: anything it raises,
+or returns that does not match `problem.toml`, becomes a one-line error with the line number in `reference.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Value = torch.Tensor | list[torch.Tensor]
 
 
 class Reference:
-    """The function `reference` of a problem, and its `compare` where the answer is not unique."""
+    """The function `reference` of a problem, and its `compare` if the answer is not unique."""
 
     def __init__(self, problem: Problem, module: ModuleType) -> None:
         self._problem = problem
@@ -41,7 +41,7 @@ class Reference:
 
     @classmethod
     def load(cls, problem: Problem) -> Reference:
-        """Import the problem's `reference.py`, under a name of its own and without leaving bytecode behind.
+        """Import the problem's `reference.py`, under a unique name and without leaving bytecode behind.
 
         Raises:
             ProblemError: it changed since the problem was loaded, fails at import, or lacks `reference`.
@@ -61,12 +61,12 @@ class Reference:
     ) -> dict[str, Value]:
         """Compute the outputs, and the final values of the inouts, by name.
 
-        `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64; they are left
-        as they are. Floats come back as float64 where the inputs are, otherwise rounded to the output's own dtype;
-        integers in their own dtype always. May be called under `torch.vmap`, where a changed input goes unnoticed.
+        `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64; they are not
+        changed. Floats come back as float64 if the inputs are, otherwise rounded to the output's own dtype; integers
+        always in their own dtype. May be called under `torch.vmap`, where a changed input goes unnoticed.
 
         Raises:
-            ProblemError: `reference` fails, changes an input, or returns what does not fit problem.toml.
+            ProblemError: `reference` fails, changes an input, or returns something that does not match problem.toml.
             DeviceError: the device has too little memory for it.
         """
         arguments = {s.name: _copy(tensors[s.name], s) for s in self._problem.tensors if s.role != "output"}
@@ -81,10 +81,10 @@ class Reference:
         return {name: self._checked(name, value, double, case) for name, value in results.items()}
 
     def compare(self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]) -> str | None:
-        """Ask the problem's own `compare`: None if the answer is right, else why it is not, on one line.
+        """Ask the problem's own `compare`: None if the answer is right, else the reason, on one line.
 
         Raises:
-            ProblemError: it fails, or returns something else than text or None.
+            ProblemError: it fails, or returns something other than text or None.
         """
         if self._compare is None:
             raise ProblemError(self._path, "defines no `compare`")
@@ -160,14 +160,14 @@ class Reference:
         return tensor if double else tensor.to(getattr(torch, spec.dtype))
 
     def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:
-        """Raise at the line of the function's `def`."""
+        """Raise with the line of the function's `def`."""
         line = inspect.unwrap(function or self._function).__code__.co_firstlineno
         raise ProblemError(f"{self._path}:{line}", what, remedy)
 
 
 @contextmanager
 def _full_precision() -> Iterator[None]:
-    """No TF32 where the reference computes in float32, or else its error would let TF32 submissions pass."""
+    """No TF32 when the reference computes in float32, since its error would otherwise let TF32 submissions pass."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
@@ -178,7 +178,7 @@ def _full_precision() -> Iterator[None]:
 
 
 class _SourceOnly(SourceFileLoader):
-    """Imports from source, always: no bytecode is read, and none is written beside the organizer's file."""
+    """Always imports from source: no bytecode is read, and none is written beside the organizer's file."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
@@ -191,7 +191,7 @@ def _import(problem: Problem) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name while they are defined.
+    # Dataclasses look up their module by name while they are defined.
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
@@ -202,7 +202,7 @@ def _import(problem: Problem) -> ModuleType:
 
 
 def _failure(path: str, error: BaseException) -> ProblemError:
-    """One line for what the organizer's code raised, at its own innermost line."""
+    """One line for what the organizer's code raised, at the innermost line of that code."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else lines[-1] if lines else None
     where = path if line is None else f"{path}:{line}"
@@ -222,7 +222,7 @@ def _versions(arguments: Mapping[str, Value]) -> dict[str, list[int]]:
 
 
 def _is_double(tensors: Mapping[str, Value]) -> bool:
-    """Whether this is the run for the truth: there are floats, and all of them are float64."""
+    """Whether this is the run for the truth: there are floats, and all are float64."""
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
     floats = [t.dtype for t in flat if t.dtype.is_floating_point]
     return bool(floats) and all(dtype is torch.float64 for dtype in floats)

@@ -42,7 +42,7 @@ class ResolvedScalar:
 
 @dataclass(frozen=True)
 class ResolvedCase:
-    """A case with everything worked out; tensors and scalars are in the order of the arguments."""
+    """A case with all values computed; tensors and scalars are in argument order."""
 
     name: str
     hidden: bool
@@ -80,7 +80,7 @@ def flaws_of(problem: ProblemSpec, case: Case) -> Flaws:
 
 
 def case_key(problem: ProblemSpec, case: Case) -> str:
-    """Where a case stands in its file: `tests[2]`."""
+    """A case's position in its file: `tests[2]`."""
     public = problem.tests[: len(problem.tests) - len(problem.private_tests)]
     for kind, cases in (("tests", problem.private_tests), ("tests", public), ("benchmarks", problem.benchmarks)):
         for number, other in enumerate(cases):
@@ -90,11 +90,11 @@ def case_key(problem: ProblemSpec, case: Case) -> str:
 
 
 def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> ResolvedCase:
-    """Work out one case; `of` is the problem's own case that it was drawn from.
+    """Resolve one case; `of` is the problem's own case that it was drawn from.
 
     Raises:
         ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is below
-            one or absurdly large; a fill does not suit its tensor.
+        one or absurdly large; a fill does not suit its tensor.
     """
     flaws, key = flaws_of(problem, of or case), case_key(problem, of or case)
     _check_parameters(problem, case, key, flaws)
@@ -128,7 +128,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
 
 
 def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
-    """What `elements(name)` stands for in a cost: of a list, the elements of all members."""
+    """The value of `elements(name)` in a cost: for a list, the elements of all members."""
     counts: dict[str, int] = {}
     for tensor in tensors:
         key = elements_key(tensor.list_name or tensor.name)
@@ -137,7 +137,7 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
 
 
 def _symbol(problem: ProblemSpec, case: Case) -> str:
-    """The C entry point: the entry's name, with the dtypes that the case chooses in the order of the parameters."""
+    """The C entry point: the entry's name, with the case's dtypes in the order of the parameters."""
     chosen = {spec.dtype for spec in problem.tensors}
     return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])
 
@@ -236,7 +236,7 @@ def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> 
     if fill.kind == "choice":
         low, high = min(fill.values), max(fill.values)
     elif fill.kind == "normal":
-        # Eight standard deviations: one element in 10¹⁵ lies beyond, so no input overflows to an infinity.
+        # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
         low, high = fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
     else:
         low, high = fill.low, fill.high

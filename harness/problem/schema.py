@@ -1,7 +1,7 @@
 """The JSON Schema of `problem.toml`, for editors that complete and check it while it is written; trusted, no torch.
 
-`python -m harness.problem.schema` prints it; `problems/problem.schema.json` is that output, and a test says when it is
-out of date. It knows the keys and their types; what must agree between keys is known to `load` alone.
+`python -m harness.problem.schema` prints it; `problems/problem.schema.json` is that output, and a test fails when it is
+out of date. It has the keys and their types; only `load` checks that keys agree with each other.
 """
 
 from __future__ import annotations

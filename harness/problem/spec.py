@@ -1,7 +1,7 @@
 """A problem as data: what `problem.toml` may say, as frozen models whose invariants hold once they exist.
 
-`load` makes them, the judge reads them, the front door prints them. Trusted; no torch. What concerns one key is
-checked by the models here, what concerns several by `checks`, and the numbers of one case are worked out by `resolve`.
+`load` makes them, the judge reads them, the front end prints them. Trusted; no torch. The models here check single
+keys, `checks` what concerns several, and `resolve` computes the numbers of one case.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SUM_ULPS = 2.5
 _GIB = 1 << 30
 _MIB = 1 << 20
 _C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# Those of C++ that are no keywords of Python as well.
+# C++ keywords that are not also Python keywords.
 _CPP_KEYWORDS = frozenset(
     """
     alignas alignof asm auto bool case catch char char8_t char16_t char32_t compl concept const consteval constexpr
@@ -43,7 +43,7 @@ _CPP_KEYWORDS = frozenset(
 
 
 def _name(text: str) -> str:
-    """A name that Python, C and C++ accept, and that means nothing else in an expression."""
+    """A name that Python, C and C++ accept, and that has no other meaning in an expression."""
     if not _C_NAME.fullmatch(text) or len(text) > 64:
         raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
     if keyword.iskeyword(text) or text in _CPP_KEYWORDS:
@@ -72,7 +72,7 @@ def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
 
 
 def _moment(value: object) -> object:
-    """Only what TOML itself calls a date and time: pydantic would take a number, and count seconds from 1970."""
+    """Only a TOML date-time: pydantic would also accept a number, as seconds since 1970."""
     if isinstance(value, str):
         raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
     if not isinstance(value, datetime):
@@ -205,12 +205,12 @@ class Case(Spec):
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
 
     def drawn(self, rng: random.Random) -> Case:
-        """The case with a value for each parameter that is to be drawn; itself where there is none."""
+        """The case with a value for each parameter to be drawn; itself if there is none."""
         ranges = {name: each.values for name, each in self.draw.items()}
         return self._with({name: rng.randrange(r.start, r.stop, r.step) for name, r in ranges.items()})
 
     def extremes(self) -> Iterator[Case]:
-        """The case with the least and the greatest values of its ranges, in every combination."""
+        """The case with the least and greatest values of its ranges, in every combination."""
         ends = [(each.values[0], each.values[-1]) for each in self.draw.values()]
         return (self._with(dict(zip(self.draw, chosen, strict=True))) for chosen in itertools.product(*ends))
 
@@ -244,13 +244,13 @@ class Tolerance(Spec):
     )
 
     def of_a_sum(self, terms: int) -> Tolerance:
-        """What holds in a case whose longest sum has this many terms.
+        """The tolerance for a case whose longest sum has this many terms.
 
         The error of one running sum is a random walk, whose length grows with the root of its terms. Simulated over
         float32 sums of 256 to 131,072 random terms of one sign, its standard deviation is 0.10 to 0.12 ulps times that
         root, and 0.13 to 0.17 where both signs cancel. A quarter of `_SUM_ULPS` (`budget.RMS_SHARE`) is about four to
-        six times as much, so that such a sum is right in nearly every draw, even where a case has a single one. Terms
-        that are nearly equal are not a random walk: 131,072 of them between 1 and 1.001 all rounded one way, by 10 ulps
+        six times as much, so that such a sum is accepted in nearly every draw, even if a case has only one. Nearly
+        equal terms are not a random walk: 131,072 of them between 1 and 1.001 all rounded the same way, by 10 ulps
         times the root, and their plain sum is refused.
         """
         return self.model_copy(update={"accumulation_ulps": max(self.accumulation_ulps, _SUM_ULPS * terms**0.5)})
@@ -309,7 +309,7 @@ class Private(Spec):
 
 
 class ProblemSpec(ProblemFile):
-    """A problem as its folder says it; `Problem` is one whose keys agree with each other."""
+    """A problem as read from its folder; `Problem` is one whose keys agree with each other."""
 
     slug: str
     directory: Path
@@ -325,5 +325,5 @@ class ProblemSpec(ProblemFile):
         return self.tests[len(self.tests) - self.private.cases :] if self.private else ()
 
     def closed(self, now: datetime) -> bool:
-        """Whether the deadline has passed at `now`, which carries its time zone."""
+        """Whether the deadline has passed at `now`, which is timezone-aware."""
         return self.deadline is not None and now > self.deadline
