@@ -1,7 +1,7 @@
 """Tests a problem: its reference must be accepted and every null kernel refused, on the problem's own cases.
 
 `kernelmark problems lint` calls `examine`. Trusted, on the CPU, without a sandbox: nothing runs but the organizers'
-reference. The seeds are fixed, so that a problem which passes today passes tomorrow.
+reference. The seeds are fixed, so that a problem that passes today passes tomorrow.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
 
 Level = Literal["error", "warning", "note"]
-# What a CPU of two cores does in about two seconds, with all null kernels of a case.
+# What a two-core CPU does in about two seconds, with all null kernels of a case.
 MOST_ELEMENTS = 5_000_000
 MOST_FLOPS = 3_000_000_000
-_SEEDS = (1, 2, 3)  # the inputs of the case, and other inputs for it
+_SEEDS = (1, 2, 3)  # for the inputs of the case, and for other inputs
 
 
 @dataclass(frozen=True)
 class LintFinding:
-    """One thing that is wrong with a problem, or that was left out; `kernel` is the null kernel that passes."""
+    """One flaw of a problem, or something left out; `kernel` is the null kernel that passes."""
 
     level: Level
     cases: tuple[str, ...]
@@ -45,7 +45,7 @@ class LintFinding:
 
 
 class Examined:
-    """One case on fixed inputs, and the judge's opinion of any outputs for it."""
+    """One case on fixed inputs, and the judge's check of any outputs for it."""
 
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
         truth = Truth(reference, case)
@@ -62,7 +62,7 @@ class Examined:
         self.scene = Scene(case, truth, self.given, _before(case, self.given), right, tuple(others))
 
     def refuses(self, outputs: Tensors) -> str | None:
-        """Why outputs are wrong, or None where they are right.
+        """Why outputs are wrong, or None if they are right.
 
         Raises:
             ProblemError: the problem's own `compare` fails on them.
@@ -83,7 +83,7 @@ class Examined:
 
 
 def examine(problem: Problem) -> Iterator[LintFinding]:
-    """Everything that is wrong with a problem, case by case; the errors among it are those that a grading would suffer.
+    """Everything that is wrong with a problem, case by case; the errors among it would also affect gradings.
 
     Raises:
         ProblemError: its `reference.py` cannot be imported, or lacks `reference`.
@@ -114,7 +114,7 @@ def examine(problem: Problem) -> Iterator[LintFinding]:
 
 
 def _draws(case: Case) -> Iterator[Case]:
-    """What is examined of a case: of one that draws its sizes the extremes, and as many draws in between."""
+    """The variants of a case to examine: if it draws its sizes, the extremes and as many draws in between."""
     rng = random.Random(_SEEDS[0])
     for extreme in case.extremes():
         yield extreme
@@ -123,8 +123,8 @@ def _draws(case: Case) -> Iterator[Case]:
 
 
 class _Run:
-    """Which null kernels passed where. Each must fail in every benchmark, and in a test of each device and C symbol:
-    a submission may have a way of its own for a device, and for a dtype.
+    """Which null kernels passed where. Each must fail in every benchmark, and in a test of each device and C symbol: a
+    submission may have separate code for each device and dtype.
     """
 
     def __init__(self, problem: Problem, candidates: list[NullKernel]) -> None:
@@ -134,7 +134,7 @@ class _Run:
         self._excused: set[str] = set()
 
     def try_all(self, examined: Examined, case: Case) -> Iterator[LintFinding]:
-        """Run what a case is still needed for."""
+        """Run the null kernels that a case is still needed for."""
         benchmark = case in self._problem.benchmarks
         for kernel in self._kernels:
             keys = [(kernel.name, device, examined.scene.case.symbol) for device in case.devices]
@@ -153,7 +153,7 @@ class _Run:
                     self._caught.add(key)
 
     def never_caught(self) -> Iterator[LintFinding]:
-        """What passed every test that a device and symbol have."""
+        """The null kernels that passed every test of a device and symbol."""
         by_name = {kernel.name: kernel for kernel in self._kernels}
         for (name, device, symbol), cases in self._passed.items():
             if (name, device, symbol) not in self._caught and not self._excuse(by_name[name]):
@@ -161,7 +161,7 @@ class _Run:
                 yield LintFinding("error", tuple(cases), name, what, by_name[name].remedy)
 
     def stale_exceptions(self) -> Iterator[LintFinding]:
-        """Precisions that the problem lets pass, and that do not."""
+        """Precisions that the problem allows, but that fail."""
         for low in self._problem.tolerance.lower_precision:
             if low not in self._excused:
                 what = f"`tolerance.lower_precision` names {low}, which fails as it should"
@@ -189,7 +189,7 @@ def _too_large(case: ResolvedCase) -> bool:
 
 
 def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
-    """Zero is refused when the problem is loaded; too much would reject what is honest."""
+    """Zero is refused when the problem is loaded; too high a cost would reject honest kernels."""
     most = sum(math.prod(t.shape) * DTYPES[t.dtype].size_bytes * (2 if t.role == "inout" else 1) for t in case.tensors)
     if case.minimum_bytes > most:
         what = f"`cost.bytes` is {case.minimum_bytes:,}, where all tensors have {most:,}"
@@ -228,19 +228,19 @@ def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
         if benchmark:
             remedy = "fill the inputs so that the answer varies, or raise the sizes"
             yield LintFinding("error", name, "", what, remedy)
-        else:  # an edge worth testing; that other tests refuse a constant is seen to elsewhere
+        else:  # an edge case worth testing; elsewhere it is checked that other tests refuse a constant
             yield LintFinding("note", name, "", f"{what}: this case alone would accept a constant")
 
 
 def _constant(scene: Scene, name: str) -> bool:
-    """Whether an output is the same in all elements for all draws (a single element may vary between draws)."""
+    """Whether an output has the same value in all elements for all draws (a single element may vary between draws)."""
     seen = torch.cat([answer[name].reshape(-1) for answer in (scene.right, *scene.others)])
     seen = seen.float() if _floats(seen) and seen.dtype is not torch.float64 else seen
     return bool((seen == seen[0]).all())
 
 
 def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance) -> bool:
-    """A cheap test that only wrong outputs pass: the RMS metric alone, where everything is finite."""
+    """A cheap test that is true only for wrong outputs: the RMS metric alone, if everything is finite."""
     if got.dtype is torch.float64:
         return False
     norm = torch.linalg.vector_norm
@@ -262,7 +262,7 @@ def _draw(case: ResolvedCase, seed: int) -> Tensors:
 
 
 def _before(case: ResolvedCase, given: Tensors) -> Tensors:
-    """Inouts as they are given; outputs hold poison, 16 random bytes repeated, as in a grading."""
+    """Inouts as given; outputs hold poison, 16 random bytes repeated, as in a grading."""
     pattern = torch.randint(0, 256, (16,), dtype=torch.uint8, generator=torch.Generator().manual_seed(_SEEDS[0]))
     held = {}
     for tensor in case.tensors:
@@ -287,7 +287,7 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 
 def _finite(tensor: Tensor) -> Tensor:
-    return tensor.double().isfinite()  # which float8 does not know
+    return tensor.double().isfinite()  # which float8 does not support
 
 
 def _floats(tensor: Tensor) -> bool:

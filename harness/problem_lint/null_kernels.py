@@ -1,7 +1,7 @@
-"""Null kernels: what answers without doing the work, or does it in too low a precision. A problem must refuse all.
+"""Null kernels: they answer without doing the work, or do it in too low a precision. A problem must refuse them all.
 
 `examine.py` runs them. They are functions of tensors in the judge's own process: trusted, no sandbox. Each sees a
-`Scene`, one case with its inputs and right answers, and returns what its outputs would hold, or None where it does not
+`Scene`, one case with its inputs and right answers, and returns what its outputs would hold, or None if it does not
 apply.
 """
 
@@ -19,8 +19,8 @@ from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth, flatten
 from harness.problem import Problem, ResolvedCase
 
-# What a kernel may be tempted to compute in, by the widest type of a case. Below 16 bits only operands are narrowed:
-# torch does no arithmetic on eight.
+# Lower precisions that a kernel may be tempted to use, by the widest type of a case. Below 16 bits only operands are
+# narrowed: torch has no arithmetic on eight bits.
 LOWER: dict[torch.dtype, tuple[str, ...]] = {
     torch.float64: ("float32",),
     torch.float32: ("tf32", "float16", "bfloat16"),
@@ -34,7 +34,7 @@ _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "c
 
 @dataclass(frozen=True)
 class Scene:
-    """One case on one draw of its inputs. Tensors are `[*shape]` by name, members of lists by theirs (`params[3]`)."""
+    """One case on one draw of its inputs. Tensors are `[*shape]` by name; list members have names like `params[3]`."""
 
     case: ResolvedCase
     truth: Truth
@@ -57,13 +57,13 @@ class Scene:
 
 @dataclass(frozen=True)
 class NullKernel:
-    """One way not to do the work; `remedy` is what the organizer can do where it passes."""
+    """One way not to do the work; `remedy` is what the organizer can do if it passes."""
 
     name: str
     remedy: str
     outputs: Callable[[Scene], Tensors | None]
     precision: str | None = None
-    """The lower precision that it stands for, as `tolerance.lower_precision` names it."""
+    """The lower precision that it represents, as `tolerance.lower_precision` names it."""
 
 
 def compute(truth: Truth, case: ResolvedCase, given: Tensors) -> Tensors:
@@ -99,7 +99,7 @@ def _precisions() -> Iterable[str]:
 
 
 def _constant(scene: Scene) -> Tensors:
-    """What a kernel can write that knows the problem and not the inputs: the mean of other answers, or their mode."""
+    """What a kernel can write knowing only the problem, not the inputs: the mean of other answers, or their mode."""
     values = {}
     for name, right in scene.right.items():
         seen = torch.cat([other[name].reshape(-1) for other in scene.others])
@@ -136,7 +136,7 @@ def _copy_of(spec: str) -> Callable[[Scene], Tensors]:
 
 
 def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
-    """Broadcast where that is possible; otherwise the elements in their order, cut off or begun again."""
+    """Broadcast if possible; otherwise the elements in order, truncated or repeated."""
     try:
         return source.expand(shape).contiguous()
     except RuntimeError:
@@ -157,7 +157,7 @@ def _half_of(spec: str) -> Callable[[Scene], Tensors]:
 
 
 def _lowered(low: str) -> list[NullKernel]:
-    """The honest kernel in a lower precision: of its operands alone, and of all that it computes."""
+    """The honest kernel in a lower precision: of its operands alone, and of everything that it computes."""
     what = "need all bits of their dtype"
     remedy = (
         f"fill inputs with values of both signs that {what}, lower `tolerance.factor`, or, if it may pass, name it in "
@@ -172,14 +172,14 @@ def _lowered(low: str) -> list[NullKernel]:
 
 
 def applies(low: str, scene: Scene) -> bool:
-    """Whether the widest float of the case has `low` for a next lower precision."""
+    """Whether `low` is the next lower precision of the case's widest float."""
     floats = {t.dtype for t in (*scene.given.values(), *scene.right.values()) if t.is_floating_point()}
     widest = min(floats, key=lambda d: torch.finfo(d).eps, default=None)
     return widest is not None and low in LOWER[widest]
 
 
 def _operands_in(low: str, scene: Scene) -> Tensors | None:
-    """Inputs rounded to `low`, arithmetic as it was; where there are no such inputs, the outputs are rounded."""
+    """Inputs rounded to `low`, arithmetic unchanged; if there are no such inputs, the outputs are rounded."""
     if not applies(low, scene):
         return None
     rounded = {name: _rounded(t, low) for name, t in scene.given.items()}
@@ -189,7 +189,7 @@ def _operands_in(low: str, scene: Scene) -> Tensors | None:
 
 
 def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
-    """Everything in `low`, where torch can do it on this device; its operands alone are another kernel."""
+    """Everything in `low`, if torch can do it on this device; narrowing only the operands is another kernel."""
     dtype = getattr(torch, low)
     if not applies(low, scene):
         return None
@@ -204,7 +204,7 @@ def _wider(tensor: Tensor, low: str) -> bool:
 
 
 def _rounded(tensor: Tensor, low: str) -> Tensor:
-    """Through `low` and back; the tensor itself where it is no wider."""
+    """Rounded to `low` and back; the tensor itself if it is no wider."""
     if not _wider(tensor, low):
         return tensor
     dtype = getattr(torch, low)
@@ -241,7 +241,7 @@ def _single(value: Any) -> bool:
 
 
 def to_tf32(tensor: Tensor) -> Tensor:
-    """Round float32 to ten bits of mantissa, to the nearest, ties to even; what is not finite stays."""
+    """Round float32 to ten bits of mantissa, to nearest, ties to even; non-finite values stay."""
     bits = tensor.contiguous().view(torch.int32)
     nearest = ((bits + 0x0FFF + ((bits >> 13) & 1)) & ~0x1FFF).view(torch.float32)
     return torch.where(tensor.isfinite(), nearest, tensor)
