@@ -1,10 +1,10 @@
-"""One call of a kernel as data: what it takes to make the call again in a process that has none of its host code.
+"""One call of a kernel as data: all that is needed to repeat it in a process without its host code.
 
-A CUDA graph of one captured call holds all that the device was told: which functions ran, with which parameters, in
-which order. Together with the code images of those functions it can be built anew elsewhere, as long as the memory that
-it points into lies at the same addresses there (`windows`). `schema` says what a recording may hold, `file` how it
-travels. The runner writes it, and so every byte of it is hostile: the judge reads it as it reads frames, and executes
-nothing of it.
+A CUDA graph of one captured call holds everything that was sent to the device: which functions ran, with which
+parameters, in which order. Together with the code images of those functions it can be rebuilt in another process, if
+the memory that it points into is at the same addresses there (`windows`). `schema` says what a recording may hold,
+`file` how it is encoded. The runner writes it, so every byte is untrusted: the judge checks it like a frame, and
+executes none of it.
 
 Standard library only.
 """

@@ -1,6 +1,6 @@
-"""A recording as one run of bytes: eight bytes with the length of a header, the header as JSON, then the blobs.
+"""A recording as bytes: eight bytes with the length of a header, the header as JSON, then the blobs.
 
-It travels in a memory file that the judge makes, in the size that the runner asks for and at most `MAX_FILE_BYTES`.
+It is passed in a memory file that the judge makes, of the size that the runner asks for, at most `MAX_FILE_BYTES`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from harness.wire import WireError
 from harness.wire.checks import strict_json
 
 MAX_FILE_BYTES = 512 << 20
-_MAX_HEADER_BYTES = 8 << 20  # read, a hostile one takes some thirty times as much of the judge's memory
+_MAX_HEADER_BYTES = 8 << 20  # parsed, a hostile one takes some thirty times as much of the judge's memory
 _LENGTH = struct.Struct("<Q")
 _ELF = b"\x7fELF"
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A recording and the bytes that its blobs are places in."""
+    """A recording and the bytes that its blobs refer to."""
 
     recording: Recording
     blobs: memoryview
@@ -66,7 +66,7 @@ def unpack(whole: bytes) -> Packed:
         if blob.start + blob.nbytes > len(packed.blobs):
             raise WireError("bytes that the recording has not")
     for image in packed.recording.images:
-        # The driver would take PTX too, and compile it for as long as it takes.
+        # The driver would accept PTX too, and compile it for an unbounded time.
         if packed.content(image.code)[: len(_ELF)] != _ELF:
             raise WireError("a code image that is not an ELF file")
     return packed

@@ -15,7 +15,7 @@ MAX_NODES = 4096
 MAX_EDGES = 16 * MAX_NODES
 MAX_IMAGES = 256
 MAX_VARIABLES = 4096  # of one image
-MAX_PARAMETER_BYTES = 32_764  # what a kernel can be given since CUDA 12.1
+MAX_PARAMETER_BYTES = 32_764  # the limit for kernel parameters since CUDA 12.1
 MAX_SCRATCH_BYTES = 1 << 36
 _MAX_BLOCK_THREADS = 1024
 _NAME = text(8192)  # PyTorch has mangled names of more than 2000 characters
@@ -26,7 +26,7 @@ _EXTENT = integer(1, 1 << 40)
 
 @dataclass(frozen=True)
 class Blob:
-    """Bytes [start, start + nbytes) of what follows the header in a file."""
+    """Bytes [start, start + nbytes) after the header of a file."""
 
     start: int = checked(integer(0, 1 << 40))
     nbytes: int = checked(integer(1, 1 << 40))
@@ -69,13 +69,13 @@ def _block(value: Any) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A launch of one function; its parameters stand one after the other as the function's own layout has them."""
+    """A launch of one function; its parameters are packed in the function's own layout."""
 
     image: int = checked(integer(0, MAX_IMAGES - 1))
     name: str = checked(_NAME)
     grid: tuple[int, int, int] = checked(_three(((1 << 31) - 1, 65_535, 65_535)))
     block: tuple[int, int, int] = checked(_block)
-    cluster: tuple[int, int, int] = checked(_three((32, 32, 32)))  # of blocks; 1, 1, 1 where there are none
+    cluster: tuple[int, int, int] = checked(_three((32, 32, 32)))  # of blocks; 1, 1, 1 if there are no clusters
     shared_bytes: int = checked(integer(0, 1 << 20))  # dynamic
     cooperative: bool = checked(boolean)
     priority: int = checked(integer(-16, 16))
@@ -91,7 +91,7 @@ class Memset:
     element_bytes: int = checked(integer(1, 4))
     width: int = checked(_EXTENT)
     height: int = checked(_EXTENT)
-    pitch: int = checked(integer(0, 1 << 40))  # bytes from row to row; of no meaning where there is one
+    pitch: int = checked(integer(0, 1 << 40))  # bytes from row to row; meaningless if there is only one
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class Memcpy:
     depth: int = checked(_EXTENT)
     source_pitch: int = checked(integer(0, 1 << 40))
     target_pitch: int = checked(integer(0, 1 << 40))
-    source_height: int = checked(integer(0, 1 << 40))  # rows from slice to slice; of no meaning where there is one
+    source_height: int = checked(integer(0, 1 << 40))  # rows from slice to slice; meaningless if there is only one
     target_height: int = checked(integer(0, 1 << 40))
 
 
 @dataclass(frozen=True)
 class Empty:
-    """A node that does nothing: where branches of a capture come together."""
+    """A node that does nothing, where branches of a capture join."""
 
 
 Node = Kernel | Memset | Memcpy | Empty
@@ -120,7 +120,7 @@ _KIND = choice(*_NODES)
 
 
 def _node(value: Any) -> Node:
-    """An object with the name of its class beside the fields."""
+    """An object with its class name among the fields."""
     if not isinstance(value, dict):
         raise WireError("expected a node")
     kind = _KIND(value.get("kind"))
@@ -130,7 +130,7 @@ def _node(value: Any) -> Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """`after` begins when `before` has ended, or, by Hopper's programmatic launch, when it says so or has begun."""
+    """`after` begins when `before` has ended or, with Hopper's programmatic launch, has triggered or started."""
 
     before: int = checked(integer(0, MAX_NODES - 1))
     after: int = checked(integer(0, MAX_NODES - 1))
@@ -139,9 +139,9 @@ class Edge:
 
 @dataclass(frozen=True)
 class Recording:
-    """One call. Nodes stand in an order in which they could run, so that no edge leads back.
+    """One call. Nodes are in topological order, so no edge leads back.
 
-    `scratch_bytes`: how much of the scratch window is in use, from its start; what it holds travels by itself.
+    `scratch_bytes`: how much of the scratch window is in use, from its start; its contents are passed separately.
     """
 
     images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
@@ -151,11 +151,11 @@ class Recording:
 
 
 def read(document: Any) -> Recording:
-    """What a JSON value says, if it is a recording.
+    """Read a recording from a JSON value.
 
     Raises:
-        WireError: it is none, or contradicts itself: an edge that leads back, a launch of an image that it has not,
-            an address outside the windows.
+        WireError: it is not one, or is inconsistent: an edge that leads back, a launch from a missing image, an address
+        outside the windows.
     """
     recording: Recording = record(Recording)(document)
     seen: set[tuple[int, int]] = set()
@@ -198,7 +198,7 @@ def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
 
 
 def _extent(row: int, rows: int, pitch: int) -> int:
-    """Bytes from the first of the first row to the last of the last."""
+    """Bytes from the start of the first row to the end of the last."""
     if rows > 1 and pitch < row:
         raise WireError("rows that overlap")
     return row + (rows - 1) * pitch

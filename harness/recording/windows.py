@@ -1,7 +1,7 @@
-"""Where a call's memory lies, in the process that records it and in every process that makes it again.
+"""The addresses of a call's memory, in the process that records it and in every process that replays it.
 
-Pointers are baked into a captured call, some of them inside structures that nobody can look into, as in the tensor
-maps of Hopper's copy engine. So the addresses are the same everywhere, and fixed: no recording says where they are.
+Pointers are baked into a captured call, some of them inside opaque structures, such as the tensor maps of Hopper's TMA.
+So the addresses are fixed and the same everywhere, and no recording contains them.
 """
 
 from __future__ import annotations
