@@ -1,7 +1,7 @@
-"""Entry point inside the sandbox: connect to the judge, import torch, then obey commands until the judge hangs up.
+"""Entry point inside the sandbox: connect to the judge, import torch, then execute commands until the judge hangs up.
 
 Called as `python -I -B -u <here> SOCKET`. Untrusted from the moment that the submission is built, so nothing below is a
-defence: what it refuses, a hostile submission can patch. It is written for the honest one.
+defence: a hostile submission can patch any check. It is written for the honest one.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def main(address: str) -> None:
         from harness.errors import DeviceError
         from harness.runner.images import LoadedImages
 
-        # Before there is a context, which loads the first of them. Without CUPTI nothing is recorded.
+        # Before there is a context, which loads the first images. Without CUPTI nothing is recorded.
         with contextlib.suppress(DeviceError):
             images = LoadedImages()
     else:
-        # Not beside a listener: its callback would wait for Python's lock in a thread that holds the driver's.
+        # Not with a listener: its callback would wait for the GIL in a thread that holds the driver's lock.
         warm_context(os.environ["KERNELMARK_DEVICE"])
-    # The slow part, done while the judge imports its own torch: 2.3 s of the 6 that a participant waits.
+    # The slow part, done while the judge imports its own torch: 2.3 s of the 6 s that a participant waits.
     from harness.runner.devices import open_device
     from harness.runner.serve import Server
 
@@ -48,9 +48,9 @@ def main(address: str) -> None:
 
 
 def _lock_by_existence() -> None:
-    """Give torch.compile locks that work where the sandbox refuses `flock`.
+    """Give torch.compile locks that work although the sandbox refuses `flock`.
 
-    filelock falls back to them by itself, but torch's class derived from it does not survive that.
+    filelock falls back to them by itself, but torch's subclass does not survive that.
     """
     import filelock
 

@@ -38,7 +38,7 @@ class CompileError(Exception):
 
 
 def source_path(language: str = "py") -> Path:
-    """Where the submission's source lies in the sandbox."""
+    """The path of the submission's source in the sandbox."""
     return Path.home() / f"submission.{language}"
 
 
@@ -55,7 +55,7 @@ def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str
 
 
 def practice(declared: Sequence[wire.Argument]) -> Kernel:
-    """Our own call, as long as there is no submission: it reads what is input and writes what is output."""
+    """Our own call, used before there is a submission: it reads the inputs and writes the outputs."""
 
     def call(symbol: str, arguments: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
         tensors = [t for each in arguments for t in (each if isinstance(each, list) else [each])]
@@ -76,7 +76,7 @@ def interpreted() -> bool:
 def _import_python(symbols: Sequence[str]) -> Kernel:
     if os.environ.get("TRITON_INTERPRET") == "1":
         interpreter.complete()
-    # A real file under an importable name: Triton reads its kernels' source back through inspect.
+    # A real file under an importable name: Triton reads its kernels' source through inspect.
     spec = importlib.util.spec_from_file_location("submission", source_path())
     assert spec is not None
     assert spec.loader is not None
@@ -106,7 +106,7 @@ def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
         raise CompileError(f"this sandbox has no {compiler.program}, the compiler for .{command.language} files")
     arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
     line = [program, *arguments, "-o", str(library), unit.name]
-    # Into a file of the size-limited tmpfs: a compiler that prints more than a pipe holds would wait for ever.
+    # Into a file on the size-limited tmpfs: a compiler that prints more than a pipe holds would block for ever.
     output = Path.home() / "build.log"
     with output.open("wb") as file:
         status = subprocess.call(line, cwd=unit.parent, stdout=file, stderr=subprocess.STDOUT)
@@ -135,7 +135,7 @@ class _Library:
         self._device = device
         self._loaded = ctypes.CDLL(str(path)) if device.kind in language.devices else None
         if self._loaded is None:
-            return  # as a .cu without a GPU: it compiled, and the judge refuses to go on
+            return  # such as a .cu without a GPU: it compiled, and the judge refuses to continue
         for symbol in command.symbols:
             if not hasattr(self._loaded, symbol):
                 raise CompileError(f'no symbol `{symbol}`; declare it as extern "C" void {symbol}(...)')

@@ -18,7 +18,7 @@ _WARMUPS = 3
 
 
 class Calls:
-    """`sets` calls of one kernel; set k's tensors lie k strides into the windows, at addresses that never change."""
+    """`sets` calls of one kernel; set k's tensors are k strides into the windows, at addresses that never change."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Calls:
         self._outputs.map(outputs)
 
     def make_arguments(self) -> None:
-        """Make every set's tensors once; later arenas appear under the same addresses."""
+        """Make every set's tensors once; later arenas appear at the same addresses."""
         self._arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
 
     def _arguments_of(self, k: int) -> list[Any]:
@@ -69,7 +69,7 @@ class Calls:
         self._device.synchronize()
 
     def sample(self, samples: int, budget_ns: int) -> tuple[list[Timing], HoldKind]:
-        """The event/sync protocol: evict the cache, hold the stream, time one call, synchronize; again."""
+        """The event/sync protocol: evict the cache, hold the stream, time one call, synchronize; repeat."""
         for i in range(_WARMUPS):
             self.call(i % self._bind.sets)
             self._device.synchronize()
@@ -95,14 +95,14 @@ class Calls:
         return self._record
 
     def deliver(self, file: int, scratch: int | None) -> None:
-        """Hand over what was recorded."""
+        """Hand over the recording."""
         with os.fdopen(os.dup(file), "wb") as out:
             out.write(self._record.file)
         if scratch is not None:
             self._record.copy_scratch(scratch)
 
     def assemble(self, order: Sequence[int], outputs: int) -> None:
-        """Make the batch ready over new outputs."""
+        """Assemble the batch over new outputs."""
         self._outputs.map(outputs)
         self._batch = self._device.batch(self._graphs, self.call, order)
 
@@ -114,7 +114,7 @@ class Calls:
         return self._device.time(self._batch)
 
     def unmap(self) -> None:
-        """Give the round's memory back."""
+        """Unmap the round's memory."""
         self._inputs.unmap()
         self._outputs.unmap()
 

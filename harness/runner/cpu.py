@@ -15,7 +15,7 @@ class Cpu:
     """The CPU: calls are synchronous, the clock is `perf_counter_ns`, nothing can be captured."""
 
     kind: Literal["cpu", "cuda"] = "cpu"
-    _CACHE_BYTES = 64 << 20  # larger than the last-level caches that a desktop or one socket's share has
+    _CACHE_BYTES = 64 << 20  # larger than the last-level cache that one core usually has to itself
 
     def __init__(self) -> None:
         self._cache = torch.ones(self._CACHE_BYTES // 8, dtype=torch.int64)
@@ -33,7 +33,7 @@ class Cpu:
         return True
 
     def evict(self) -> None:
-        self._cache.sum()  # by reading: written lines would have to be flushed on the kernel's time
+        self._cache.sum()  # by reading: written lines would be flushed during the kernel's time
 
     def time(self, batch: AssembledBatch) -> Timing:
         return self.sample(batch.launch)

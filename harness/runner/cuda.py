@@ -23,7 +23,7 @@ _GRAPH_LAUNCH_NS = 300_000  # launching a graph of 2048 nodes takes the host 70 
 
 
 class Cuda:
-    """All calls of a submission are made on one side stream: the legacy default stream cannot be captured."""
+    """All calls of a submission are made on one side stream, since the legacy default stream cannot be captured."""
 
     kind: Literal["cpu", "cuda"] = "cuda"
 
@@ -34,7 +34,7 @@ class Cuda:
         properties = torch.cuda.get_device_properties(self._stream.device)
         self._cache = torch.ones(3 * properties.L2_cache_size // 4, dtype=torch.int32, device="cuda")
         self._sum = torch.empty((), dtype=torch.int64, device="cuda")
-        # The driver's own events: what a submission does to `torch.cuda.Event` does not reach them.
+        # The driver's own events: a submission's changes to `torch.cuda.Event` do not affect them.
         self._start, self._end = check(driver.cuEventCreate(0)), check(driver.cuEventCreate(0))
         self._hold = Hold(self._stream.cuda_stream)
         self._held, self._batches_held, self._enqueue_ns = True, True, 0
@@ -47,7 +47,7 @@ class Cuda:
         return stream
 
     def allocator(self) -> tuple[int, int] | None:
-        """Addresses of C functions that give out memory which can be recorded, and take it back; see `scratch`."""
+        """Addresses of C functions that allocate and free memory that can be recorded; see `scratch`."""
         return self._scratch.functions if self._scratch is not None else None
 
     def synchronize(self) -> None:
@@ -62,23 +62,23 @@ class Cuda:
         return True
 
     def evict(self) -> None:
-        """Replace what L2 holds by reading: written lines would be flushed on the kernel's time.
+        """Replace the contents of L2 by reading: written lines would be flushed during the kernel's time.
 
-        Lines that a submission made persist are made ordinary first. The device is idle when this returns.
+        Lines that a submission made persisting are reset to normal first. The device is idle when this returns.
         """
         check(driver.cuCtxResetPersistingL2Cache())
         torch.sum(self._cache, dim=0, out=self._sum)
         torch.cuda.synchronize()
 
     def time(self, batch: AssembledBatch) -> Timing:
-        """Time a batch: behind the hold where launching it runs none of the submission's code, and does not block."""
+        """Time a batch: behind the hold if launching it runs none of the submission's code and does not block."""
         held = batch.holdable and self._batches_held
         if held:
             self._hold.close(_GRAPH_LAUNCH_NS)
         return self._time(batch.launch, released=not held)
 
     def sample(self, call: Callable[[], None]) -> Timing:
-        """Time one call of the submission's, behind the hold unless `hold_for` found that it waits for the device."""
+        """Time one call of the submission, behind the hold unless `hold_for` found that it waits for the device."""
         if not self._held:
             return self._time(call, released=True)
         with self._hold.watched():
@@ -86,7 +86,7 @@ class Cuda:
             return self._time(call, released=False)
 
     def hold_for(self, call: Callable[[], None]) -> HoldKind:
-        """Find out what can hold the stream for this call, which has been warmed up."""
+        """Find out how the stream can be held for this call, which has been warmed up."""
         started = time.perf_counter_ns()
         call()
         self._enqueue_ns = 2 * (time.perf_counter_ns() - started)
@@ -97,7 +97,7 @@ class Cuda:
         return self._hold.kind if self._held else "none"
 
     def _time(self, work: Callable[[], None], *, released: bool) -> Timing:
-        """Record, work, record, release what is held, synchronize the device."""
+        """Record, work, record, release the hold, synchronize the device."""
         stream = self._stream.cuda_stream
         begun = time.perf_counter_ns()
         check(driver.cuEventRecord(self._start, stream))
@@ -111,7 +111,7 @@ class Cuda:
         return Timing(round(check(driver.cuEventElapsedTime(self._start, self._end)) * 1e6), span_ns)
 
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
-        """Capture every set's call as a graph of its own; (None, why) where the submission cannot be captured."""
+        """Capture every set's call as its own graph; (None, why) if the submission cannot be captured."""
         graphs: list[Any] = []
         pool = torch.cuda.graph_pool_handle()
         for k in range(sets):
@@ -128,7 +128,7 @@ class Cuda:
         return graphs, ""
 
     def _allocate_from_scratch(self) -> None:
-        """From here on every tensor of this thread lies in the scratch, if there is one: those too that are kept."""
+        """From here on this thread allocates every tensor in the scratch, if there is one, even long-lived ones."""
         if self._scratch is not None:
             self._pooling.enter_context(torch.cuda.use_mem_pool(self._scratch.pool))
 
@@ -171,11 +171,11 @@ class Cuda:
         return CapturedCall(file, self._scratch.nbytes, "", self._scratch.copy_to)
 
     def _launches_behind_the_hold(self, graphs: list[Any]) -> bool:
-        """Whether launching all graphs returns while nothing of them can start; found by doing it, on practice memory.
+        """Whether launching all graphs returns before any of them can start; tried on practice memory.
 
-        On an H200 the driver queues 2000 children of a memset and a kernel in 10 µs, but puts those of cuDNN's
-        attention down one by one, waits before the 512th for some to end, and would wait for ever. Without the hold the
-        time of such a batch is the same within 0.2 %.
+        On an H200 the driver queues 2000 children of a memset and a kernel in 10 µs, but enqueues those of cuDNN's
+        attention one by one, waits before the 512th for some to end, and would wait for ever. Without the hold the time
+        of such a batch is the same within 0.2 %.
         """
         batch = self.batch(graphs, lambda _: None, range(len(graphs)))
         with self._hold.watched():
@@ -195,14 +195,14 @@ class Cuda:
         return ""
 
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> AssembledBatch:
-        check(driver.cuCtxResetPersistingL2Cache())  # lines that a submission made persist would stay for every call
+        check(driver.cuCtxResetPersistingL2Cache())  # lines that a submission made persisting would stay for every call
         if graphs is None:
             return PlainCalls(call, order)
         return ParentGraph([graphs[k][1] for k in order], self._stream.cuda_stream)
 
 
 class ParentGraph:
-    """Child graphs in a chain, instantiated and uploaded: launching it runs none of the submission's host code."""
+    """A chain of child graphs, instantiated and uploaded: launching it runs none of the submission's host code."""
 
     holdable = True
 
@@ -238,7 +238,7 @@ class ParentGraph:
 
 
 def _scratch() -> Scratch:
-    from harness.runner.scratch import Scratch  # only a runner that records pays for it when it starts
+    from harness.runner.scratch import Scratch  # imported here so that only a runner that records pays for it
 
     return Scratch()
 

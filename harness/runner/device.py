@@ -1,4 +1,4 @@
-"""What the runner asks of a device: waiting, the clock of a batch, captured graphs. Each kind has its own module."""
+"""What the runner needs of a device: synchronizing, timing a batch, capturing graphs. Each kind has its own module."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ CallSet = Callable[[int], None]  # calls the kernel on set k of the bound arenas
 
 @dataclass(frozen=True)
 class Timing:
-    """One piece of work by the device's clock, and by the host's from the stream's release to the device's end."""
+    """The time of some work by the device's clock, and by the host's from releasing the stream until the device is
+    idle.
+    """
 
     event_ns: int
     span_ns: int
@@ -20,7 +22,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class CapturedCall:
-    """A captured call as the bytes of a file, and how much scratch it has; or nothing, and why there is none."""
+    """A captured call as the bytes of a file, and the size of its scratch; or empty, with the reason."""
 
     file: bytes = b""
     scratch_bytes: int = 0
@@ -29,7 +31,7 @@ class CapturedCall:
 
 
 class AssembledBatch(Protocol):
-    """Drawn calls in a drawn order, ready to be launched; `holdable` if launching runs nothing of the submission."""
+    """Drawn calls in a drawn order, ready to launch; `holdable` if launching runs none of the submission's code."""
 
     holdable: bool
 

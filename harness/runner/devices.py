@@ -1,4 +1,4 @@
-"""Which devices there are."""
+"""The devices, by kind."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a code image defines: the functions that can be launched, and the variables of the device. Pure.
 
-NVIDIA's images are ELF files of 64 bits. A kernel `name` has its code in a section `.text.name`; `__device__` variables
-lie in `.nv.global` and `.nv.global.init`, `__constant__` ones in `.nv.constant3`.
+NVIDIA's images are 64-bit ELF files. The code of a kernel `name` is in the section `.text.name`; `__device__` variables
+are in `.nv.global` and `.nv.global.init`, `__constant__` ones in `.nv.constant3`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-_HEADER = struct.Struct("<40xQ10xHHH")  # where the section headers are, their size, how many, which has their names
+_HEADER = struct.Struct("<40xQ10xHHH")  # of the section headers: offset, size, number, index of the names' section
 _SECTION = struct.Struct("<IIQQQQII16x")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
@@ -28,9 +28,9 @@ class Section(NamedTuple):
 
 
 class Defined(NamedTuple):
-    """The names of functions, and of the variables without addresses in them.
+    """The names of functions, and of variables that contain no addresses.
 
-    A variable that holds the address of another is given it by the loader, another one in each process.
+    The loader writes the address of another variable into a variable, a different one in each process.
     """
 
     functions: frozenset[str]
@@ -68,7 +68,7 @@ def _defined(image: bytes) -> Defined:
 
 
 def _addresses(image: bytes, sections: list[Section]) -> dict[int, list[int]]:
-    """Where in each section the loader writes addresses."""
+    """The offsets in each section where the loader writes addresses."""
     addresses: dict[int, list[int]] = {}
     for each in sections:
         if each.kind == _RELOCATIONS:

@@ -40,7 +40,7 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     return _failed(outcome, text, _own_name(own))
 
 
-# What follows asks the participant's own classes, which may answer by raising anything.
+# What follows calls methods of the participant's own classes, which may raise anything.
 
 
 def _shown(raised: BaseException) -> str:
@@ -67,5 +67,5 @@ def _failed(outcome: str, message: str, trace: str) -> wire.Failed:
 
 
 def _own_name(text: str) -> str:
-    """Paths of the sandbox mean nothing to the participant; the file's bare name does."""
+    """Replace paths in the sandbox, which mean nothing to the participant, by the file's own name."""
     return text.replace(f"{Path.home()}/", "")

@@ -27,24 +27,24 @@ class _Module(ctypes.Structure):  # CUpti_ModuleResourceData
     _fields_ = (("id", ctypes.c_uint32), ("nbytes", ctypes.c_size_t), ("image", ctypes.c_void_p))
 
 
-class _Call(ctypes.Structure):  # the beginning of CUpti_CallbackData
+class _Call(ctypes.Structure):  # the first fields of CUpti_CallbackData
     _fields_ = (("site", ctypes.c_uint32), ("name", ctypes.c_char_p), ("parameters", ctypes.c_void_p))
 
 
 class LoadedImages:
-    """Listens from now on. One a process; make it before the context, so that nothing is missed."""
+    """Listens from construction on. One per process; make it before the context, so that nothing is missed."""
 
     def __init__(self) -> None:
         self._images: list[bytes] = []
         self._defined: list[Defined] = []
-        self._begun: dict[int, int] = {}  # by thread: how many images there were when it began to load a module
-        self._of_module: dict[int, int] = {}  # by the module's handle: its image
+        self._begun: dict[int, int] = {}  # by thread: the number of images when it began to load a module
+        self._of_module: dict[int, int] = {}  # by module handle: the index of its image
         driver.cuInit(0)
         self._cupti = Cupti()
-        self._callback = _Callback(self._called)  # kept, since CUPTI calls it for as long as the process lives
+        self._callback = _Callback(self._called)  # kept alive, since CUPTI calls it for the life of the process
         self._subscriber = ctypes.c_void_p()
         self._cupti.call("cuptiSubscribe", ctypes.byref(self._subscriber), self._callback, None)
-        # These alone: a Python function for everything that the driver does would be slow.
+        # Only these: a Python callback for everything that the driver does would be slow.
         for domain, event in ((_RESOURCE, _MODULE_LOADED), *((_DRIVER_API, each) for each in _LOADS)):
             numbers = ctypes.c_uint32(domain), ctypes.c_uint32(event)
             self._cupti.call("cuptiEnableCallback", ctypes.c_uint32(1), self._subscriber, *numbers)
@@ -60,7 +60,7 @@ class LoadedImages:
         if call.site != _EXIT:
             self._begun[thread] = len(self._images)
         elif self._begun.pop(thread, len(self._images)) < len(self._images):
-            to = ctypes.c_void_p.from_address(call.parameters).value  # the first parameter: where the handle is put
+            to = ctypes.c_void_p.from_address(call.parameters).value  # the first parameter: where the handle is stored
             handle = ctypes.c_void_p.from_address(to).value if to else None
             if handle:
                 self._of_module[handle] = len(self._images) - 1
@@ -68,10 +68,10 @@ class LoadedImages:
     def with_function(self, name: str, module: int) -> tuple[int, bytes, Defined]:
         """The image that defines a function, its number, and what else it defines.
 
-        A module that was not loaded by itself, as those of PyTorch are not, is known by the function's name alone.
+        The image of a module that was not loaded explicitly, such as PyTorch's, is found by the function's name alone.
 
         Raises:
-            LookupError: none does, or several that differ.
+            LookupError: none does, or several that differ do.
         """
         for image in self._images[len(self._defined) :]:
             self._defined.append(_defined(image))
@@ -90,4 +90,4 @@ def _defined(image: bytes) -> Defined:
     try:
         return defined(image)
     except ValueError:
-        return Defined(frozenset(), ())  # nobody will ask for it
+        return Defined(frozenset(), ())  # it is never asked for

@@ -1,10 +1,9 @@
-"""Triton's interpreter, completed: what the compiler takes and the interpreter would refuse.
+"""Completes Triton's interpreter: adds what the compiler accepts and the interpreter would refuse.
 
 Without a GPU a kernel runs in Triton's interpreter, in which a launch's float is a Python float, without `.to`; a bool
-cannot be passed at all; with some versions no argument can bound a loop; libdevice is missing; and `autotune` asks a
-driver for times. The runner calls `complete`
-before it imports a submission. Each part is put in when Triton itself imports the module that it belongs to, and only
-if the module has what is replaced. Runs in the runner's process, untrusted.
+cannot be passed at all; in some versions no argument can bound a loop; libdevice is missing; and `autotune` asks a
+driver for times. The runner calls `complete` before it imports a submission. Each patch is applied when Triton itself
+imports the module in question, and only if the module has what is replaced. Runs in the runner's process, untrusted.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-# By the names of libdevice, without `__nv_` and the `f` of float32: on float64, from which the result is rounded.
+# By libdevice's names, without `__nv_` and the `f` of float32: computed in float64, then rounded.
 _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
     **{
         name: getattr(torch, name)
@@ -52,7 +51,7 @@ def complete() -> None:
 
 
 class _Completer(MetaPathFinder):
-    """Loads a module as it would be loaded, and completes it before anybody sees it."""
+    """Loads a module normally, and completes it before anybody sees it."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         completed = _COMPLETED.get(name)
@@ -79,13 +78,13 @@ def _complete_interpreter(module: Any) -> None:
 
 
 def _bounds(patch: Callable[..., Any], tensor: Any, scope: Any) -> None:
-    """A number can bound a `range`: Triton 3.6 makes it of an array with one axis, which NumPy 2.4 refuses."""
+    """Let a number bound a `range`: Triton 3.6 makes it from an array with one axis, which NumPy 2.4 refuses."""
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
 
 
 def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:
-    """An argument of a launch: a float is a float32 and a bool an int1, of one element, as for the compiler."""
+    """An argument of a launch: a float becomes a float32 and a bool an int1, of one element, as with the compiler."""
     if not isinstance(value, bool | float):
         return convert(value)
     dtype, element = (module.tl.int1, np.bool_) if isinstance(value, bool) else (module.tl.float32, np.float32)
@@ -94,7 +93,7 @@ def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:
 
 
 def _libdevice(module: Any) -> Callable[..., Any]:
-    """What makes a call of libdevice, in the interpreter's builder."""
+    """The builder method for a libdevice call, in the interpreter."""
 
     def create_extern_elementwise(
         _builder: Any, _library: str, _path: str, symbol: str, arguments: Sequence[Any], dtype: Any, _pure: bool
@@ -112,7 +111,7 @@ def _libdevice(module: Any) -> Callable[..., Any]:
 
 
 def _complete_autotuner(module: Any) -> None:
-    """Nothing is timed here, where times mean nothing: the first configuration is taken."""
+    """Take the first configuration without timing any: times mean nothing here."""
 
     def do_bench(_tuner: Any) -> Callable[..., list[float]]:
         return lambda *_args, **_kwargs: [0.0, 0.0, 0.0]
@@ -122,7 +121,7 @@ def _complete_autotuner(module: Any) -> None:
 
 
 def _complete_builtins(module: Any) -> None:
-    """A device's own functions expect the compiler's state as an argument; the interpreter gives it to `tl`'s alone."""
+    """Device functions expect the compiler's state as an argument; the interpreter passes it only to `tl`'s."""
     for name, function in list(vars(module).items()):
         if callable(function) and getattr(function, "__triton_builtin__", False):
             setattr(module, name, _with_semantic(function))
@@ -138,7 +137,7 @@ def _with_semantic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _complete_libdevice(module: Any) -> None:
-    """These are stubs, for which the compiler takes the device's functions of the same names."""
+    """These are stubs, which the compiler replaces by the device's functions of the same names."""
     from triton.language.extra.cuda import libdevice
 
     for name, function in vars(libdevice).items():

@@ -1,7 +1,6 @@
-"""Describes a captured graph as a recording, or says why it cannot be made in another process.
+"""Describes a captured graph as a recording, or says why it cannot be replayed in another process.
 
-Runs in the runner's process, untrusted: whatever it leaves out or makes up, the outputs of every timed call are
-checked.
+Runs in the runner's process, untrusted: whatever it omits or makes up, the outputs of every timed call are checked.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _WHEN = ("ended", "triggered", "begun")  # the port that an edge leaves from (cu
 
 
 class Unrecordable(Exception):
-    """The call cannot be made elsewhere; `str()` says why."""
+    """The call cannot be replayed; `str()` says why."""
 
 
 class Recorder:
@@ -35,7 +34,7 @@ class Recorder:
     def __init__(self, images: LoadedImages) -> None:
         self._loaded = images
         self._blobs = bytearray()
-        self._images: dict[int, Image] = {}  # by the number under which it was loaded
+        self._images: dict[int, Image] = {}  # by the order in which images were loaded
 
     def record(self, graph: Any, scratch_bytes: int) -> bytes:
         """The recording as a file's bytes.
@@ -59,7 +58,7 @@ class Recorder:
         )
         try:
             whole = recording.pack(described, bytes(self._blobs))
-            recording.unpack(whole)  # as the judge will: what it would refuse, the participant hears of here
+            recording.unpack(whole)  # as the judge will: the participant learns here what it would refuse
         except wire.WireError as error:
             raise Unrecordable(str(error)) from None
         return whole
@@ -88,7 +87,7 @@ class Recorder:
                 f"`{name[:80]}` is given memory at {foreign:#x} from neither PyTorch in its thread nor cudaMalloc"
             )
         clustered = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
-        cluster = clustered.clusterDim  # lies in `clustered`, which must outlive it
+        cluster = clustered.clusterDim  # a view into `clustered`, which must outlive it
         return Kernel(
             image=self._image(name, function),
             name=name,
@@ -102,8 +101,8 @@ class Recorder:
         )
 
     def _image(self, name: str, function: Any) -> int:
-        """The place of a function's image in the recording, with what its variables hold now."""
-        module = driver.cuFuncGetModule(function)[1]  # 0 where the driver does not tell
+        """The index of a function's image in the recording; adds the image with its variables' current values."""
+        module = driver.cuFuncGetModule(function)[1]  # 0 if the driver does not report it
         try:
             number, code, defined = self._loaded.with_function(name, int(module))
         except LookupError as error:
@@ -114,7 +113,7 @@ class Recorder:
         return list(self._images).index(number)
 
     def _variable(self, module: Any, name: str) -> Variable | None:
-        """None for one that the driver does not give out by name; elsewhere it will hold what its image says."""
+        """A variable's current value; None if the driver does not find it by name: it then keeps the image's value."""
         status, address, nbytes = driver.cuModuleGetGlobal(module, name.encode())
         if status != driver.CUresult.CUDA_SUCCESS:
             return None
@@ -153,7 +152,7 @@ def _attribute(node: Any, attribute: Any) -> Any:
 
 
 def _extra(address: int) -> bytes:
-    """Parameters that were given in one run of bytes, by a list of (what, value) that ends with 0 (cuda.h)."""
+    """Parameters passed as one buffer, by a zero-terminated list of (key, value) pairs (cuda.h)."""
     if not address:
         return b""
     given, words = {}, ctypes.c_uint64 * 2
@@ -164,7 +163,7 @@ def _extra(address: int) -> bytes:
 
 
 def _listed(function: Any, address: int) -> bytes:
-    """Parameters that were given one by one, laid out as the function has them."""
+    """Parameters passed one by one, packed in the function's layout."""
     packed, index = bytearray(), 0
     while address:
         status, offset, nbytes = driver.cuFuncGetParamInfo(function, index)

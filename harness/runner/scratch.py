@@ -1,7 +1,7 @@
-"""Memory that the submission allocates, at addresses that it will have in a launcher too.
+"""Memory that the submission allocates, at addresses that it will also have in a launcher.
 
-PyTorch's caching allocator asks this for its segments, as long as the pool is in use, and a `.cu` for what it calls
-cudaMalloc for. A segment's addresses are never given out twice: what a captured call holds must stay what it was.
+PyTorch's caching allocator gets its segments here while the pool is in use, and a `.cu` its cudaMalloc memory.
+Addresses are never reused: the pointers of a captured call must stay valid.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _FreeOurs = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)
 
 
 class Scratch:
-    """A pool of PyTorch's over the scratch window. One a process."""
+    """A PyTorch memory pool over the scratch window. One per process."""
 
     def __init__(self) -> None:
         self._window_bytes = 1 << 38
         self._next = reserve(self._window_bytes, SCRATCH.start)
         self._segments: dict[int, tuple[int, Any]] = {}  # by address: size and handle
-        # What `CUDAPluggableAllocator` does with the functions of a library; kept, since PyTorch calls them.
+        # As `CUDAPluggableAllocator` does with the functions of a library; kept alive, since PyTorch calls them.
         self._callbacks = (_Allocate(self._allocate), _Free(self._free), _FreeOurs(self._free_ours))
         allocate, free, free_ours = (ctypes.cast(each, ctypes.c_void_p).value or 0 for each in self._callbacks)
         self.functions = (allocate, free_ours)
-        """C functions: `void *allocate(ptrdiff_t bytes, int device, void *stream)`, NULL where there is no memory; `int
-        free(void *)`, 0 for memory that did not come from here.
+        """C functions: `void *allocate(ptrdiff_t bytes, int device, void *stream)`, NULL if out of memory; `int
+        free(void *)`, 0 for memory not allocated here.
         """
         self._lock = threading.Lock()
         self._allocator = torch._C._cuda_customAllocator(allocate, free)
@@ -42,16 +42,16 @@ class Scratch:
         self._kept: list[Any] = []
 
     def keep(self, graph: Any) -> None:
-        """Let a graph that was captured into the pool live on.
+        """Keep a graph that was captured into the pool alive.
 
-        PyTorch 2.11 gives up its host pool of the same id with the last graph, and refuses the next capture.
+        With the last graph PyTorch 2.11 drops its host pool of the same id, and refuses the next capture.
         """
         self._kept.append(graph)
 
     def renew(self, failed: Any) -> None:
-        """Go on with another pool after a capture that failed: PyTorch takes the old one for being captured into.
+        """Switch to another pool after a failed capture: PyTorch considers the old one still in use by the capture.
 
-        Both are kept, since the old pool has tensors that live, and PyTorch a pointer to the graph that failed.
+        Both are kept alive, since the old pool has live tensors, and PyTorch a pointer to the failed graph.
         """
         self._kept.append((self.pool, failed))
         self.pool = torch.cuda.MemPool(self._allocator)
@@ -69,10 +69,10 @@ class Scratch:
             return None  # PyTorch raises its OutOfMemoryError
 
     def _segment(self, size: int, ordinal: int) -> int | None:
-        """The address of a new one; None when the window is used up.
+        """The address of a new segment; None when the window is used up.
 
         Raises:
-            DeviceError: there is no memory for it.
+            DeviceError: out of memory.
         """
         if self.nbytes + size > self._window_bytes:
             return None
@@ -87,7 +87,7 @@ class Scratch:
         return address
 
     def _free_ours(self, address: int) -> int:
-        """Whether this was a segment."""
+        """Free a segment; returns whether it was one."""
         if address not in self._segments:
             return 0
         self._free(address, 0, 0, 0)
@@ -99,7 +99,7 @@ class Scratch:
         driver.cuMemRelease(handle)
 
     def copy_to(self, descriptor: int) -> None:
-        """Copy all that is in use into an arena of `nbytes`; what was given back in between is zero there."""
+        """Copy all memory in use into an arena of `nbytes`; freed parts are zero there."""
         ordinal = int(torch.cuda.current_device())
         size, handle = granules(self.nbytes, ordinal), imported(descriptor)
         at = reserve(size)

@@ -1,4 +1,4 @@
-"""Obeys the judge: one command, one reply, the same token. Runs in the runner's process, untrusted."""
+"""Executes the judge's commands: one command, one reply, the same token. Runs in the runner's process, untrusted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.runner.calls import Calls
 from harness.runner.device import Device
 from harness.runner.watched import WatchedCalls
 
-_ROUND_FOLLOWS_S = 0.01  # a round follows its assembly at once
+_ROUND_FOLLOWS_S = 0.01  # a round follows its assembly immediately
 
 
 class Server:

@@ -1,9 +1,9 @@
-"""Tells what Triton's interpreter cannot do from what a submission does wrong.
+"""Tells what Triton's interpreter cannot do apart from what a submission does wrong.
 
-`faults` asks. The interpreter wraps whatever a kernel raises in an `InterpreterError`; whose fault it was shows in the
-exception behind that, by its type and by where it was raised. What the compiler would take and the interpreter does not
-is nobody's fault, and so is asking for a GPU where there is none. Whatever is in doubt is the submission's: this says
-only what cannot be its mistake. Runs in the runner's process, untrusted: what it says earns no rank.
+`faults` calls it. The interpreter wraps whatever a kernel raises in an `InterpreterError`; the type and origin of the
+exception behind that show whose fault it was. What the compiler would accept and the interpreter does not is nobody's
+fault, and neither is asking for a GPU where there is none. Any doubt counts against the submission: this reports only
+what cannot be its mistake. Runs in the runner's process, untrusted: its answer earns no rank.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import sys
 import traceback
 from typing import Any
 
-# Places that raise for want of a compiler or a device, and for nothing else: module and function.
+# Places that raise only for lack of a compiler or a device: module and function.
 _INTERPRETER = {
     ("triton.runtime.interpreter", "_patch_lang"),  # `tl` is not a global of the kernel
-    ("triton.runtime.interpreter", "_get_np_dtype"),  # a type without numpy's like
+    ("triton.runtime.interpreter", "_get_np_dtype"),  # a type without a NumPy equivalent
     ("triton.runtime.interpreter", "_new_to_ir"),
 }
-_IN_A_KERNEL = {("triton.language.core", "wrapper")}  # a function of `tl` that the interpreter did not take over
+_IN_A_KERNEL = {("triton.language.core", "wrapper")}  # a function of `tl` that the interpreter did not replace
 _DEVICE = {("triton.runtime.driver", "_create_driver"), ("torch.cuda", "_lazy_init")}
 
 
 def origin(error: BaseException) -> BaseException:
-    """What the kernel raised, behind the interpreter's own exceptions."""
+    """The exception that the kernel raised, behind the interpreter's own."""
     while _of_the_interpreter(error) and error.__cause__ is not None:
         error = error.__cause__
     return error
 
 
 def why_unsupported(error: BaseException) -> str:
-    """Why a CPU cannot run what raised this; empty if that is not known to be the reason."""
+    """Why a CPU cannot run the code that raised this; empty if that is not known to be the reason."""
     raised = origin(error)
     place = _raised_at(raised)
     if place in _DEVICE:
@@ -43,7 +43,7 @@ def why_unsupported(error: BaseException) -> str:
 
 
 def _of_the_interpreter(error: BaseException) -> bool:
-    # By identity, since a submission's class need not have a name that can be asked for.
+    # By identity, since asking a submission's class for its name may fail.
     errors = sys.modules.get("triton.runtime.errors")
     return errors is not None and type(error) is errors.InterpreterError
 
@@ -54,8 +54,8 @@ def _raised_at(error: BaseException) -> tuple[str, str]:
 
 
 def _plain_value(error: BaseException) -> bool:
-    """Whether a plain Python value stood where the compiler has a tensor or a constant of its own, such as the variable
-    of a `for`; or the interpreter's builder lacks an operation.
+    """Whether there was a plain Python value where the compiler has a tensor or a constant of its own, such as the
+    variable of a `for`; or the interpreter's builder lacks an operation.
     """
     if not isinstance(error, AttributeError) or error.name is None:
         return False

@@ -1,8 +1,8 @@
 """Calls for a tool that watches the device: compute-sanitizer, or Nsight Compute.
 
-Shared memory has no end that such a tool knows, and was never written as far as it can tell. So here the arenas are
-host memory, and each tensor is copied into an allocation of its own on the device. Nothing is copied back: the judge
-asks for no outputs. Runs in the runner's process, untrusted.
+Such a tool does not know where tensors in shared memory end, and sees that memory as never written. So here the arenas
+are host memory, and each tensor is copied into its own allocation on the device. Nothing is copied back: the judge does
+not need the outputs. Runs in the runner's process, untrusted.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from harness.runner.calls import Calls
 
 
 class WatchedCalls(Calls):
-    """As `Calls`, over windows of host memory."""
+    """Like `Calls`, over windows of host memory."""
 
     def call_plainly(self, sets: Sequence[int]) -> None:
-        """Call the kernel twice a set: once to compile and tune, then in a profiler's sight, on fresh copies."""
+        """Call the kernel twice per set: once to compile and tune, then profiled, on fresh copies."""
         for k in sets:
             self._call_on_copies(k)
             profiler = torch.cuda.cudart() if self._device.kind == "cuda" else None
