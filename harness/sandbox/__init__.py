@@ -36,11 +36,11 @@ Choice = Literal["auto", SandboxName]
 
 @dataclass(frozen=True)
 class Options:
-    """What a project sets up of its sandboxes; each takes what concerns it."""
+    """A project's sandbox settings; each provider uses those that concern it."""
 
     image: str = "kernelmark-runner:latest"
     docker_binds: tuple[Path, ...] = ()
-    """Host paths that a thin image lacks (/usr, /opt), bound into the container read-only."""
+    """Host paths that a thin image lacks (/usr, /opt), bound read-only into the container."""
     docker_python: str = "python3"
     """The Python inside the container."""
 
@@ -63,7 +63,7 @@ def _process(_: Options) -> Provider:
     return Process()
 
 
-# Strongest first; each module is imported where it is asked for. A new one has its name in `SandboxName`, too.
+# Strongest first; each module is imported when it is needed. A new one must also be named in `SandboxName`.
 _PROVIDERS: dict[SandboxName, Callable[[Options], Provider]] = {"docker": _docker, "bwrap": _bwrap, "process": _process}
 
 
@@ -81,7 +81,7 @@ def choose(name: Choice, candidates: Sequence[Provider]) -> Provider:
     """The provider of that name, or for "auto" the first of `candidates` that can be used here.
 
     Raises:
-        SandboxError: it cannot be used; the message holds the reason and the remedy.
+        SandboxError: it cannot be used; the message has the reason and the remedy.
     """
     reason: str | None = None
     for candidate in candidates:

@@ -1,9 +1,9 @@
-"""The sandbox that bubblewrap makes: for machines with no Docker.
+"""The bubblewrap sandbox, for machines without Docker.
 
-All namespaces unshared, a root that holds read-only binds of just what the interpreter and the toolchain need, and
-private scratch file systems. A judge that is root has the mounts made as root, and the runner then drops to a user id
-that no other sandbox has, so that the kernel's limit on processes is this sandbox's own; any other judge gets a user
-namespace. Memory is held by a control group where one can be made, and by polling elsewhere. Trusted code.
+All namespaces are unshared, the root has read-only binds of just what the interpreter and the toolchain need, and
+scratch file systems are private. If the judge is root, mounts are made as root, and the runner then drops to a user id
+that no other sandbox has, so that the kernel's process limit applies to this sandbox alone; any other judge gets a user
+namespace. Memory is limited by a control group if one can be made, otherwise by polling. Trusted code.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ class BwrapSandbox:
         if (program := seccomp.program(watched=self._limits.watcher is not None)) is not None:
             passed.append(_file(program))
             options += ["--seccomp", str(passed[-1])]
-        # The runner sees bubblewrap's own command line and environment, as those of its first process: nothing of the
-        # host stands in either.
+        # The runner sees bubblewrap's own command line and environment, as those of its first process: neither reveals
+        # anything about the host.
         passed.append(_file(b"".join(option.encode() + b"\0" for option in options)))
-        # Before bubblewrap installs the filter, which refuses a change of this limit.
+        # Before bubblewrap installs the filter, which forbids changing this limit.
         bwrap = ["prlimit", f"--core={inside.core_bytes()}:{inside.core_bytes()}", "bwrap", "--args", str(passed[-1])]
         bwrap += ["--", *command]
-        # The shell enters the control group and becomes bubblewrap: no moment in which a child is outside.
+        # The shell enters the control group and execs bubblewrap, so that no child is ever outside.
         enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._group.entrance)] if self._group else []
         try:
             with self._log.writer() as output:
@@ -128,7 +128,7 @@ class BwrapSandbox:
                     env={"PATH": os.environ.get("PATH", os.defpath)},
                     pass_fds=passed,
                 )
-            os.close(passed.pop(0))  # the pipe ends with the sandbox's copy
+            os.close(passed.pop(0))  # the pipe closes with the sandbox's copy
             with open(told, encoding="utf-8", closefd=False) as file:
                 said = file.read()
             self._init_pid = int(json.loads(said)["child-pid"])
@@ -156,7 +156,7 @@ class BwrapSandbox:
         return inside.exit_of_init(code, out_of_memory) if code >= 0 else Exit(None, -code, out_of_memory)
 
     def breach(self) -> Breach | None:
-        """Its sockets; with a control group, whether the kernel had to kill; without one, what its processes hold."""
+        """Checks its sockets and, with a control group, whether the kernel had to kill; without one, its usage."""
         if self._closed:
             return None
         if breach := too_many_sockets(self._init_pid, self._init):
@@ -173,7 +173,7 @@ class BwrapSandbox:
         """Kill the first process of the PID namespace: the kernel kills all others before it reports that death.
 
         Raises:
-            SandboxError: processes or the control group were left.
+            SandboxError: processes or the control group are left.
         """
         if self._closed:
             return
@@ -182,10 +182,10 @@ class BwrapSandbox:
             signal.pidfd_send_signal(self._init, signal.SIGKILL)
         gone = bool(select.select([self._init], [], [], CLOSE_S)[0])
         if gone:
-            self._process.wait()  # bubblewrap itself, which ends with that death
+            self._process.wait()  # bubblewrap itself, which exits when that process dies
         self._log.close()
         os.close(self._init)
-        if not gone:  # its control group and its user id are in use
+        if not gone:  # its control group and its user id are still in use
             raise SandboxError(f"the sandbox's first process {self._init_pid} cannot be killed", "look at `ps -l`")
         self._release()
 
@@ -214,7 +214,7 @@ def _namespaces(root: bool) -> list[str]:
 
 
 def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
-    """bubblewrap's options, and the runner's command line behind the programs that lower its rights."""
+    """bubblewrap's options, then the programs that drop privileges, then the runner's command line."""
     options = [
         *_namespaces(uid is not None),
         "--die-with-parent",
@@ -232,16 +232,16 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
     driver = [*libraries, *map(Path, _FOR_A_DRIVER)] if libraries else []
     tools = [path for path in (toolkit, launch.watcher and launch.watcher.directory) if path]
     places = {path: str(path) for path in _system([*tools, *driver])}
-    # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
+    # connect() needs write permission on the socket's inode, which a read-only mount does not affect.
     places |= {inside.staged(launch): inside.ROOT, launch.socket: inside.SOCKET}
     options += ["--proc", "/proc", "--dev", "/dev"]
-    # Pseudo-terminals are one number for the whole machine: what is mounted above devpts has none to give.
+    # The number of pseudo-terminals is shared by the whole machine: what is mounted over devpts has none.
     options += ["--perms", "0555", "--size", "4096", "--tmpfs", "/dev/pts", "--remount-ro", "/dev/pts"]
     options += _parents([inside.HOME, inside.TMPDIR, *places.values()])
     sizes_bytes = {inside.HOME: launch.disk_bytes, inside.TMPDIR: launch.disk_bytes, "/dev/shm": inside.SHM_BYTES}
     for at, size_bytes in sizes_bytes.items():
         options += ["--perms", "1777", "--size", str(size_bytes), "--tmpfs", at]
-    # The interpreter may lie below TMPDIR: what is hidden by the new file system there is made again.
+    # The interpreter may be below TMPDIR: what the new file system there hides is bound again.
     options += _parents([at for at in places.values() if at.startswith(f"{inside.TMPDIR}/")], below=inside.TMPDIR)
     for path, at in places.items():
         options += _bind(path, at)
@@ -258,7 +258,7 @@ def _command(launch: Launch, uid: int | None) -> tuple[list[str], list[str]]:
 
 
 def _system(wanted: Iterable[Path]) -> list[Path]:
-    """The system, the interpreter and `wanted`, as far as they exist and none lies below another."""
+    """The system, the interpreter and `wanted`, as far as they exist, leaving out paths below others."""
     prefixes = {Path(sys.prefix), Path(sys.base_prefix), Path(sys.executable).resolve().parent.parent}
     paths: list[Path] = []
     for path in [*map(Path, _SYSTEM), *sorted(prefixes), *wanted]:
@@ -275,16 +275,16 @@ def _bind(path: Path, at: str) -> list[str]:
 
 
 def _parents(places: Iterable[str], below: str = "/") -> list[str]:
-    """Directories above the places: bubblewrap would make them by itself, but for root alone to enter."""
+    """Parent directories of the paths: bubblewrap would make them itself, but only root could enter those."""
     parents = {parent for at in places for parent in Path(at).parents if Path(below) in parent.parents}
     return [word for parent in sorted(parents) for word in ("--perms", "0755", "--dir", str(parent))]
 
 
 def _lowered(launch: Launch, uid: int | None) -> list[str]:
-    """The programs that take rights away just before the runner starts.
+    """The programs that drop privileges just before the runner starts.
 
-    Inside a user namespace the limit on processes counts that namespace alone since Linux 5.14; before, it would count
-    all of the user's processes, so there it is left to polling.
+    Since Linux 5.14 the process limit inside a user namespace counts that namespace alone; earlier kernels count all of
+    the user's processes, so there polling does it.
     """
     limit = ["prlimit", "--nofile=4096:4096"]
     if uid is None:

@@ -1,6 +1,6 @@
-"""A memory limit that the kernel holds, and whom it had to kill for it.
+"""A memory limit enforced by the kernel, and how many processes it had to kill for it.
 
-`bwrap` makes a control group for each sandbox, where this process may; `docker` looks at the one that its daemon made.
+`bwrap` makes a control group for each sandbox, if this process may; `docker` looks at the one that its daemon made.
 Trusted. Version 1 and version 2 differ only in the names of the files. Where no group can be made
 (no right to, or version 2 without delegation) `create` returns None and the provider polls instead.
 """
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 _FILESYSTEM = Path("/sys/fs/cgroup")
-# What TCP and UDP may hold in buffers. Version 1 does not count it as memory, and the kernel has one limit for the
+# What TCP and UDP may hold in buffers. Version 1 does not count it as memory, and the kernel has only one limit for the
 # whole machine (net.ipv4.tcp_mem); version 2 counts it.
 _SOCKET_BYTES = 16 << 20
 
@@ -27,7 +27,7 @@ class MemoryGroup:
 
     @classmethod
     def create(cls, limit_bytes: int) -> MemoryGroup | None:
-        """Make a group below this process's own, or below the nearest ancestor that may have one."""
+        """Make a group below this process's own, or below the nearest ancestor where that is allowed."""
         for parent in _candidates():
             _sweep(parent)
             directory = parent / f"kernelmark-{os.getpid()}-{secrets.token_hex(8)}"
@@ -42,7 +42,7 @@ class MemoryGroup:
                     return cls(directory)
                 if (directory / "memory.limit_in_bytes").exists():
                     (directory / "memory.limit_in_bytes").write_text(str(limit_bytes))
-                    with contextlib.suppress(OSError):  # absent where the kernel does not account for swap
+                    with contextlib.suppress(OSError):  # absent if the kernel does not account for swap
                         (directory / "memory.memsw.limit_in_bytes").write_text(str(limit_bytes))
                     bound_sockets(directory)
                     return cls(directory)
@@ -51,15 +51,15 @@ class MemoryGroup:
 
     @property
     def entrance(self) -> Path:
-        """The file that takes the id of a process which shall enter."""
+        """The file to which the id of a process is written to enter the group."""
         return self._directory / "cgroup.procs"
 
     def kills(self) -> int:
-        """How many processes the kernel has killed here for want of memory."""
+        """How many processes the kernel has killed here for lack of memory."""
         return kills(self._directory)
 
     def remove(self, within_s: float) -> bool:
-        """Remove the emptied group; the kernel needs a moment after the last death. Returns whether it is gone."""
+        """Remove the empty group; the kernel needs a moment after the last process. Returns whether it is gone."""
         deadline = time.monotonic() + within_s
         while self._directory.exists():
             with contextlib.suppress(OSError):
@@ -72,7 +72,7 @@ class MemoryGroup:
 
 
 def group_of(process: int | str) -> Path | None:
-    """The group that holds a process's memory, as this process sees it; None where it cannot be told."""
+    """The group that accounts for a process's memory, as seen from here; None if it cannot be determined."""
     members = Path(f"/proc/{process}/cgroup")
     for line in members.read_text().splitlines() if members.exists() else ():
         _, controllers, at = line.split(":", 2)
@@ -85,12 +85,12 @@ def group_of(process: int | str) -> Path | None:
 
 def bound_sockets(group: Path) -> None:
     """Bound the buffers of TCP and UDP in a version 1 group, as far as this process may."""
-    with contextlib.suppress(OSError):  # absent in some kernels, and not for everybody to write
+    with contextlib.suppress(OSError):  # absent in some kernels, and not writable for everybody
         (group / "memory.kmem.tcp.limit_in_bytes").write_text(str(_SOCKET_BYTES))
 
 
 def kills(group: Path) -> int:
-    """How many processes of a group the kernel has killed for want of memory; 0 where there is no such group."""
+    """How many processes of a group the kernel has killed for lack of memory; 0 if there is no such group."""
     for name in ("memory.events", "memory.oom_control"):
         with contextlib.suppress(OSError):
             fields = dict(line.split() for line in (group / name).read_text().splitlines())
@@ -108,7 +108,7 @@ def _candidates() -> list[Path]:
 
 
 def _sweep(parent: Path) -> None:
-    """Remove the emptied groups of judges that were killed before they could."""
+    """Remove empty groups left by killed judges."""
     for directory in parent.glob("kernelmark-*-*"):
         if not Path("/proc", directory.name.split("-")[1]).exists():
             with contextlib.suppress(OSError):

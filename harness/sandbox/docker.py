@@ -1,9 +1,9 @@
-"""The sandbox that Docker makes: the default wherever a daemon answers.
+"""The Docker sandbox, the default wherever a daemon answers.
 
-One container a run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter
-and our own, and limits that the kernel holds (memory, processes, the size of both scratch file systems). Trusted code.
-It talks to the daemon as little as possible: one create, one start and one inspect to begin with, one inspect after
-death, one remove.
+One container per run: no network, read-only root, an unprivileged user, no capabilities, the daemon's seccomp filter
+and our own, and limits enforced by the kernel (memory, processes, the size of both scratch file systems). Trusted code.
+It talks to the daemon as little as possible: one create, one start and one inspect at the start, one inspect after the
+end, one remove.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ LABEL, JUDGE_LABEL = "kernelmark", "kernelmark.judge"
 DAEMON_S = 30
 _AGAIN_S = 0.5
 _BYTES_PER_FILE = 4096
-# The daemon learns of an OOM kill from another channel than of the death itself, and at times later.
+# The daemon learns of an OOM kill through a different channel than of the exit itself, and sometimes later.
 OOM_NEWS_S = 0.5
 
 
 class Docker:
-    """Provider of containers. `binds` are host paths that a thin image lacks (/usr, /opt); `python` is seen inside."""
+    """Provider of containers. `binds`: host paths that a thin image lacks (/usr, /opt); `python`: a path inside."""
 
     name: SandboxName = "docker"
 
@@ -74,7 +74,7 @@ class Docker:
             created: str = self._api.create_container(
                 self.image,
                 command=self._command(launch),
-                use_config_proxy=False,  # the account's proxies, and the passwords in them, are none of a container's
+                use_config_proxy=False,  # a container must not get the account's proxies, with the passwords in them
                 entrypoint=[],
                 user=f"{uid}:{uid}",
                 working_dir=inside.HOME,
@@ -115,7 +115,7 @@ class Docker:
 
     @cached_property
     def _swept(self) -> bool:
-        """Removes, once, the containers of judges on this machine that were killed before they could."""
+        """Removes, once, the containers that killed judges left on this machine."""
         for each in self._api.containers(all=True, filters={"label": f"{LABEL}=runner"}):
             space, _, judge = each["Labels"].get(JUDGE_LABEL, "").rpartition(" ")
             if space == _process_space() and not Path("/proc", judge).exists():
@@ -150,15 +150,15 @@ class Docker:
         users.chmod(0o644)
         places[users] = "/etc/passwd"
         mounts = [Mount(at, str(path), type="bind", read_only=True) for path, at in places.items()]
-        # connect() needs write permission on the socket's inode, which a read-only mount leaves alone.
+        # connect() needs write permission on the socket's inode, which a read-only mount does not affect.
         return [*mounts, Mount(inside.SOCKET, str(launch.socket), type="bind", read_only=True)]
 
     def _host_config(self, launch: Launch, uid: int) -> Any:
         from docker.types import LogConfig, Ulimit
 
-        # Owned by the user, because runc gives the file system the mode of a directory that is there already.
+        # Owned by the user, because runc gives the file system the mode of an existing directory.
         scratch = f"rw,exec,nosuid,nodev,uid={uid},gid={uid},mode=0700,size={launch.disk_bytes}"
-        scratch += f",nr_inodes={launch.disk_bytes // _BYTES_PER_FILE}"  # an empty file takes the kernel's memory too
+        scratch += f",nr_inodes={launch.disk_bytes // _BYTES_PER_FILE}"  # even an empty file takes kernel memory
         return self._api.create_host_config(
             network_mode="none",
             read_only=True,
@@ -170,10 +170,10 @@ class Docker:
             memswap_limit=launch.memory_bytes,
             pids_limit=launch.processes,
             shm_size=inside.SHM_BYTES,
-            # Pseudo-terminals are one number for the whole machine: what is mounted in devpts' place has none to give.
+            # The number of pseudo-terminals is shared by the whole machine: what is mounted in devpts' place has none.
             tmpfs={inside.HOME: scratch, inside.TMPDIR: scratch, "/dev/pts": "ro,size=4k"},
             mounts=self._mounts(launch, uid),
-            # As `inside.core_bytes`; the daemon may always set it.
+            # As in `inside.core_bytes`; the daemon may always set it.
             ulimits=[Ulimit(name="core", soft=1, hard=1), Ulimit(name="nofile", soft=4096, hard=4096)],
             log_config=LogConfig(type="json-file", config={"max-size": "64k", "max-file": "1"}),
             **self._gpu_options(launch),
@@ -205,7 +205,7 @@ class Container:
         self._closed = False
 
     def watch(self) -> None:
-        """Hold the first process by a descriptor, so that its death is seen without asking the daemon.
+        """Open a descriptor of the first process, so that its exit is seen without asking the daemon.
 
         Impossible where the daemon's process ids are not ours (a remote daemon, a judge in a container): then every
         `ended` asks the daemon.
@@ -213,11 +213,11 @@ class Container:
         pid = self._api.inspect_container(self._id)["State"]["Pid"]
         with contextlib.suppress(OSError, AttributeError):
             pidfd = os.pidfd_open(pid)
-            # Read after opening: if this is our container now, the descriptor is of it as well.
+            # Read after opening: if this is our container now, so is the process of the descriptor.
             if self._id in Path(f"/proc/{pid}/cgroup").read_text():
                 self._pidfd, self._pid, self._group = pidfd, pid, cgroup.group_of(pid)
                 if self._group is not None:
-                    cgroup.bound_sockets(self._group)  # runc does nothing with Docker's own option for it
+                    cgroup.bound_sockets(self._group)  # runc ignores Docker's own option for it
             else:
                 os.close(pidfd)
 
@@ -230,8 +230,8 @@ class Container:
     def breach(self) -> Breach | None:
         """Its sockets, and whether the kernel had to kill the runner or a process that it started.
 
-        Both only where the container's processes and their control group are in sight; `ended` tells of the runner's
-        own end. The kernel holds all other limits.
+        Both only if the container's processes and their control group are visible from here; `ended` reports the
+        runner's own exit. The kernel enforces all other limits.
         """
         if self._closed or self._pidfd < 0:
             return None
@@ -244,10 +244,10 @@ class Container:
         return process_tree.cpu_ns(process_tree.tree({self._pid})) if self._pidfd >= 0 else None
 
     def close(self) -> None:
-        """Kill and remove the container, as often as it takes: the daemon gives up on a kill that takes its time.
+        """Kill and remove the container, retrying as needed: the daemon gives up on a slow kill.
 
         Raises:
-            SandboxError: it is still there, or there is no daemon any more; the next judge removes it.
+            SandboxError: it is still there, or the daemon is gone; the next judge removes it.
         """
         if self._closed:
             return
@@ -294,8 +294,8 @@ def _remove(api: Any, container: str) -> None:
 def _remove_until_gone(api: Any, container: str) -> None:
     """Kill and remove a container of this judge.
 
-    A daemon that says no, or does not answer in time, is asked again until `CLOSE_S` are over; one that is not there,
-    for `DAEMON_S`.
+    A daemon that refuses, or does not answer in time, is asked again for `CLOSE_S`; one that is not running, for
+    `DAEMON_S`.
     """
     import docker
     import requests
@@ -316,7 +316,7 @@ def _remove_until_gone(api: Any, container: str) -> None:
 
 @cache
 def _process_space() -> str:
-    """Where a process id means what it means here: this boot and this PID namespace."""
+    """Identifies where a process id is valid: this boot and this PID namespace."""
     boot = Path("/proc/sys/kernel/random/boot_id")
     return f"{boot.read_text().strip()} {Path('/proc/self/ns/pid').readlink()}" if boot.exists() else "unknown"
 

@@ -1,8 +1,8 @@
-"""Started inside a container before the runner: takes system calls away that the daemon's own filter may allow.
+"""Started inside a container before the runner: blocks system calls that the daemon's own filter may allow.
 
-`python enter.py FILTER PROGRAM ARGUMENT...`: installs the filter, a seccomp program in hexadecimal, beside that of the
-daemon (older ones allow io_uring), and goes on as PROGRAM in the same process. Trusted: the submission is not there
-yet, and nothing can take a filter away again. Standard library only.
+`python enter.py FILTER PROGRAM ARGUMENT...`: installs the filter, a seccomp program in hexadecimal, in addition to the
+daemon's (older ones allow io_uring), and execs PROGRAM. Trusted: the submission is not there yet, and a filter can
+never be removed. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Program(ctypes.Structure):
 
 
 def install(program: bytes) -> None:
-    """Filter this process and all that it will start."""
+    """Filter this process and everything that it will start."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     if prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "no_new_privs was refused")

@@ -1,8 +1,8 @@
 """How a GPU and the CUDA toolkit reach a sandbox.
 
-Called by the providers. Trusted. For Docker there are three ways, tried in this order: the NVIDIA container toolkit,
-a CDI specification, and last the bare device nodes with read-only binds of the driver's libraries. bubblewrap uses the
-last one alone.
+Called by the providers. Trusted. For Docker there are three ways, tried in this order: the NVIDIA container toolkit, a
+CDI specification, and the bare device nodes with read-only binds of the driver's libraries. bubblewrap uses only the
+last.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DRIVER_LISTING = Path("/proc/driver/nvidia/gpus")
 def toolkit() -> Path | None:
     """The host's CUDA toolkit, a directory with `bin/nvcc` in it, or None.
 
-    Never a directory that holds more than the toolkit (a distribution's nvcc lies in /usr): the whole is bound.
+    Never a directory with more than the toolkit (a distribution's nvcc is in /usr), since all of it is bound.
     """
     candidates = [os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"]
     if nvcc := shutil.which("nvcc"):
@@ -58,10 +58,10 @@ def way_for_docker(info: Mapping[str, Any]) -> Way:
 
 
 def index_in_use() -> int:
-    """Which GPU this process has as CUDA's device 0, counted in PCI bus order: `CUDA_VISIBLE_DEVICES` may choose any.
+    """Which GPU is CUDA device 0 in this process, counted in PCI bus order: `CUDA_VISIBLE_DEVICES` may choose any.
 
     Raises:
-        SandboxError: there are several, and the driver does not tell which it is.
+        SandboxError: there are several, and the driver does not report which it is.
     """
     address, cards = address_in_use(), [address for address, _ in _cards()]
     if address in cards:
@@ -106,8 +106,8 @@ def driver_libraries() -> list[Path]:
 def library_path(libraries: Iterable[Path], *, host_system: bool) -> str:
     """LD_LIBRARY_PATH for the libraries that the sandbox's loader does not find by itself.
 
-    `host_system`: whether the sandbox has the host's /usr. The directories that its loader searches anyway must not be
-    named then: they would come before those that torch's own libraries name, and hide the CUDA libraries there.
+    `host_system`: whether the sandbox has the host's /usr. Then directories that its loader searches anyway must not be
+    listed: they would come before those named by torch's own libraries, and hide the CUDA libraries there.
     """
     known = {*_MULTIARCH, *(("/usr/lib", "/usr/lib64") if host_system else ())}
     return os.pathsep.join(dict.fromkeys(at for path in libraries if (at := str(path.parent)) not in known))
@@ -123,7 +123,7 @@ def _known_to_the_loader() -> list[Path]:
 
 
 def _minor(gpu_index: int) -> int:
-    """The number in /dev/nvidiaN, which need not be the index: the driver tells it for each PCI address."""
+    """The number in /dev/nvidiaN, which need not be the index: the driver reports it for each PCI address."""
     minors = [minor for _, minor in _cards()] or _nodes()
     if gpu_index >= len(minors):
         raise SandboxError(
@@ -133,7 +133,7 @@ def _minor(gpu_index: int) -> int:
 
 
 def _cards() -> list[tuple[str, int]]:
-    """PCI address and minor number of every GPU, in PCI bus order; empty where the driver does not list them."""
+    """PCI address and minor number of every GPU, in PCI bus order; empty if the driver does not list them."""
     listed = sorted(_DRIVER_LISTING.glob("*/information"), key=lambda path: path.parent.name)
     return [
         (each.parent.name.lower(), int(minor[1]))
@@ -147,7 +147,7 @@ def _nodes() -> list[int]:
 
 
 def address_in_use() -> str:
-    """The PCI address of what CUDA calls device 0 in this process, or "" where the driver does not tell it."""
+    """The PCI address of CUDA device 0 in this process, or "" if the driver does not report it."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -1,7 +1,7 @@
-"""What every sandbox holds: the runner's files, its environment and its command line.
+"""What every sandbox contains: the runner's files, its environment and its command line.
 
-Called by the providers alone. Trusted. The runner's files come from the judge's own checkout, so that the two sides of
-the wire are never of different versions.
+Called by the providers only. Trusted. The runner's files come from the judge's own checkout, so that the two sides of
+the wire always have the same version.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
-# Beside the package of its role.
+# Besides the package of its role.
 _SHARED = ("__init__.py", "arena", "cupti.py", "errors.py", "languages", "recording", "wire")
 
 
 def staged(launch: Launch) -> Path:
-    """A copy of everything that the runner consists of, beside the judge's socket; to be bound read-only at `ROOT`.
+    """A copy of all the runner's files, beside the judge's socket; to be bound read-only at `ROOT`.
 
-    A runner can read in /proc/self/mountinfo what is bound: a copy shows neither where the checkout lies nor its files
-    themselves, whose state the kernel would share with other sandboxes. Whoever made the socket's directory removes it.
+    A runner can read in /proc/self/mountinfo what is bound: a copy reveals neither the path of the checkout nor its
+    files themselves, whose state the kernel would share with other sandboxes. The creator of the socket's directory
+    removes it.
 
     Raises:
         SandboxError: a file is missing from the installation, or the copy cannot be written.
@@ -43,7 +44,7 @@ def staged(launch: Launch) -> Path:
         _copy(HARNESS / "sandbox" / "enter.py", at / "enter.py")
         if launch.program is not None:
             _copy(launch.program, at / "program.py")
-        for path in (at, *at.rglob("*")):  # whatever the judge's umask is, the runner is another user
+        for path in (at, *at.rglob("*")):  # whatever the judge's umask: the runner is another user
             path.chmod(0o755 if path.is_dir() else 0o644)
     except OSError as error:
         raise SandboxError(f"the runner's files cannot be copied ({error})", "look there, or install again") from error
@@ -59,10 +60,10 @@ def _copy(source: Path, to: Path) -> None:
 
 
 def core_bytes() -> int:
-    """The limit on core dumps with which none is written: less than a page, yet not 0.
+    """The core dump limit that prevents all dumps: less than a page, but not 0.
 
-    Where /proc/sys/kernel/core_pattern is a pipe, the kernel takes 0 for no limit at all, and 1 for "none". A judge
-    that was itself given 0, and may not raise it, has nothing better to pass on.
+    If /proc/sys/kernel/core_pattern is a pipe, the kernel takes 0 to mean no limit at all, and 1 to mean "none". A
+    judge that itself has 0, and may not raise it, cannot pass on anything better.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_CORE)
     if hard == 0:
@@ -74,14 +75,14 @@ def core_bytes() -> int:
 
 
 def runner(launch: Launch) -> str:
-    """The path inside of what is run, where its files are bound below `ROOT`."""
+    """The path of the program inside, with its files bound below `ROOT`."""
     return PROGRAM if launch.program else f"{ROOT}/harness/{launch.role}/__main__.py"
 
 
 def command(
     python: str, program: str, socket: str, variables: Mapping[str, str], watcher: Watcher | None = None
 ) -> list[str]:
-    """The runner's command line; `env -i` drops what an image or a tool on the way has added to the environment."""
+    """The runner's command line; `env -i` drops anything that an image or a wrapper has added to the environment."""
     return [
         "env",
         "-i",
@@ -99,7 +100,7 @@ def command(
 def environment(
     launch: Launch, *, path: str, home: str = HOME, tmpdir: str = TMPDIR, extra: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """The whole environment inside; nothing of the judge's is inherited. `extra` is what a GPU needs."""
+    """The whole environment inside; nothing is inherited from the judge. `extra` is what a GPU needs."""
     return {
         "PATH": path,
         "HOME": home,
@@ -120,5 +121,5 @@ def search_path(*first: Path) -> str:
 
 
 def exit_of_init(code: int, out_of_memory: bool) -> Exit:
-    """The runner's end from the status of the init process above it, which tells signal n as 128 + n."""
+    """The runner's exit from the status of its init process, which reports signal n as 128 + n."""
     return Exit(None, code - 128, out_of_memory) if 128 < code <= 192 else Exit(code, None, out_of_memory)

@@ -1,4 +1,4 @@
-"""Compares what a sandbox holds with what it may hold, for the providers, where the kernel has no limit for it."""
+"""Compares a sandbox's usage with its limits, for the providers, where the kernel does not enforce them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.sandbox.protocol import Breach, Launch
 from harness.sandbox.tree import Usage
 
-# What is queued at a socket is not counted as the sandbox's memory for netlink, and not for all of TCP: 200 KiB each.
+# Data queued at sockets is not counted as the sandbox's memory for netlink, nor for all of TCP: 200 KiB each.
 SOCKETS = 1024
 
 
@@ -22,7 +22,7 @@ def over(usage: Usage, limits: Launch) -> Breach | None:
 
 
 def too_many_sockets(pid: int, pidfd: int) -> Breach | None:
-    """Whether the network namespace of a process, held by a descriptor so that the id stays its own, has too many."""
+    """Whether the network namespace of a process has too many; the process is held by a pidfd against id reuse."""
     try:
         used = int(Path(f"/proc/{pid}/net/sockstat").read_text().split(maxsplit=3)[2])  # "sockets: used 3"
     except (OSError, ValueError, IndexError):

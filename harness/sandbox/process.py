@@ -1,8 +1,8 @@
-"""The sandbox that isolates nothing: a child process with a clean environment and private directories.
+"""The sandbox without isolation: a child process with a clean environment and private directories.
 
-What is left on a machine with neither Docker nor bubblewrap. It bounds accidents (memory, processes, a tree that would
-outlive its run), not attacks: the submission can read and write whatever the judge's user can. Its verdicts say so.
-Trusted code.
+The fallback on a machine with neither Docker nor bubblewrap. It contains accidents (memory, processes, a process tree
+that would outlive its run), not attacks: the submission can read and write whatever the judge's user can. Its verdicts
+say so. Trusted code.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Process:
         return True
 
     def launch(self, launch: Launch) -> ProcessSandbox:
-        """Start the runner where it lies, by the judge's own interpreter.
+        """Start the runner in place, with the judge's own interpreter.
 
         Raises:
             SandboxError: the process could not be started.
@@ -98,7 +98,7 @@ class ProcessSandbox:
         self._closed = False
 
     def ended(self) -> Exit | None:
-        """Looks without reaping: until `close` the process id, which is the session's too, stays ours."""
+        """Checks without reaping: until `close` the process id, which is also the session's, stays ours."""
         if self._exit is None:
             seen = os.waitid(os.P_PID, self._process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             if seen is not None:
@@ -107,7 +107,7 @@ class ProcessSandbox:
         return self._exit
 
     def breach(self) -> Breach | None:
-        """Looks at the tree; a process that was seen once is followed although its parent died."""
+        """Checks the tree; a process that was seen once is followed even after its parent died."""
         self._seen = process_tree.tree(self._seen)
         return over(process_tree.usage(self._seen), self._limits)
 
@@ -118,7 +118,7 @@ class ProcessSandbox:
         """Kills by session, by descent and by this run's mark in the environment, then removes the directories.
 
         Raises:
-            SandboxError: processes or files were left.
+            SandboxError: processes or files are left.
         """
         if self._closed:
             return
@@ -138,7 +138,7 @@ class ProcessSandbox:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory in which a submission may have taken its own permissions away; `close` reports what stays."""
+    """Remove a directory in which a submission may have revoked its own permissions; `close` reports what remains."""
     for parent, names, _ in os.walk(directory):
         for path in (Path(parent) / name for name in names):
             with contextlib.suppress(OSError):

@@ -13,12 +13,12 @@ from harness.verdict import DeviceKind, SandboxName
 
 @dataclass(frozen=True)
 class Watcher:
-    """A program that starts the runner and watches it, as a debugger does; what it prints is in the startup log."""
+    """A program that starts the runner and watches it, as a debugger does; its output goes to the startup log."""
 
     command: tuple[str, ...]
-    """Its absolute path and its arguments; the runner's command line comes behind them."""
+    """Its absolute path and arguments; the runner's command line follows them."""
     directory: Path
-    """What it needs of the host besides the CUDA toolkit: a directory that holds it, bound read-only."""
+    """The host directory that contains it, bound read-only in addition to the CUDA toolkit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,10 +26,10 @@ class Launch:
     """What one sandbox is to run, and within which limits."""
 
     socket: Path
-    """Unix SOCK_SEQPACKET listener that the judge made, outside the sandbox; mode 0666, in a private directory."""
+    """The judge's Unix SOCK_SEQPACKET listener, outside the sandbox; mode 0666, in a private directory."""
     device: DeviceKind
     gpu_index: int = 0
-    """Which GPU, counted in PCI bus order; the sandbox sees that one only, as its device 0. `process` could use any."""
+    """Which GPU, counted in PCI bus order; the sandbox sees only that one, as its device 0. `process` could use any."""
     memory_bytes: int
     processes: int
     """Processes and threads together, as the kernel counts them."""
@@ -40,7 +40,7 @@ class Launch:
     role: Literal["runner", "launcher"] = "runner"
     """Which of the harness's own programs is run."""
     program: Path | None = None
-    """A script that is run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
+    """A script to run instead of the runner, with the same arguments: for the conformance suite and the doctor."""
 
 
 _SIGNALS = {
@@ -72,14 +72,14 @@ class Exit:
 
 @dataclass(frozen=True)
 class Breach:
-    """A limit that was found exceeded by looking, where the kernel does not stop the process itself."""
+    """A limit found exceeded by polling, where the kernel does not stop the process itself."""
 
     kind: Literal["memory", "processes"]
     detail: str
 
 
 class Sandbox(Protocol):
-    """One runner that was started, and everything that it starts in turn."""
+    """One started runner, and everything that it starts in turn."""
 
     def ended(self) -> Exit | None:
         """How the runner ended, or None while it lives. Never blocks; cheap enough for every 50 ms."""
@@ -88,21 +88,21 @@ class Sandbox(Protocol):
         """The limit that is exceeded right now, or None. Never blocks; cheap enough for every 50 ms."""
 
     def cpu_ns(self) -> int | None:
-        """The CPU time that everything in it has used so far, by the kernel's account and to 10 ms; None where that
-        cannot be told from here. Never blocks.
+        """The CPU time that everything in it has used so far, by the kernel's account and to 10 ms; None if that is not
+        visible from here. Never blocks.
         """
 
     def close(self) -> None:
         """Kill the whole process tree, wait until it is gone, and remove everything that the sandbox made. Idempotent.
 
-        It takes as long as the kernel needs to take the processes apart, at most `CLOSE_S`.
+        It takes as long as the kernel needs to end the processes, at most `CLOSE_S`.
 
         Raises:
-            SandboxError: something is left, and the message names it; all else is removed.
+            SandboxError: something is left, which the message names; everything else is removed.
         """
 
     def startup_log(self) -> str:
-        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; ask before `close`."""
+        """What was printed before the runner connected, at most `STARTUP_LOG_BYTES` of it; call before `close`."""
 
 
 class Provider(Protocol):
@@ -110,7 +110,7 @@ class Provider(Protocol):
 
     @property
     def name(self) -> SandboxName:
-        """The name under which a verdict records it."""
+        """Its name in verdicts."""
 
     def unavailable(self) -> str | None:
         """Why it cannot be used here, and the remedy, in one line; None when it can."""
@@ -123,13 +123,13 @@ class Provider(Protocol):
         """
 
     def image_digest(self) -> str | None:
-        """What identifies the software inside, where the provider knows it."""
+        """What identifies the software inside, if the provider knows it."""
 
     def shows(self, path: Path) -> bool:
-        """Whether a sandbox has this file of the host in it, as far as its permissions let the runner read it."""
+        """Whether a sandbox contains this host file; permissions may still keep the runner from reading it."""
 
 
 STARTUP_LOG_BYTES = 64 << 10
 # 170 processes that map the same 4 GiB took more than a minute to die on two busy cores. The bound is for those that
-# the kernel cannot end at all, as in a driver that hangs: the judge has other submissions to grade.
+# the kernel cannot end at all, as with a hanging driver: the judge has other submissions to grade.
 CLOSE_S = 600.0

@@ -1,19 +1,19 @@
-"""A system call filter: what Docker's default filter takes away, or should, and namespaces alone do not.
+"""A system call filter: what Docker's default filter blocks, or should, and namespaces alone do not.
 
-Called by `bwrap`, and by `docker`, whose daemon may be older than that advice. Trusted. What is refused, and why:
+Called by `bwrap`, and by `docker`, whose daemon may have an older default filter. Trusted. What is refused, and why:
 
 - user namespaces would hand the runner a full set of capabilities over the kernel's most attacked parts;
-- keyrings have no namespace; bpf, perf, userfaultfd and io_uring serve exploits and no kernel author;
+- keyrings have no namespace; bpf, perf, userfaultfd and io_uring serve exploits, not authors of GPU kernels;
 - socket families other than those below: AF_VSOCK leads out of a virtual machine, past the network namespace;
-- asynchronous I/O contexts, which the machine has one number of for all (fs.aio-max-nr);
-- locks, leases and notifications on files: sandboxes share those of the host, and could talk through them;
+- asynchronous I/O contexts, whose number is shared by the whole machine (fs.aio-max-nr);
+- locks, leases and notifications on files: sandboxes share those of the host, and could communicate through them;
 - changing the limit on core dumps: only 1 keeps the kernel from piping one to the host's handler.
 
 A tool that watches the runner, such as a profiler, needs more: with one, files can be locked and watched, all of
 netlink is allowed, and the limit on core dumps can be changed.
 
-What programs try, and do without, is answered as by a kernel that was built without it. See seccomp(2) for the layout
-of the filter's program and of the data that it looks at.
+Calls that programs try but can do without are answered as by a kernel built without them. See seccomp(2) for the layout
+of the filter program and of the data that it examines.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _X32_CALLS = 0x40000000
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-# On x86_64, on aarch64; None where there is no such call.
+# On x86_64, on aarch64; None if there is no such call.
 _NUMBERS: dict[str, tuple[int | None, int | None]] = {
     "clone": (56, 220),
     "clone3": (435, 435),
@@ -65,8 +65,8 @@ _FORBIDDEN = (
     *("setns", "add_key", "request_key", "keyctl", "bpf", "perf_event_open", "userfaultfd"),
     *("io_uring_setup", "io_uring_enter", "io_uring_register", "syslog"),
 )
-# clone3 hides its flags behind a pointer. "No such call" makes the C library fall back to clone, filelock to files that
-# exist or not, and so on.
+# clone3 hides its flags behind a pointer. "No such call" makes the C library fall back to clone, filelock to plain lock
+# files, and so on.
 _MISSING = (
     *("clone3", "io_setup", "io_submit", "inotify_init", "inotify_init1", "fanotify_init", "cachestat", "flock"),
 )
@@ -80,10 +80,10 @@ _FILE_NEWS = (fcntl.F_SETLEASE, fcntl.F_GETLEASE, fcntl.F_NOTIFY, _SET_RW_HINT, 
 
 
 def program(*, watched: bool = False) -> bytes | None:
-    """The filter, as the kernel and `bwrap --seccomp` read it; None on a machine whose call numbers are not known.
+    """The filter, as the kernel and `bwrap --seccomp` read it; None on an architecture with unknown call numbers.
 
-    `watched`: without the rules of which Nsight Compute does not survive some; which ones is not known. An audit
-    repeats one recorded run at an organizer's wish.
+    `watched`: without the rules that may break Nsight Compute; which ones do is not known. An audit repeats one
+    recorded run at an organizer's request.
     """
     if platform.machine() not in _ARCHITECTURES:
         return None
@@ -115,7 +115,7 @@ def program(*, watched: bool = False) -> bytes | None:
 
 
 def _socket(*, watched: bool) -> list[bytes]:
-    """The families above, as a kernel that has no other; of netlink what the C library asks about interfaces."""
+    """Only the families above, like a kernel that has no others; of netlink only the C library's interface queries."""
     return [
         *_argument(0),
         *_if_in([each for each in FAMILIES if watched or each != socket.AF_NETLINK], _allowed()),
@@ -128,7 +128,7 @@ def _socket(*, watched: bool) -> list[bytes]:
 
 
 def _prlimit() -> list[bytes]:
-    """As setrlimit, where the pointer to the new limit is not NULL in either half: without one the call only reads."""
+    """Like setrlimit if either half of the pointer to the new limit is not 0: with NULL the call only reads."""
     no_rights = _error(errno.EPERM)
     return [
         *_argument(1),
@@ -145,12 +145,12 @@ def _prlimit() -> list[bytes]:
 
 
 def _argument(index: int) -> list[bytes]:
-    """Loads its lower half (both machines are little-endian): all that the kernel takes, whatever stands above it."""
+    """Loads its lower half (both architectures are little-endian): the kernel ignores the upper half."""
     return [_step(_LOAD, _ARGUMENTS_AT + index * 8)]
 
 
 def _if_in(values: Iterable[int], answer: list[bytes]) -> list[bytes]:
-    """Ends with the answer where what was loaded is one of the values, and goes on otherwise."""
+    """Returns the answer if the loaded word is one of the values, and continues otherwise."""
     return [step for value in values for step in (_step(_EQUAL, value, otherwise=len(answer)), *answer)]
 
 
@@ -163,5 +163,5 @@ def _error(number: int) -> list[bytes]:
 
 
 def _step(code: int, value: int, *, then: int = 0, otherwise: int = 0) -> bytes:
-    """One instruction; `then` and `otherwise` are how many of the following ones a test passes over."""
+    """One instruction; `then` and `otherwise` are how many of the following ones a test skips."""
     return struct.pack("=HBBI", code, then, otherwise, value)

@@ -1,7 +1,7 @@
 """What the runner prints before it connects: kept in a pipe, so that it can fill neither disk nor memory.
 
-Nobody reads the pipe while the sandbox runs, hence whoever writes more than the pipe holds (64 KiB) waits. The runner
-receives another descriptor for its output once it is connected, so only a failing start, or an attack, writes here.
+Nobody reads the pipe while the sandbox runs, so a writer blocks once it is full (64 KiB). The runner receives another
+descriptor for its output once it is connected, so only a failing start, or an attack, writes much here.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class StartupLog:
         return self._kept.decode("utf-8", "replace")
 
     def close(self) -> None:
-        """Keep what was printed and give the pipe up."""
+        """Keep what was printed and close the pipe."""
         if self._read >= 0:
             self.text()
         for fd in (self._read, self._write):

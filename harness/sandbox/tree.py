@@ -1,7 +1,7 @@
 """A process and everything that it started, as /proc shows it: how large it is, and how to end it.
 
-Called by the providers that have no kernel limit to lean on. Trusted, but what it reads changes while it reads: a
-process that is gone by then is skipped. Without /proc (not Linux) a tree is its root alone.
+Called by providers without a kernel limit to rely on. Trusted, but /proc changes while it is read: a process that is
+gone by then is skipped. Without /proc (not Linux) a tree is its root alone.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _PAUSE_S, _LONGEST_PAUSE_S = 0.002, 0.2
 
 @dataclass(frozen=True)
 class Usage:
-    """What a process tree holds: memory of its own (arenas and libraries are shared), and processes with threads."""
+    """What a process tree uses: private memory (arenas and libraries are shared), and processes plus threads."""
 
     private_bytes: int
     tasks: int
 
 
 def tree(roots: set[int]) -> set[int]:
-    """The processes in `roots` that live, and all their descendants."""
+    """The live processes in `roots`, and all their descendants."""
     pids: set[int] = set()
     waiting = list(roots)
     while waiting:
@@ -58,7 +58,7 @@ def usage(pids: set[int]) -> Usage:
 
 
 def cpu_ns(pids: set[int]) -> int:
-    """The CPU time of processes, and of those of their children that have ended and were waited for."""
+    """The CPU time of processes, including children that have ended and were waited for."""
     ticks = 0
     for pid in pids:
         with contextlib.suppress(OSError):
@@ -83,28 +83,28 @@ def marked(mark: str, session: int) -> set[int]:
 
 
 def kill(pids: set[int]) -> None:
-    """SIGKILL to each; those that are gone, or belong to somebody else by now, are passed over."""
+    """Send SIGKILL to each; those that are gone, or belong to somebody else by now, are skipped."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
 
 
 def kill_marked(mark: str, session: int, *, within_s: float) -> set[int]:
-    """Kill what `marked` finds and its descendants until there is none, so that forking fast is no escape.
+    """Kill what `marked` returns and all descendants until there are none, so that forking fast is no escape.
 
-    Returns those that still live when the time is up.
+    Returns those still alive when the time is up.
     """
     deadline = time.monotonic() + within_s
     killed: set[int] = set()
     pause_s = _PAUSE_S
     while (living := marked(mark, session)) and time.monotonic() < deadline:
         doomed = tree(living)
-        # Stopped first: a process that forks between the look and the kill would otherwise stay ahead of it.
+        # Stopped first: a process that forks between scan and kill would otherwise stay ahead.
         for pid in doomed:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGSTOP)
         kill(doomed | tree(doomed))
-        # It looks often where they fork, and less and less where the kernel takes its time to end what was killed.
+        # Scan often while they fork, and less and less often while the kernel is slow to end what was killed.
         pause_s = _PAUSE_S if doomed - killed else min(2 * pause_s, _LONGEST_PAUSE_S)
         killed |= doomed
         time.sleep(pause_s)

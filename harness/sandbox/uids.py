@@ -1,7 +1,7 @@
-"""User ids, each for one sandbox at a time, because the kernel keeps many limits by user id.
+"""User ids, each for one sandbox at a time, because the kernel counts many limits per user id.
 
-Called by the providers that isolate. Trusted. Processes, pending signals, bytes of message queues, watches of epoll and
-buffers of pipes are counted by user: two sandboxes of one user could use up each other's.
+Called by the providers that isolate. Trusted. Processes, pending signals, message queue bytes, epoll watches and pipe
+buffers are counted per user: two sandboxes with the same user could use up each other's.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _taken: set[int] = set()
 
 
 def take(of: range = HIGH) -> int:
-    """One that no other sandbox of this judge has.
+    """Take an id that no other sandbox of this judge has.
 
-    Two judges draw from disjoint parts, by their process ids; a collision would only share limits.
+    Two judges take ids from disjoint ranges, by their process ids; a collision would only share limits.
     """
     with _lock:
         start = os.getpid() * 64 % len(of)
@@ -34,17 +34,17 @@ def take(of: range = HIGH) -> int:
 
 
 def among(daemon: Mapping[str, Any]) -> range:
-    """The ids that there are in the containers of a Docker daemon; `daemon` is what `docker info` says of it."""
+    """The ids available in a Docker daemon's containers; `daemon` is the output of `docker info`."""
     options = ",".join(daemon.get("SecurityOptions") or ())
     return _MAPPED if "name=rootless" in options or "name=userns" in options else HIGH
 
 
 def release(uid: int) -> None:
-    """Let another sandbox have it."""
+    """Return an id, so that another sandbox can have it."""
     with _lock:
         _taken.discard(uid)
 
 
 def passwd(uid: int) -> str:
-    """The file /etc/passwd: libraries name their cache directories after the user, so there has to be one."""
+    """The content of /etc/passwd: libraries name their cache directories after the user, so there must be one."""
     return f"runner:x:{uid}:{uid}::{inside.HOME}:/bin/sh\n"
