@@ -1,9 +1,9 @@
-"""The statistics of times: quantiles, intervals of medians and of paired ratios, repeated estimates made one, and
-what gives a series away.
+"""Statistics of times: quantiles, intervals of medians and of paired ratios, pooling of repeated estimates, and tests
+of a series.
 
-The judge and the board call it. Trusted, pure Python. Nothing here assumes that times are normally distributed, or that
-the one does not depend on the one before: they are skewed, have several modes where a chip changes its clock, and
-remember its temperature.
+The judge and the board call it. Trusted, pure Python. Nothing here assumes that times are normally distributed or
+independent: they are skewed, have several modes where a chip changes its clock, and are correlated through its
+temperature.
 """
 
 from harness.stats.estimate import Estimate, combine, estimate_median, geometric_mean

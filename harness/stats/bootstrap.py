@@ -1,4 +1,4 @@
-"""The bootstrap of a median, resampled in blocks, and in closed form. `harness.stats.ratio` calls it. Trusted."""
+"""The block bootstrap of a median, in closed form. `harness.stats.ratio` calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from statistics import NormalDist
 def lower_end(xs: Sequence[float], confidence: float, length: int) -> float:
     """Where the bootstrap's interval of the median of `xs` begins, for circular blocks of `length` values.
 
-    `xs` is in the order of time and holds at least two values. Of −`xs` it is minus the upper end.
+    `xs` is in time order and has at least two values. For −`xs` the result is minus the upper end.
 
-    Blocks of neighbours keep the memory of a series: Künsch, "The Jackknife and the Bootstrap for General Stationary
-    Observations", The Annals of Statistics 17 (1989). That the last value is followed by the first gives each the same
-    weight: Politis and Romano, "A Circular Block-Resampling Procedure for Stationary Data", in LePage and Billard,
-    "Exploring the Limits of Bootstrap" (1992).
+    Blocks of neighbours preserve the autocorrelation of a series: Künsch, "The Jackknife and the Bootstrap for General
+    Stationary Observations", The Annals of Statistics 17 (1989). Wrapping around from the last value to the first gives
+    each the same weight: Politis and Romano, "A Circular Block-Resampling Procedure for Stationary Data", in LePage and
+    Billard, "Exploring the Limits of Bootstrap" (1992).
 
-    Nothing is drawn. A resample's median is at most x when half of its values are; how many are is a sum of independent
-    blocks, and its distribution a convolution. This is the limit of infinitely many resamples, as Efron has it for
-    blocks of one: "Bootstrap Methods: Another Look at the Jackknife", The Annals of Statistics 7 (1979), section 3.
+    Nothing is drawn. A resample's median is at most x when half of its values are; how many are is a sum over
+    independent blocks, and its distribution a convolution. This is the limit of infinitely many resamples, as in Efron
+    for blocks of one: "Bootstrap Methods: Another Look at the Jackknife", The Annals of Statistics 7 (1979), section 3.
 
     The end is the quantile at Φ(−√(n/(n−1))·t), with P(|T| ≤ t) = `confidence` for Student's T of n − 1 degrees of
     freedom, because resamples of a small sample vary too little: the expanded percentile interval of Hesterberg, "What
@@ -32,7 +32,7 @@ def lower_end(xs: Sequence[float], confidence: float, length: int) -> float:
     sizes = [length] * (n // length) + [n % length] * (n % length > 0)
 
     def share(x: float) -> float:
-        """Of the resamples whose median (of an even number: the lower of the two) is at most x."""
+        """The share of resamples whose median (of an even number: the lower of the two) is at most x."""
         ring = [value <= x for value in xs] * 2
         blocks = {size: [0.0] * (size + 1) for size in sizes}
         for size, counts in blocks.items():

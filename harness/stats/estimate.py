@@ -13,7 +13,7 @@ from harness.stats.series import correlation_time
 
 @dataclass(frozen=True)
 class Estimate:
-    """A median, a pseudomedian, or a geometric mean of such, that lies within `low` to `high` with this confidence."""
+    """A median, a pseudomedian, or a geometric mean of such; it is between `low` and `high` with this confidence."""
 
     median: float
     low: float
@@ -28,20 +28,20 @@ class Estimate:
 
 
 def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """The median within the narrowest symmetric pair of order statistics that covers it with at least `confidence`.
+    """The median and the narrowest symmetric pair of order statistics that covers it with at least `confidence`.
 
     The number of independent samples below the median is binomial(n, ½), so that x₍ₖ₎ to x₍ₙ₊₁₋ₖ₎ covers the median
     with 1 − 2·P(B ≤ k − 1), whatever the continuous distribution (for a discrete one, at least that). David and
     Nagaraja, "Order Statistics", 3rd edition (2003), section 7.1; Hahn and Meeker, "Statistical Intervals" (1991),
     section 5.2.
 
-    `xs` is in the order of time. Where its `correlation_time` τ is above 1, that number varies by √τ more (as in a
-    sample of n/τ; Gastwirth and Rubin, "Effect of Dependence on the Level of Some One-Sample Tests", Journal of the
-    American Statistical Association 66, 1971), so that the ranks are moved away from the middle by that factor. The
-    interval is never narrower than for independent samples.
+    `xs` is in time order. If its `correlation_time` τ is above 1, that number varies by √τ more (as in a sample of n/τ;
+    Gastwirth and Rubin, "Effect of Dependence on the Level of Some One-Sample Tests", Journal of the American
+    Statistical Association 66, 1971), so the ranks are moved away from the middle by that factor. The interval is
+    never narrower than for independent samples.
 
-    Where n is too small (below 6 for 95 %), the result spans the minimum and the maximum and carries the confidence
-    that they truly have: 1 − 2^(1−n) for independent samples, which is 0 for a single one, less for others.
+    If n is too small (below 6 for 95 %), the result spans the minimum and the maximum and states their actual
+    confidence: 1 − 2^(1−n) for independent samples, which is 0 for a single one, less for others.
 
     Raises:
         ValueError: `xs` is empty, or `confidence` is not between 0 and 1.
@@ -55,8 +55,8 @@ def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
     rank = math.floor(centre - stretch * (centre - depth))
     covered = coverages[depth - 1]
     if rank < 1:
-        # The extremes of this series cover what less extreme ranks of independent samples do. Coverage is concave in
-        # the depth, so that a chord between two depths lies below it.
+        # The extremes of this series cover as much as less extreme ranks of independent samples. Coverage is concave in
+        # the depth, so a chord between two depths is below it.
         rank = 1
         inner, share = divmod(centre - (centre - 1) / stretch, 1)
         covered = coverages[int(inner) - 1] * (1 - share) + coverages[int(inner)] * share
@@ -64,12 +64,12 @@ def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
 
 
 def geometric_mean(xs: Sequence[float]) -> float:
-    """The n-th root of the product: the mean of ratios that does not depend on which case is the unit.
+    """The n-th root of the product: the mean of ratios that does not depend on the choice of unit.
 
     Fleming and Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986).
 
     Raises:
-        ValueError: `xs` is empty or holds a number that is not positive and finite.
+        ValueError: `xs` is empty or contains a number that is not positive and finite.
     """
     if not xs or not all(0 < x < math.inf for x in xs):
         raise ValueError("a geometric mean needs positive finite numbers, at least one")
@@ -80,14 +80,14 @@ def geometric_mean(xs: Sequence[float]) -> float:
 def combine(estimates: Sequence[Estimate]) -> Estimate:
     """The geometric mean of several positive estimates, times or ratios, with its interval.
 
-    On the log scale the geometric mean is a plain mean, so that its half-widths are the root of the sum of the squared
+    On the log scale the geometric mean is a plain mean, so its half-widths are the root of the sum of the squared
     half-widths, over n: the propagation of independent uncertainties in JCGM 100:2008 (GUM), 5.1.2. The upper and the
     lower half-widths are added separately, which Barlow ("Asymmetric Errors", PHYSTAT2003) shows to be an
-    approximation, good where the sides differ little. Assumes that the estimates are independent and that their
-    errors are roughly normal on the log scale. The confidence is the lowest of theirs.
+    approximation, good if the sides differ little. Assumes that the estimates are independent and that their errors are
+    roughly normal on the log scale. The confidence is the lowest of theirs.
 
     Raises:
-        ValueError: `estimates` is empty or holds a bound that is not positive.
+        ValueError: `estimates` is empty or contains a bound that is not positive.
     """
     middle = geometric_mean([estimate.median for estimate in estimates])
     if not all(estimate.low > 0 for estimate in estimates):
@@ -96,18 +96,18 @@ def combine(estimates: Sequence[Estimate]) -> Estimate:
     down = math.hypot(*(math.log(estimate.median) - math.log(estimate.low) for estimate in estimates)) / n
     up = math.hypot(*(math.log(estimate.high) - math.log(estimate.median) for estimate in estimates)) / n
     low, high = antilog(math.log(middle) - down), antilog(math.log(middle) + up)
-    # Rounding must not lead past the middle.
+    # Rounding must not push a bound past the middle.
     return Estimate(middle, min(low, middle), max(high, middle), min(estimate.confidence for estimate in estimates))
 
 
 def antilog(log: float) -> float:
-    """e to this power, kept positive and finite."""
+    """e to this power, clamped to positive and finite values."""
     return math.exp(min(max(log, -708.0), 709.0))
 
 
 @lru_cache(maxsize=256)
 def _coverages(n: int) -> tuple[float, ...]:
-    """What the pairs of order statistics of depth 1, 2, … cover of the median of n independent samples; it falls."""
+    """The coverage of the median of n independent samples by the order statistics of depth 1, 2, …; decreasing."""
     total, coverages = 1 << n, []
     # Integers throughout: `term` is a binomial coefficient, `below` the sum of those so far.
     term = below = 1

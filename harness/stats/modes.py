@@ -1,4 +1,4 @@
-"""Whether a sample has two modes, as where a chip changes between two clocks. The judge asks it. Trusted."""
+"""Whether a sample has two modes, as when a chip changes between two clocks. The judge calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from harness.stats.quantile import median
 
 _FEWEST = 20
 _APART = 0.02  # of the median
-_OUTLIERS = 20  # one value in so many may be an outlier
-_CLUSTER = 10  # and a cluster holds one in so many
+_OUTLIERS = 20  # one value in this many may be an outlier
+_CLUSTER = 10  # and a cluster has at least one in this many
 
 
 def two_modes(xs: Sequence[float]) -> tuple[float, float] | None:
@@ -24,7 +24,7 @@ def two_modes(xs: Sequence[float]) -> tuple[float, float] | None:
     1 (simulated, n from 20 to 200). Two normal modes of equal weight exceed it when about six standard deviations apart
     (five for n above 50).
 
-    Either cluster holds a tenth of the values, at least three, and they lie 2 % of the median apart. The highest 5 % of
+    Each cluster has a tenth of the values, at least three, and they are 2 % of the median apart. The highest 5 % of
     the values do not count for η, so that one interruption does not hide two modes. None for fewer than 20 values.
     """
     n = len(xs)

@@ -1,4 +1,4 @@
-"""Several estimates of one positive quantity made into one: the repeated gradings of a source. Trusted, pure.
+"""Combines several estimates of one positive quantity: the repeated gradings of a source. Trusted, pure.
 
 The ranking calls it, through `leaderboard.standings.pooling`.
 """
@@ -16,7 +16,7 @@ from harness.stats.estimate import Estimate, antilog
 
 
 class Known(Protocol):
-    """What pooling asks of an estimate; an `Estimate` is one, and so is whatever is cheaper to make."""
+    """What pooling needs of an estimate; an `Estimate` qualifies, and so does anything cheaper to make."""
 
     @property
     def median(self) -> float: ...
@@ -32,21 +32,21 @@ _FINEST = 1e-6  # relative: no interval of a time is believed to be narrower
 
 
 def pool(estimates: Sequence[Known], confidence: float = 0.95) -> Estimate:
-    """The random-effects mean of the logarithms, as an estimate; a single estimate stands as it is.
+    """The random-effects mean of the logarithms, as an estimate; a single estimate is returned as it is.
 
     DerSimonian and Laird, "Meta-Analysis in Clinical Trials", Controlled Clinical Trials 7 (1986). Each estimate has
-    the variance that its interval tells, (log(high / low) / 2z)² with the normal quantile z of its own confidence, and
-    all share a variance τ² between them: what their scatter exceeds those intervals by, by the moments of Cochran's Q.
-    Each is weighted by the inverse of both together. So estimates that agree narrow the interval and those that
-    disagree widen it, and none of them is picked.
+    the variance that its interval implies, (log(high / low) / 2z)² with the normal quantile z of its own confidence,
+    and all share a between-estimate variance τ²: the scatter in excess of those intervals, by the moments of Cochran's
+    Q. Each is weighted by the inverse of the sum of both. So estimates that agree narrow the interval, those that
+    disagree widen it, and none is singled out.
 
-    The interval is that of a normal distribution, so it is too narrow where a few estimates disagree by more than their
-    own intervals. Simulated, 95 % cover 96 % where there is no variance between estimates, 87 to 91 % (two to eight
-    estimates) where it equals that within, and 78 to 91 % where τ is twice as large; the interval of a single estimate
+    The interval is that of a normal distribution, so it is too narrow if a few estimates disagree by more than their
+    own intervals. Simulated, a nominal 95 % cover 96 % if there is no variance between estimates, 87 to 91 % (two to
+    eight estimates) if it equals that within, and 78 to 91 % if τ is twice as large; the interval of a single estimate
     covers 81 and 60 % there.
 
     Raises:
-        ValueError: `estimates` is empty or holds a bound that is not positive, or a confidence is not between 0 and 1.
+        ValueError: `estimates` is empty, a bound is not positive, or a confidence is not between 0 and 1.
     """
     if not estimates or not all(each.low > 0 for each in estimates):
         raise ValueError("pooling needs estimates with positive bounds, at least one")
@@ -68,7 +68,7 @@ def _between(logs: Sequence[float], within: Sequence[float]) -> float:
     mean, total = _mean(logs, weights)
     scatter = sum([weight * (log - mean) ** 2 for weight, log in zip(weights, logs, strict=True)])
     scale = total - sum(map(mul, weights, weights)) / total
-    return max(0.0, (scatter - len(logs) + 1) / scale) if scale > 0 else 0.0  # 0: rounded, all but one weigh nothing
+    return max(0.0, (scatter - len(logs) + 1) / scale) if scale > 0 else 0.0  # 0: rounded, all but one have no weight
 
 
 def _mean(logs: Sequence[float], weights: Sequence[float]) -> tuple[float, float]:
@@ -79,7 +79,7 @@ def _mean(logs: Sequence[float], weights: Sequence[float]) -> tuple[float, float
 
 @lru_cache(maxsize=64)
 def _quantile(confidence: float) -> float:
-    """How many standard deviations on either side of its mean hold this share of a normal distribution."""
+    """How many standard deviations on either side of the mean contain this share of a normal distribution."""
     if not 0 < confidence < 1:
         raise ValueError(f"a confidence is between 0 and 1, not {confidence}")
     return NormalDist().inv_cdf((1 + confidence) / 2)

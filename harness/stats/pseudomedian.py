@@ -1,4 +1,4 @@
-"""The middle of values that lie on both sides of it alike, known better than their median is. Called by the judge.
+"""The centre of symmetrically distributed values, estimated more precisely than by their median. Called by the judge.
 Trusted.
 """
 
@@ -13,23 +13,23 @@ from harness.stats.estimate import Estimate
 from harness.stats.quantile import median
 from harness.stats.series import integrated_autocorrelation
 
-_FEWEST = 6  # of fewer no interval covers the middle with 95 %
+_FEWEST = 6  # with fewer no interval covers the centre with 95 %
 
 
 def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
     """The median of the means of all pairs of values, each with itself included, and its interval.
 
-    Where the distribution is symmetric this is its median; where a few values are far off, it moves as little. But for
-    normal values its error is 2 % above that of their mean, where that of the median is 25 % above: Hodges and Lehmann,
-    "Estimates of Location Based on Rank Tests", The Annals of Mathematical Statistics 34 (1963).
+    For a symmetric distribution this is its median, and outliers move it as little. But for normal values its error is
+    only 2 % above that of the mean, where the median's is 25 % above: Hodges and Lehmann, "Estimates of Location Based
+    on Rank Tests", The Annals of Mathematical Statistics 34 (1963).
 
-    The interval lies between two of those means, of the same rank from either end: Wilcoxon's signed-rank test, whose
-    statistic has the mean n(n+1)/4 and the variance n(n+1)(2n+1)/24 and is taken for normal. The rank is rounded
+    The interval is between two of those means, of the same rank from either end: Wilcoxon's signed-rank test, whose
+    statistic has the mean n(n+1)/4 and the variance n(n+1)(2n+1)/24 and is approximated as normal. The rank is rounded
     outwards. Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd edition (2014), sections 3.2, 3.3.
 
-    `xs` is in the order of time. Where neighbours resemble each other, the standard deviation grows by the root of the
-    integrated autocorrelation time of the values' ranks, which is what that test adds up. Fewer than ten values cannot
-    tell. Where the rank would lie beyond the extremes, the interval spans them, and has a smaller confidence.
+    `xs` is in time order. If neighbours are correlated, the standard deviation grows by the root of the integrated
+    autocorrelation time of the values' ranks, which is what that test adds up. Fewer than ten values cannot show it. If
+    the rank would be beyond the extremes, the interval spans them, and has a lower confidence.
 
     Raises:
         ValueError: there are fewer than six values, or `confidence` is not between 0 and 1.
@@ -47,6 +47,6 @@ def estimate_pseudomedian(xs: Sequence[float], confidence: float = 0.95) -> Esti
 
 
 def _ranks(xs: Sequence[float]) -> list[float]:
-    """Of each value, how many are smaller, equal ones counted half."""
+    """For each value, how many are smaller; equal ones count half."""
     ordered = sorted(xs)
     return [(bisect_left(ordered, x) + bisect_right(ordered, x)) / 2 for x in xs]

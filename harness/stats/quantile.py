@@ -1,4 +1,4 @@
-"""Order statistics of a sample: any quantile, the median, the spread. The rest of `harness.stats` calls it. Trusted."""
+"""Quantiles of a sample: any quantile, the median, the spread. The rest of `harness.stats` calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quantile(xs: Sequence[float], q: float) -> float:
     if share == 0:
         return ordered[below]
     low, high = ordered[below], ordered[below + 1]
-    # Rounding must not lead out of the two values that the result lies between.
+    # Rounding must not leave the interval of the two values around the result.
     return min(max(low * (1 - share) + high * share, low), high)
 
 
@@ -36,7 +36,7 @@ def median(xs: Sequence[float]) -> float:
 
 
 def spread(xs: Sequence[float]) -> float:
-    """The distance from the 10 % to the 90 % quantile: a width that one outlier does not move.
+    """The distance from the 10 % to the 90 % quantile: a width that one outlier does not change.
 
     Raises:
         ValueError: `xs` is empty.

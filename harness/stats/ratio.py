@@ -1,4 +1,4 @@
-"""How many times faster one thing is than another, from measurements made in pairs. The judge calls it. Trusted."""
+"""How many times faster one kernel is than another, from paired measurements. The judge calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _UNSEEN = math.sqrt(1.55)
 
 
 def paired_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: float = 0.0) -> Estimate:
-    """The median of paired ratios, one per ABBA block and in the order of time, with its interval.
+    """The median of paired ratios, one per ABBA block and in time order, with its interval.
 
     On the log scale, so that exchanging the two sides gives the reciprocals. The interval is the hull of two, and its
     confidence that of the first: the order statistics of `estimate_median`, and the block bootstrap of
-    `bootstrap.lower_end` with blocks as long as the ratios' `correlation_time`. The bootstrap alone would do for
+    `bootstrap.lower_end` with blocks as long as the ratios' `correlation_time`. The bootstrap alone would suffice for
     independent ratios, where it excludes 1 in 2 to 4 % of simulated A/A comparisons. But with an autocorrelation of 0.3
-    it does so in 6 to 7 % of them, for 12 to 48 ratios: few blocks vary too little. The hull does in 3 %.
+    it does so in 6 to 7 % of them, for 12 to 48 ratios: few blocks vary too little. The hull does so in 3 %.
 
-    Fewer than ten ratios cannot tell their correlation. The extremes of six exclude 1 in 8 % of A/A comparisons if it
+    Fewer than ten ratios cannot show their correlation. The extremes of six exclude 1 in 8 % of A/A comparisons if it
     is 0.3, so for six to nine the interval is stretched as if it were, beyond the extremes if need be. Below six it
-    spans the extremes, with a confidence of 1 − 2^(1−n) that is no ground to stop measuring.
+    spans the extremes, with a confidence of 1 − 2^(1−n), which is too low to stop measuring.
 
-    `resolution` is a relative error that all ratios share and no repetition mends: the interval is widened by the
+    `resolution` is a relative error that all ratios share and repetition cannot reduce: the interval is widened by the
     factor 1 + `resolution` on either side.
 
     Raises:
-        ValueError: `blocks` is empty or holds a number that is not positive and finite, `confidence` is not between 0
-            and 1, or `resolution` is negative or not finite.
+        ValueError: `blocks` is empty or contains a number that is not positive and finite, `confidence` is not between
+            0 and 1, or `resolution` is negative or not finite.
     """
     logs = _logs(blocks, resolution)
     ranked = estimate_median(logs, confidence)
@@ -49,7 +49,7 @@ def paired_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: 
 
 
 def steady_ratio(blocks: Sequence[float], confidence: float = 0.95, resolution: float = 0.0) -> Estimate:
-    """The pseudomedian of paired ratios of blocks that hardly depend on each other, six at least, with its interval.
+    """The pseudomedian of paired ratios of at least six nearly independent blocks, with its interval.
 
     On the log scale, and with the same `resolution`, as `paired_ratio`.
 
@@ -66,7 +66,7 @@ def _logs(blocks: Sequence[float], resolution: float) -> list[float]:
 
 
 def _ratio(logs: Estimate, resolution: float) -> Estimate:
-    """What an estimate of logarithms is of ratios."""
+    """Convert an estimate of logarithms to one of ratios."""
     shared = math.log1p(resolution)
     low, high = antilog(logs.low - shared), antilog(logs.high + shared)
     return Estimate(antilog(logs.median), low, high, logs.confidence)

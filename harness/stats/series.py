@@ -1,6 +1,6 @@
-"""What the order of a series in time tells: its memory, its drift, and when one may look at it. Trusted.
+"""Statistics of a time series: its autocorrelation, its drift, and when one may look at it. Trusted.
 
-The intervals of `estimate` and `ratio` call it, and so does whoever measures until an interval is narrow.
+Used by the intervals of `estimate` and `ratio`, and by callers that measure until an interval is narrow.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from statistics import NormalDist
 
 from harness.stats.quantile import median
 
-FEWEST_TO_CORRELATE = 10  # with fewer values nothing can be said of their correlation
+FEWEST_TO_CORRELATE = 10  # fewer values cannot show their correlation
 _FEWEST_TO_DRIFT = 8
 _LEAST_DRIFT = 0.01
 _Z_DRIFT = NormalDist().inv_cdf(1 - 0.01 / 2)
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
-    """The sizes at which a growing sample may be looked at: `first`, twice that, and so on, and in the end `most`.
+    """The sizes at which a growing sample may be looked at: `first`, twice that, and so on, and finally `most`.
 
-    Whoever stops as soon as an interval is narrow, or excludes 1, gives chance another throw with each look: looked at
-    after every value, an interval of 95 % in the end excludes the truth with certainty. Armitage, McPherson and Rowe,
-    "Repeated Significance Tests on Accumulating Data", Journal of the Royal Statistical Society A 132 (1969). Doubling
-    makes the looks few, and each sees as many new values as old ones; what they cost is less than what the intervals of
-    `estimate_median` cover beyond 95 %.
+    Stopping as soon as an interval is narrow, or excludes 1, gives chance another try with each look: looked at after
+    every value, a 95 % interval eventually excludes the truth with certainty. Armitage, McPherson and Rowe, "Repeated
+    Significance Tests on Accumulating Data", Journal of the Royal Statistical Society A 132 (1969). Doubling keeps the
+    looks few, and each sees as many new values as old ones; they cost less coverage than the intervals of
+    `estimate_median` have beyond 95 %.
 
     Raises:
         ValueError: `first` or `most` is not positive.
@@ -42,22 +42,22 @@ def looks(first: int, most: int) -> tuple[int, ...]:
 
 
 def correlation_time(xs: Sequence[float]) -> float:
-    """How many values in a row count as one independent one, for their median: at least 1, and at most n.
+    """How many consecutive values count as one independent value for the median: at least 1, at most n.
 
-    The integrated autocorrelation time 1 + 2·Σρₖ of the side of the median that each value lies on, which is what
-    decides the error of a median. Estimated by the initial monotone sequence of Geyer, "Practical Markov Chain Monte
-    Carlo", Statistical Science 7 (1992): pairs ρ₂ₖ + ρ₂ₖ₊₁ are added while they are positive, none counting for more
-    than the one before. Since autocovariances about a sample's own mean are too small, the sum over lags up to w is
-    multiplied by 1 + (2w + 1)/n: Wolff, "Monte Carlo Errors with Less Errors", Computer Physics Communications 156
-    (2004). 1 for fewer than ten values, which cannot tell, and where nothing varies. It errs upwards: of two dozen
-    independent values it makes 1.5 on average. `xs` is in the order of time.
+    The integrated autocorrelation time 1 + 2·Σρₖ of the side of the median that each value is on, which determines the
+    error of a median. Estimated by the initial monotone sequence of Geyer, "Practical Markov Chain Monte Carlo",
+    Statistical Science 7 (1992): pairs ρ₂ₖ + ρ₂ₖ₊₁ are added while they are positive, none counting more than the one
+    before. Since autocovariances about a sample's own mean are too small, the sum over lags up to w is multiplied by 1
+    + (2w + 1)/n: Wolff, "Monte Carlo Errors with Less Errors", Computer Physics Communications 156 (2004). 1 for fewer
+    than ten values, which cannot show it, and for constant ones. It errs upwards: for two dozen independent values it
+    is 1.5 on average. `xs` is in time order.
     """
     middle = median(xs) if xs else 0.0
     return integrated_autocorrelation([(x > middle) - (x < middle) for x in xs])
 
 
 def integrated_autocorrelation(xs: Sequence[float]) -> float:
-    """The time 1 + 2·Σρₖ of the values themselves, estimated and bounded as `correlation_time` says."""
+    """The time 1 + 2·Σρₖ of the values themselves, estimated and bounded as in `correlation_time`."""
     n = len(xs)
     if n < FEWEST_TO_CORRELATE:
         return 1.0
@@ -81,15 +81,15 @@ def integrated_autocorrelation(xs: Sequence[float]) -> float:
 
 
 def drift(xs: Sequence[float]) -> float | None:
-    """By what share of its median a series rises (falls: negative) from its start to its end; None where it does not.
+    """By what share of its median a series rises (falls: negative) from start to end; None if it does not.
 
     n times the median of the slopes between all pairs: Sen, "Estimates of the Regression Coefficient Based on Kendall's
-    Tau", Journal of the American Statistical Association 63 (1968). It counts where it amounts to 1 %, and the test of
+    Tau", Journal of the American Statistical Association 63 (1968). It counts if it amounts to 1 %, and the test of
     Mann ("Nonparametric Tests Against Trend", Econometrica 13, 1945) and Kendall (with his correction for ties: "Rank
-    Correlation Methods", 4th edition, 1970) finds a trend at 1 %. A series that remembers its last value looks like
-    one, so the variance of the test is multiplied by the correlation time of what is left without the slope: Yue and
-    Wang, "The Mann-Kendall Test Modified by Effective Sample Size", Water Resources Management 18 (2004). None for
-    fewer than eight values, and where the median is not positive. `xs` is in the order of time.
+    Correlation Methods", 4th edition, 1970) finds a trend at 1 %. An autocorrelated series looks like one, so the
+    variance of the test is multiplied by the correlation time of the residuals: Yue and Wang, "The Mann-Kendall Test
+    Modified by Effective Sample Size", Water Resources Management 18 (2004). None for fewer than eight values, and if
+    the median is not positive. `xs` is in time order.
     """
     n, middle = len(xs), median(xs) if xs else 0.0
     if n < _FEWEST_TO_DRIFT or middle <= 0:
