@@ -1,8 +1,8 @@
 """The result of a grading: the verdict and everything that it rests on, as one immutable JSON document.
 
 The judge constructs it, the ledger stores it, the board reads it. Every invariant is checked at construction, so an
-accepted verdict without a timing cannot exist. Trusted. Times are integers in nanoseconds; absent values are absent,
-never NaN. Field names that begin with `claimed_` hold what the untrusted runner said.
+accepted verdict without a timing cannot exist. Trusted. Times are integers in nanoseconds; absent values are omitted,
+never NaN. Fields whose names begin with `claimed_` hold what the untrusted runner reported.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ class Check(Record):
 
 
 class Verdict(Check):
-    """A whole grading. Only an accepted one has a score, and an accepted one always has one.
+    """A whole grading. An accepted one has a score, and no other does.
 
-    `created_at` is taken before the first hidden test, whose length would tell of its sizes; `duration_ns` is the time
-    until then, and what replays took after the runner had ended.
+    `created_at` is taken before the first hidden test, whose duration would reveal its sizes; `duration_ns` is the time
+    until then, plus that of replays after the runner had ended.
     """
 
     schema_version: SchemaVersion = SCHEMA_VERSION

@@ -1,4 +1,4 @@
-"""What is known of the time of one benchmark case, measured in sealed rounds or by a launcher's calls."""
+"""The time of one benchmark case, measured in sealed rounds or by replayed calls."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ClaimedLatency(Record):
 
 
 class Telemetry(Record):
-    """What the driver said of the device right after a round; absent where it does not say."""
+    """What the driver reported right after a round; absent if it does not report it."""
 
     sm_mhz: int | None = None
     memory_mhz: int | None = None
@@ -81,7 +81,7 @@ class SealedRound(Record):
 
 
 class ReplayedCalls(Record):
-    """Calls that a launcher made one at a time, each on inputs of its own, by three clocks; in their order."""
+    """Calls that a launcher made one at a time, each on its own inputs, by three clocks, in order."""
 
     device_ns: tuple[Nanoseconds, ...] = Field(
         min_length=1, description="by CUPTI, from the first kernel's start to the last one's end"
@@ -99,7 +99,7 @@ class ReplayedCalls(Record):
 
 
 class LaunchedKernel(Record):
-    """What one call launches of one kernel."""
+    """One call's launches of one kernel."""
 
     name: str = Field(description="as the driver knows it")
     grid: tuple[int, int, int]
@@ -140,7 +140,7 @@ class Speedup(Record):
 
 
 class Roofline(Record):
-    """How much of what the device can do at most a case's time amounts to."""
+    """How much of the device's peak a case's time reaches."""
 
     share: float = Field(gt=0, description="the least time that the device needs, over the time that counts")
     limit: Literal["memory", "arithmetic"]
@@ -179,7 +179,7 @@ class SealedBenchmark(_Timed):
 
     @property
     def telemetry(self) -> tuple[Telemetry | None, ...]:
-        """What the sensors said after each round."""
+        """The sensor readings after each round."""
         return tuple(each.telemetry for each in self.rounds)
 
     @model_validator(mode="after")
@@ -190,7 +190,7 @@ class SealedBenchmark(_Timed):
 
 
 class ReplayedBenchmark(_Timed):
-    """One case timed by a launcher, in which nothing of the submission ran but its kernels."""
+    """One case timed by a launcher, in which only the submission's kernels ran."""
 
     mode: Literal["replayed"] = "replayed"
     calls: ReplayedCalls

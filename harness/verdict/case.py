@@ -1,4 +1,4 @@
-"""What became of one test case: each output against the truth."""
+"""The result of one test case: each output against the truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.verdict.record import Record
 
 
 class Budget(Record):
-    """One error metric of one output: what it is, what it may be, and why."""
+    """One error metric of one output: its value, its limit, and the reason for the limit."""
 
     error: float = Field(ge=0)
     allowed: float = Field(ge=0)
@@ -72,7 +72,7 @@ class OutputCheck(Record):
 
 
 class CaseResult(Record):
-    """One test case. A hidden case tells its outcome and nothing of its inputs."""
+    """One test case. A hidden case reports its outcome and nothing about its inputs."""
 
     name: str
     hidden: bool = False

@@ -11,11 +11,11 @@ _QUIET = "grade again on an idle machine"
 
 
 class DoubtCode(StrEnum):
-    """Every reason there is. docs/timing.md says when each is given."""
+    """All the reasons. docs/timing.md says when each is given."""
 
     meaning: str
     advice: str
-    """Empty where there is nothing to do."""
+    """Empty if there is nothing to do."""
 
     def __new__(cls, code: str, meaning: str, advice: str = "") -> Self:
         made = str.__new__(cls, code)
@@ -109,18 +109,18 @@ class Doubt(Record):
     """A reason to trust a number less; recorded, never acted upon by deleting samples."""
 
     code: str
-    """One of `DoubtCode`, or of a later version's."""
+    """One of `DoubtCode`, possibly a later version's."""
     text: str
     """What was measured, in one line."""
 
     @property
     def meaning(self) -> str:
-        """What it means for the number; empty for a code that this version does not know."""
+        """What it means for the number; empty for a code unknown to this version."""
         known = _KNOWN.get(self.code)
         return known.meaning if known else ""
 
     @property
     def advice(self) -> str:
-        """What a participant can do; empty where there is nothing."""
+        """What a participant can do; empty if there is nothing."""
         known = _KNOWN.get(self.code)
         return known.advice if known else ""

@@ -12,14 +12,14 @@ from harness.verdict.record import Record, Sha256
 
 
 class PrivateId(Record):
-    """That a problem had private cases: the hash of their file, and how many of them are for the device."""
+    """Which private cases a problem had: the hash of their file, and how many are for the device."""
 
     sha256: Sha256
     cases: Annotated[int, Field(ge=0)]
 
 
 class ProblemId(Record):
-    """Which problem, exactly: the hash covers problem.toml, reference.py and private cases, not when and to whom."""
+    """Which problem, exactly: the hash covers problem.toml, reference.py, private cases, not deadline or visibility."""
 
     slug: str
     sha256: Sha256
@@ -54,5 +54,5 @@ class Environment(Record):
 
     @property
     def isolated(self) -> bool:
-        """Whether the submission could reach nothing but its sandbox."""
+        """Whether the submission was confined to its sandbox."""
         return isolates(self.sandbox)

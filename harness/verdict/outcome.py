@@ -1,4 +1,4 @@
-"""How a grading ends, and the stages that it passes."""
+"""How a grading ends, and the stages that it goes through."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of a submission. Our own failures are not outcomes but `HarnessError`s."""
+    """The result for a submission. Our own failures are not outcomes but `HarnessError`s."""
 
     ACCEPTED = "accepted"
     WRONG_ANSWER = "wrong_answer"
@@ -37,12 +37,12 @@ _EXIT_CODES = {
 
 
 class Stage(StrEnum):
-    """The stages of one grading, in their order."""
+    """The stages of one grading, in order."""
 
     BUILD = "build"
     TEST = "test"
     RECORD = "record"
-    """Calls are recorded as data, for a launcher to make them."""
+    """Calls are recorded as data, for a launcher to replay."""
     TIME = "time"
     SEAL = "seal"
     """Sealed rounds, before the hidden tests."""
