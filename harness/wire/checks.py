@@ -1,4 +1,4 @@
-"""What one field of a frame may hold: a check takes what JSON gave and returns the value, or refuses it."""
+"""What one field of a frame may hold: a check takes the parsed JSON and returns the value, or refuses it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 
 
 class WireError(Exception):
-    """A frame that is not of the protocol; `str()` says what was wrong with it, in words safe to print."""
+    """A frame that violates the protocol; `str()` says what is wrong with it, in text safe to print."""
 
 
 Check = Callable[[Any], Any]
 
 
 def printable(text: str) -> str:
-    """Make a hostile text safe to store and to print: control characters and lone surrogates become visible escapes."""
+    """Make hostile text safe to store and to print: control characters and lone surrogates become visible escapes."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def strict_json(raw: bytes) -> Any:
-    """What a JSON document holds: without the constants that are not JSON, and no field twice.
+    """Parse a JSON document, refusing constants that are not JSON and duplicate fields.
 
     Raises:
-        WireError: it is no such document. No other exception leaves this function, whatever the bytes.
+        WireError: it is not such a document. No other exception leaves this function, whatever the bytes.
     """
     try:
         return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
@@ -47,7 +47,7 @@ def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def text(limit: int) -> Check:
-    """A string of at most `limit` characters, made printable and cut to `limit` again: escapes are longer."""
+    """A string of at most `limit` characters, made printable and cut to `limit` again, since escapes are longer."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > limit:
@@ -58,7 +58,7 @@ def text(limit: int) -> Check:
 
 
 def line(limit: int) -> Check:
-    """The same in one line: whatever breaks a line or aligns in one is shown as it would be written in source."""
+    """The same in one line: line breaks and tabs are shown as they would be written in source."""
 
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > limit:
@@ -86,7 +86,7 @@ def boolean(value: Any) -> bool:
 
 
 def number(value: Any) -> int | float:
-    if type(value) not in (int, float) or value in (math.inf, -math.inf):  # what JSON's 1e999 is read as
+    if type(value) not in (int, float) or value in (math.inf, -math.inf):  # the value of JSON's 1e999
         raise WireError("expected a finite number")
     return value  # type: ignore[no-any-return]  # the type was just checked
 

@@ -1,4 +1,4 @@
-"""Messages as packets: encoded, sent, received and decoded, whatever the bytes."""
+"""Messages as packets: encodes, sends, receives and decodes them, whatever the bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def encode(token: int, message: Command | Reply) -> bytes:
         WireError: it would be larger than `MAX_FRAME_BYTES`.
     """
     body = {"token": token, "kind": type(message).__name__, **dataclasses.asdict(message)}
-    # Characters stand as themselves, so that the longest texts fit; a lone surrogate becomes \udXXX, which is JSON too.
+    # Characters are not escaped, so that the longest texts fit; a lone surrogate becomes \udXXX, which is also JSON.
     text = json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
     frame = text.encode("utf-8", "backslashreplace")
     if len(frame) > MAX_FRAME_BYTES:
@@ -65,8 +65,8 @@ def send(sock: socket.socket, token: int, message: Command | Reply, descriptors:
 
     Raises:
         Closed: the other side has gone.
-        TimeoutError: it left no room within the socket's timeout.
-        WireError: the kernel refused the frame, as where too many descriptors wait to be received (ETOOMANYREFS).
+        TimeoutError: it left no room in the socket within the timeout.
+        WireError: the kernel refused the frame, for example because too many descriptors are in flight (ETOOMANYREFS).
     """
     with _translated("sent"):
         socket.send_fds(sock, [encode(token, message)], list(descriptors))
@@ -74,7 +74,7 @@ def send(sock: socket.socket, token: int, message: Command | Reply, descriptors:
 
 @contextlib.contextmanager
 def _translated(done: str) -> Iterator[None]:
-    """Turn every error of a socket into a `WireError`, but for a timeout."""
+    """Turn every socket error into a `WireError`, except a timeout."""
     try:
         yield
     except TimeoutError:
@@ -86,12 +86,13 @@ def _translated(done: str) -> Iterator[None]:
 
 
 def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
-    """Receive one packet and no descriptors: the kernel drops those that the other side attached, and we object.
+    """Receive one packet and no descriptors: the kernel drops any that the other side attached, and the packet is
+    refused.
 
     Raises:
         Closed: the other side has gone.
         TimeoutError: nothing came within the socket's timeout.
-        WireError: the packet was larger than the protocol allows, or carried descriptors, or cannot be received.
+        WireError: the packet was larger than the protocol allows, carried descriptors, or could not be received.
     """
     with _translated("received"):
         frame, _, flags, _ = sock.recvmsg(MAX_FRAME_BYTES, 0, flags)
@@ -105,9 +106,9 @@ def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
 
 
 def unread_bytes(sock: socket.socket) -> int:
-    """What the kernel holds of the frames that were sent and not received by the other side; 0 if there are none.
+    """The bytes that the kernel holds for frames sent and not yet received by the other side; 0 if there are none.
 
-    A frame that was only peeked at (MSG_PEEK) is among them, with its descriptors.
+    A frame that was only peeked at (MSG_PEEK) counts, as do its descriptors.
     """
     count = array.array("i", [0])
     fcntl.ioctl(sock, termios.TIOCOUTQ, count)
@@ -115,7 +116,7 @@ def unread_bytes(sock: socket.socket) -> int:
 
 
 def await_readable(sock: socket.socket, seconds: float) -> None:
-    """Look at a socket again and again until something is there, at most `seconds`: waking up takes 50 µs and more."""
+    """Poll a socket until something arrives, at most `seconds`: waking up from sleep takes 50 µs and more."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     deadline = time.monotonic() + seconds

@@ -13,9 +13,9 @@ PROTOCOL = 4
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
 MAX_DECLARED = 256  # tensors in one frame
-MAX_FUNCTIONS = 512  # that one recording launches
-MAX_TOLD_NODES = 1024  # whose times one frame holds
-_NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader keeps
+MAX_FUNCTIONS = 512  # launched by one recording
+MAX_TOLD_NODES = 1024  # whose times fit in one frame
+_NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
 _SHORT, _LONG = line(500), text(8_000)
 _SIZE = integer(0, 1 << 50)
 
@@ -30,7 +30,7 @@ class Welcome:
 
 @dataclass(frozen=True)
 class Build:
-    """Descriptor: the source. Import it, or compile it and look the symbols up. Answered by `Built` or `Failed`."""
+    """Descriptor: the source. Import it, or compile it and look up the symbols. Answered by `Built` or `Failed`."""
 
     language: str = checked(choice(*LANGUAGES))
     symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
@@ -39,7 +39,7 @@ class Build:
 
 @dataclass(frozen=True)
 class Argument:
-    """One tensor of a call: set k of it lies at `offset + k * stride` of its arena."""
+    """One tensor of a call: for set k it is at `offset + k * stride` in its arena."""
 
     name: str = checked(_SHORT)
     dtype: str = checked(text(20))
@@ -57,7 +57,7 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Declare:
-    """Tensors of the next `Bind`, in their order: its first ones, or those that come after what was declared before."""
+    """Tensors of the next `Bind`, in order: its first ones, or those following what was already declared."""
 
     arguments: tuple[Argument, ...] = checked(many(record(Argument), MAX_DECLARED, 1))
 
@@ -66,7 +66,7 @@ class Declare:
 class Bind:
     """Descriptors: input arena, output arena. Reserve addresses, map both, and make the arguments of every call.
 
-    The tensors are those that were declared since the last one.
+    Its tensors are those declared since the last `Bind`.
     """
 
     symbol: str = checked(text(200))
@@ -77,7 +77,7 @@ class Bind:
     input_stride: int = checked(_SIZE)
     output_bytes: int = checked(_SIZE)
     output_stride: int = checked(_SIZE)
-    inputs_writable: bool = checked(boolean)  # true only to find out afterwards who wrote to an input
+    inputs_writable: bool = checked(boolean)  # true only to find out afterwards which input was written to
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Capture:
-    """Capture the call on every set as a graph of its own. Answered by `Captured`."""
+    """Capture the call on every set as its own graph. Answered by `Captured`."""
 
 
 @dataclass(frozen=True)
@@ -132,9 +132,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Deliver:
-    """Descriptors: a memory file of the size that `Recorded` named, and an arena for the scratch, if there is any.
+    """Descriptors: a memory file of the size in `Recorded`, and an arena for the scratch, if there is any.
 
-    Write the recording into the one and copy the scratch into the other.
+    Write the recording into the file and copy the scratch into the arena.
     """
 
 
@@ -154,9 +154,9 @@ class Load:
 
 @dataclass(frozen=True)
 class Replay:
-    """Descriptors: input arena, output arena; or none, for those of the call before. Map them, empty the cache, call.
+    """Descriptors: input arena, output arena; or none, for those of the previous call. Map them, evict the cache, call.
 
-    The first one builds the graph, which needs the memory that it works on. Answered by `Replayed`.
+    The first one builds the graph, which needs its memory to be mapped. Answered by `Replayed`.
     """
 
 
@@ -200,9 +200,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Sampled:
-    """Each sample by the device's events and by the host, from the release of the stream to the device's end.
+    """Each sample by the device's events, and by the host from releasing the stream until the device is idle.
 
-    `hold` says what kept the stream until the call was enqueued.
+    `hold` says how the stream was held until the call was enqueued.
     """
 
     claimed_ns: tuple[int, ...] = checked(many(integer(0, _NANOSECONDS), MAX_SAMPLES, 1))
@@ -218,7 +218,7 @@ class Captured:
 
 @dataclass(frozen=True)
 class Timed:
-    """The batch by the device's events, and by the host from the release of the stream to the device's end."""
+    """The batch by the device's events, and by the host from releasing the stream until the device is idle."""
 
     claimed_ns: int = checked(integer(0, _NANOSECONDS))
     span_ns: int = checked(integer(0, _NANOSECONDS))
@@ -226,7 +226,7 @@ class Timed:
 
 @dataclass(frozen=True)
 class Recorded:
-    """How large the recording and its scratch are; or both 0, and why the call cannot be made elsewhere."""
+    """How large the recording and its scratch are; or both 0, and why the call cannot be replayed."""
 
     file_bytes: int = checked(_SIZE)
     scratch_bytes: int = checked(_SIZE)
@@ -238,7 +238,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Function:
-    """What a launch of a function takes: registers and local memory of a thread, static shared memory of a block."""
+    """What a launch of a function uses: registers and local memory per thread, static shared memory per block."""
 
     registers: int = checked(integer(0, 1 << 16))
     local_bytes: int = checked(integer(0, 1 << 30))
@@ -247,9 +247,9 @@ class Function:
 
 @dataclass(frozen=True)
 class Loaded:
-    """Of every function that the recording launches, in the order of their first launches.
+    """The functions that the recording launches, in order of first launch.
 
-    And how far the launcher's clocks lie apart for a kernel of our own: events beyond CUPTI, the host beyond events.
+    Also how far the launcher's clocks differ for our own kernel: events beyond CUPTI, the host beyond events.
     """
 
     functions: tuple[Function, ...] = checked(many(record(Function), MAX_FUNCTIONS))
@@ -260,7 +260,7 @@ class Loaded:
 @dataclass(frozen=True)
 class Replayed:
     """One call by three clocks: CUPTI's from the first node's start to the last one's end, the device's events around
-    the graph, and the host from the release of the stream to the device's end.
+    the graph, and the host's from releasing the stream until the device is idle.
     """
 
     device_ns: int = checked(integer(0, _NANOSECONDS))
@@ -271,7 +271,7 @@ class Replayed:
 
 @dataclass(frozen=True)
 class Broken:
-    """The launcher made a mistake of its own. From a runner this answers nothing."""
+    """The launcher itself failed. From a runner this is not a valid reply."""
 
     message: str = checked(_SHORT)
     traceback: str = checked(_LONG)
