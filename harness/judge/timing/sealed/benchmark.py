@@ -157,7 +157,7 @@ class Sealing:
         return half_width(_estimate(self._times(measured, agreement), clean)) <= UNSTABLE
 
     def _times(self, measured: _Measurements, agreement: Agreement) -> list[float]:
-        """The time of each round that counts; its claim, if the batch is too short for the clock and will be replaced."""
+        """The time of each round that counts; its claim, if the batch is too short for the clock and gets replaced."""
         if agreement.wide and measured.rounds[0].sets < self._most_sets:
             return [claim_ns(r, plain=measured.plain) for r in measured.rounds]
         return agreement.credited_ns(measured.rounds)
