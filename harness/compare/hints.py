@@ -136,7 +136,7 @@ def _precision(dtype: torch.dtype, sample: _Sample, clues: Clues) -> list[str]:
 
 
 def _places(wrong: Tensor) -> Iterator[str]:
-    """Where along each axis the wrong elements lie."""
+    """Where along each axis the wrong elements are."""
     for axis, size in enumerate(wrong.shape):
         others = tuple(other for other in range(wrong.ndim) if other != axis)
         touched = wrong.any(dim=others) if others else wrong

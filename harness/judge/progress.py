@@ -1,4 +1,4 @@
-"""Where a grading stands, for whoever watches it."""
+"""The progress of a grading, for display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.verdict import Stage
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a grading stands: item `done` of `total` of a stage is about to begin."""
+    """The progress of a grading: item `done` of `total` of a stage is about to begin."""
 
     stage: Stage
     done: int

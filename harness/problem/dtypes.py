@@ -1,6 +1,6 @@
 """The element types a problem may use, with what its checks need to know; trusted, no torch.
 
-The expression language, the fills' checks and the resolution of cases read this table.
+The expression language, the fills' checks and the resolution of cases use this table.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ class Expression:
         """Its value, at most 2⁶³ - 1 in magnitude at every step.
 
         Raises:
-            ExpressionError: an unknown name, text where a number belongs, a division by zero, or a value too large.
+            ExpressionError: an unknown name, text instead of a number, a division by zero, or a value too large.
         """
         try:
             return _value(self.tree, parameters)

@@ -59,7 +59,7 @@ class Process:
 
 
 class ProcessSandbox:
-    """One runner as a child process in a session of its own."""
+    """One runner as a child process in its own session."""
 
     def __init__(self, launch: Launch, directory: Path) -> None:
         self._limits = launch

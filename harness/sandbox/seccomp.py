@@ -4,7 +4,7 @@ Called by `bwrap`, and by `docker`, whose daemon may have an older default filte
 
 - user namespaces would hand the runner a full set of capabilities over the kernel's most attacked parts;
 - keyrings have no namespace; bpf, perf, userfaultfd and io_uring serve exploits, not authors of GPU kernels;
-- socket families other than those below: AF_VSOCK leads out of a virtual machine, past the network namespace;
+- socket families other than those below: AF_VSOCK reaches out of a virtual machine, past the network namespace;
 - asynchronous I/O contexts, whose number is shared by the whole machine (fs.aio-max-nr);
 - locks, leases and notifications on files: sandboxes share those of the host, and could communicate through them;
 - changing the limit on core dumps: only 1 keeps the kernel from piping one to the host's handler.

@@ -1,4 +1,4 @@
-"""What the parts of a verdict are made of: an immutable record, and the kinds of values in it."""
+"""The base of all parts of a verdict: an immutable record, and the types of its values."""
 
 from __future__ import annotations
 

@@ -272,7 +272,7 @@ def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True
 def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
     """The slots that have a value before the call, in groups that are drawn together: small members of one list.
 
-    A list may have thousands of tensors, and each draw is a launch of its own.
+    A list may have thousands of tensors, and each draw is a separate launch.
     """
     drawn = (slot for slot in layout.slots if slot.tensor.role != "output")
 

@@ -23,7 +23,7 @@ _SURE = 3.0  # standard errors
 # A claim below the clock by more than the tolerance and this share is not noise. In between it is merely not believed.
 _REJECTED_BELOW = 0.10
 # How much slower null rounds may become by themselves. On an H200 they took 0.60 ms before a submission was loaded and
-# 0.68 ms after; 0.85 to 0.95 ms where the runner held 1500 captured calls, whose launch takes as much longer.
+# 0.68 ms after; 0.85 to 0.95 ms where the runner held 1500 captured calls, whose launch takes that much longer.
 _DRIFT = 1.25
 _CAPTURED_NS = 200  # for each captured call
 _FEWEST = 6  # rounds for an interval of 95 %

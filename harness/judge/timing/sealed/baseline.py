@@ -1,4 +1,4 @@
-"""The organizers' kernel beside the submission: a sandbox of its own, and sealed rounds in alternation. Trusted.
+"""A baseline: in its own sandbox, with sealed rounds that alternate with the submission's. Trusted.
 
 A power-limited chip slows by several percent as it heats, so a speedup is taken from adjacent rounds. In a block the
 submission goes first and last, the baselines in between, in order and in reverse (ABBA): a linear drift affects both
