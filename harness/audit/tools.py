@@ -107,8 +107,8 @@ def sanitized(printed: str) -> ToolReport:
     if int(summary[2]) == 0:
         return ToolReport("clean", "no errors")
     first = _REPORT.search(printed)
-    told = printable(" ".join(part for part in first.groups() if part)[:200]) if first else "none printed"
-    return ToolReport("found", f"{summary[1]}, the first: {told}")
+    first_error = printable(" ".join(part for part in first.groups() if part)[:200]) if first else "none printed"
+    return ToolReport("found", f"{summary[1]}, the first: {first_error}")
 
 
 def profiled(printed: str) -> ToolReport:

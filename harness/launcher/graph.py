@@ -29,14 +29,14 @@ def build(packed: Packed, images: Images, context: Any) -> Any:
         before = [nodes[edge.before] for edge in plain[number]]
         match node:
             case Kernel():
-                made = _kernel(graph, before, node, images, packed)
+                added = _kernel(graph, before, node, images, packed)
             case Memset():
-                made = _memset(graph, before, node, context)
+                added = _memset(graph, before, node, context)
             case Memcpy():
-                made = _memcpy(graph, before, node, context)
+                added = _memcpy(graph, before, node, context)
             case Empty():
-                made = check(driver.cuGraphAddEmptyNode(graph, before, len(before)))
-        nodes.append(made)
+                added = check(driver.cuGraphAddEmptyNode(graph, before, len(before)))
+        nodes.append(added)
         for edge in special[number]:
             _add_edge(graph, nodes, edge)
     flag = driver.CUgraphInstantiate_flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
@@ -72,20 +72,20 @@ def _kernel(graph: Any, before: list[Any], node: Kernel, images: Images, packed:
         parameters.kernelParams, parameters.extra = given.one_by_one(parameters.func), 0
     else:
         parameters.kernelParams, parameters.extra = 0, given.address if given else 0
-    made = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
+    added = check(driver.cuGraphAddKernelNode(graph, before, len(before), parameters))
     value = driver.CUkernelNodeAttrValue()
     if node.cluster != (1, 1, 1):
         value.clusterDim.x, value.clusterDim.y, value.clusterDim.z = node.cluster
-        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
+        _set(added, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
     if node.cooperative:
         value = driver.CUkernelNodeAttrValue()
         value.cooperative = 1
-        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
+        _set(added, _Attribute.CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
     if node.priority:
         value = driver.CUkernelNodeAttrValue()
         value.priority = node.priority
-        _set(made, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value)
-    return made
+        _set(added, _Attribute.CU_LAUNCH_ATTRIBUTE_PRIORITY, value)
+    return added
 
 
 def _set(node: Any, attribute: Any, value: Any) -> None:
@@ -107,9 +107,9 @@ class _Given:
     def one_by_one(self, function: Any) -> int:
         """The address of an array of pointers to the parameters: a cooperative launch takes no `extra`."""
         start, addresses = ctypes.addressof(self._bytes), list[int]()
-        while (told := driver.cuFuncGetParamInfo(function, len(addresses)))[0] == driver.CUresult.CUDA_SUCCESS:
-            addresses.append(start + told[1])
-            if told[1] + told[2] > len(self._bytes):
+        while (layout := driver.cuFuncGetParamInfo(function, len(addresses)))[0] == driver.CUresult.CUDA_SUCCESS:
+            addresses.append(start + layout[1])
+            if layout[1] + layout[2] > len(self._bytes):
                 raise DeviceError("a cooperative launch with fewer parameters than its function has")
         self._one_by_one = (ctypes.c_uint64 * len(addresses))(*addresses)
         return ctypes.addressof(self._one_by_one)

@@ -45,7 +45,7 @@ class Server:
         except (DeviceError, wire.WireError) as error:
             trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
             return wire.Failed(outcome="runtime_error", message=str(error)[:500], traceback=trace, fatal=True)
-        except Exception as error:  # noqa: BLE001  # a mistake of ours is told, where an end would not be
+        except Exception as error:  # noqa: BLE001  # our own failure is reported; just exiting would not say why
             trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
             message = " ".join(f"{type(error).__name__}: {error}".split())
             return wire.Broken(message=message[:500], traceback=trace)

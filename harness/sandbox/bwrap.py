@@ -102,11 +102,11 @@ class BwrapSandbox:
             raise
 
     def _start(self, options: list[str], command: list[str]) -> None:
-        told, tell = os.pipe()
+        reader, writer = os.pipe()
         uid = os.getuid() if self._uid is None else self._uid
         users = _file(uids.passwd(uid).encode())
-        options = ["--info-fd", str(tell), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd", *options]
-        passed = [tell, users]
+        options = ["--info-fd", str(writer), "--perms", "0444", "--ro-bind-data", str(users), "/etc/passwd", *options]
+        passed = [writer, users]
         if (program := seccomp.program(watched=self._limits.watcher is not None)) is not None:
             passed.append(_file(program))
             options += ["--seccomp", str(passed[-1])]
@@ -129,14 +129,14 @@ class BwrapSandbox:
                     pass_fds=passed,
                 )
             os.close(passed.pop(0))  # the pipe closes with the sandbox's copy
-            with open(told, encoding="utf-8", closefd=False) as file:
-                said = file.read()
-            self._init_pid = int(json.loads(said)["child-pid"])
+            with open(reader, encoding="utf-8", closefd=False) as file:
+                info = file.read()
+            self._init_pid = int(json.loads(info)["child-pid"])
             self._init = os.pidfd_open(self._init_pid)
         except (OSError, ValueError) as error:
             raise SandboxError(f"bubblewrap failed ({self._failure() or error})") from error
         finally:
-            for fd in (told, *passed):
+            for fd in (reader, *passed):
                 os.close(fd)
 
     def _failure(self) -> str:
