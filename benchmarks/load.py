@@ -29,7 +29,7 @@ FAST = ("double_cpp", "numpy_views", "partial_entry", "scratch_kept", "talkative
 AT_A_TIME = 2
 
 
-def cases(gradings: int, seed: int) -> list[Case]:
+def cases(gradings: int, seed: int) -> list[KnownSubmission]:
     """What is graded, in order: cases of one problem, since they share a ledger, that need no special file name."""
     draw = random.Random(seed)
     kind = [each for each in honest() if each.label in FAST]
@@ -51,7 +51,7 @@ def graded(root: Path, number: int, case: KnownSubmission) -> Graded:
     return result
 
 
-def checked(chosen: list[Case], ended: list[Graded], runs: list[str]) -> dict[str, Any]:
+def checked(chosen: list[KnownSubmission], ended: list[Graded], runs: list[str]) -> dict[str, Any]:
     """Lists of violations, by name; all must be empty."""
     acknowledged = [each.run for each in ended if each.run]
     pairs = list(zip(chosen, ended, strict=True))
@@ -66,7 +66,7 @@ def checked(chosen: list[Case], ended: list[Graded], runs: list[str]) -> dict[st
     }
 
 
-def _said(case: Case, result: Graded) -> str:
+def _said(case: KnownSubmission, result: Graded) -> str:
     return f"{case.label}: {result.outcome} (status {result.status}) {result.errors[-300:]}"
 
 

@@ -118,9 +118,9 @@ class _Audit:
             with lock_alone("cuda", lambda: report("waiting: another grading is using this GPU")):
                 return watch(self.problem, self.submission, tool, provider=self.provider, device="cuda", on_case=report)
         except KernelmarkError as error:
-            return Finding("failed", str(error))
+            return ToolReport("failed", str(error))
         except Exception as error:  # noqa: BLE001  # the other tools and runs still get their turn
-            return Finding("failed", unexpected(error))
+            return ToolReport("failed", unexpected(error))
 
 
 def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:

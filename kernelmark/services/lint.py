@@ -16,7 +16,7 @@ from harness.errors import ProblemError, UsageError
 from harness.kinds import isolates
 from harness.languages import LANGUAGES
 from harness.problem import Problem, load
-from harness.problem_lint.examine import Finding, examine
+from harness.problem_lint.examine import LintFinding, examine
 from harness.verdict import Outcome
 from kernelmark.services.api import Job, choose_device, providers
 from kernelmark.services.problems import private_folder
@@ -68,7 +68,7 @@ def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callab
                 graded += 1
     except ProblemError as error:
         if str(error) not in [finding.what for finding in findings]:  # the null kernels may have reported it already
-            findings.append(Finding("error", (), "", str(error)))
+            findings.append(LintFinding("error", (), "", str(error)))
     return Report(directory.name, tuple(findings), graded)
 
 
@@ -98,7 +98,7 @@ def _line(finding: LintFinding) -> str:
     return ": ".join(parts) + (f"; {finding.remedy}" if finding.remedy else "")
 
 
-def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[Finding]:
+def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[LintFinding]:
     """Findings about the samples as a whole."""
     if not samples:
         yield LintFinding(
@@ -122,7 +122,7 @@ def _isolated(settings: Settings) -> Settings:
     return settings.model_copy(update={"sandbox": provider.name})
 
 
-def _unexpected(settings: Settings, problem: Problem, name: str, sample: ExpectedSample) -> Iterator[LintFinding]:
+def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample) -> Iterator[LintFinding]:
     """Grade one sample: what became of it, where that is not what must."""
     submission = as_submission(problem.directory, name, sample)
     check = Job.prepare(settings, problem, submission, author="organizer").check()

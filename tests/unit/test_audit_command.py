@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from harness.audit import run as audit
-from harness.audit.tools import Finding, Tool, sanitized
+from harness.audit.tools import Tool, ToolReport, sanitized
 from harness.device import DEVICES, DeviceFacts
 from harness.errors import SandboxError
 from harness.judge.timing import device_lock as turn

@@ -41,7 +41,7 @@ _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 _TRIES = 4
 
 
-class Case(BaseModel):
+class KnownSubmission(BaseModel):
     """One submission of the suite and its expected result. Without a surface it is an honest kernel."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -142,7 +142,7 @@ def choose(settings: Settings, only: Sequence[str]) -> list[tuple[KnownSubmissio
     return [(case, device, provider.name) for case in chosen]
 
 
-def attempt(case: Case, device: DeviceKind, isolation: SandboxName) -> Trial:
+def attempt(case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
     """Grade one case as often as it asks for, and its twin if the time decides.
 
     A time that seems too short is measured again, and so is the twin's: an attack that works does so every time, while
@@ -194,7 +194,7 @@ def _cases(kind: str) -> list[KnownSubmission]:
     cases = []
     for file in files:
         try:
-            cases.append(Case(folder=file.parent, **tomllib.loads(file.read_text())))
+            cases.append(KnownSubmission(folder=file.parent, **tomllib.loads(file.read_text())))
         except (tomllib.TOMLDecodeError, ValidationError) as error:
             raise UsageError(str(file), str(error).replace("\n", " ")) from error
     return cases
