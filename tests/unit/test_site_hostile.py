@@ -213,8 +213,8 @@ def test_a_highlighted_source_is_its_text(source: str, language: str) -> None:
 @given(st.text(max_size=60))
 @settings(max_examples=100, deadline=None)
 def test_a_plot_is_svg_whatever_its_names_are(name: str) -> None:
-    axis = linear([0.0, 1.0], lambda value, _: f"{value:g}")
-    drawn = plot("names", axis, axis, [Series("main", [(0.0, 1.0)], dots=True, labels=[name], links=["x.html"])])
+    axis = linear([0.0, 1.0], lambda value, _: name, name)
+    drawn = plot(name, axis, axis, [Series("main", [(0.0, 1.0)], dots=True, labels=[name], links=["x.html"])])
     root = ElementTree.fromstring(str(drawn))
     assert {element.tag.rpartition("}")[2] for element in root.iter()} <= {
         "svg",

@@ -29,7 +29,7 @@ from leaderboard.standings.ranking import no_cycles
 from leaderboard.standings.visibility import Rule
 
 _STATIC = ("site.css", "site.js")
-_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pygal", "pydantic")
+_LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pydantic")
 
 
 def build(material: SiteInputs, out: Path, memory: Path) -> Written:

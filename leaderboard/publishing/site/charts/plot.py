@@ -1,40 +1,36 @@
-"""Draws axes and series as inline SVG with pygal, and removes what a page does not need.
+"""A plot as inline SVG: axes with guides and labels, lines, and dots that may be links.
 
-`figure` and `trace` say what is drawn. Trusted; names in labels are hostile and are escaped. The SVG has no script,
-style, identifier or date, so equal data give equal bytes; classes of the stylesheet set its colours.
+`figure`, `trace` and the front page say what is drawn. Trusted; the names in it are hostile, and ElementTree escapes
+them. The SVG has no script, style, identifier or date, so that equal data give equal bytes; the stylesheet colours it
+by class.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
-from xml.etree.ElementTree import Element, SubElement
+from itertools import groupby
+from xml.etree.ElementTree import Element, SubElement, tostring
 
-import pygal
 from markupsafe import Markup
-from pygal.config import SerieConfig
-from pygal.serie import Serie
-from pygal.util import ident
 
 from leaderboard.text.visible import visible
 
 Point = tuple[float, float]
-_LETTER = 5.8  # maximum width of a label's character, in pixels
-_BESIDE = 90  # maximum width left and right of the x axis, in pixels
-_XLINK = "{http://www.w3.org/1999/xlink}href"
-_SETTINGS = frozenset(dir(SerieConfig()))
-_PLACES = {"d", "x", "y", "cx", "cy", "transform"}  # attributes rounded to a tenth of a pixel
-_NUMBER = re.compile(r"-?\d+\.\d{2,}")
+
+# Pixels. The stylesheet sets text in 10 pixels; how wide a label is depends on the reader's font, and is estimated.
+_LETTER = 6
+_TOP, _RIGHT, _BOTTOM, _LEFT = 6, 12, 22, 10  # margins; on the left the labels' width is added
+_INSET = 8  # from the ends of the horizontal axis, for the first and the last dot
+_X_TITLE, _Y_TITLE = 19, 16  # added to the bottom and to the left where the axis has a title
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points drawn as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet.
+    """Points as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet.
 
-    If there are links, there is one label and one link per point.
+    Where there are links there are labels, one for each point.
     """
 
     style: str
@@ -47,7 +43,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis from `low` to `high`, labelled at `ticks`; all values are plain numbers, also for `log` axes."""
+    """From `low` to `high`, with a label at some places; `log` axes are given and labelled in plain values."""
 
     low: float
     high: float
@@ -55,93 +51,52 @@ class Axis:
     title: str = ""
     log: bool = False
 
-    def at(self, value: float) -> float:
-        return math.log10(value) if self.log else value
+    def share(self, value: float) -> float:
+        """The part of the axis that lies below a value: 0 at `low`, 1 at `high`."""
+        if self.log:
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
 
 
-class _Chart(pygal.XY):  # type: ignore[misc]  # pygal has no annotations
-    """pygal's chart without its own style and script, drawn in half the time.
+@dataclass(frozen=True)
+class _Frame:
+    """Two axes, and the rectangle that they span: pixels from the upper left corner of the plot."""
 
-    pygal looks up every attribute twice, and lists the settings of a series again for each setting. This does both
-    once.
-    """
+    x: Axis
+    y: Axis
+    left: float
+    right: float
+    top: float
+    bottom: float
 
-    def _draw(self) -> None:
-        self.svg.add_styles = self.svg.add_scripts = lambda: None
-        super()._draw()
+    def column(self, value: float) -> float:
+        return self.left + _INSET + (self.right - self.left - 2 * _INSET) * self.x.share(value)
 
-    def prepare_values(self, raw: Any, offset: int = 0) -> list[Serie]:
-        shared = {name: value for name, value in self.state.__dict__.items() if name in _SETTINGS}
-        self._adapt = self._x_adapt = ident  # points are numbers already
-        made = []
-        for index, (points, own) in enumerate(raw or ()):
-            config = SerieConfig()
-            config(**shared)
-            config(**own)
-            meta = {at: dict(point) for at, point in enumerate(points) if isinstance(point, dict)}
-            values = [meta[at].pop("value") if at in meta else point or (None, None) for at, point in enumerate(points)]
-            made.append(Serie(offset + index, [list(value) for value in values], config, meta))
-        return made
-
-    def __getattribute__(self, name: str) -> Any:
-        state = object.__getattribute__(self, "__dict__").get("state")
-        if state is not None and name != "state" and name in state.__dict__ and not name.startswith("__"):
-            return state.__dict__[name]
-        return object.__getattribute__(self, name)
+    def row(self, value: float) -> float:
+        return self.bottom - (self.bottom - self.top) * self.y.share(value)
 
 
 def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int = 460, height: int = 220) -> Markup:
-    """Draw a plot of `width` by `height` pixels; screen readers announce `title`."""
-    chart = _Chart(
-        width=width,
-        height=height,
-        title=None,
-        show_legend=False,
-        allow_interruptions=True,
-        print_values=False,
-        disable_xml_declaration=True,
-        no_prefix=True,
-        js=[],
-        css=[],
-        margin=2,
-        margin_bottom=8,
-        margin_left=6,  # short tick labels would touch the axis title
-        margin_right=12,
-        spacing=4,
-        dots_size=3,
-        x_title=x.title or None,
-        y_title=y.title or None,
-        x_labels=[{"value": x.at(value), "label": label} for value, label in _apart(x, width - _BESIDE)],
-        y_labels=[{"value": y.at(value), "label": label} for value, label in y.ticks],
-        xrange=(x.at(x.low), x.at(x.high)),
-        range=(y.at(y.low), y.at(y.high)),
-        show_x_guides=True,
-        explicit_size=True,
-        truncate_label=-1,  # `_apart` drops the labels that do not fit
-    )
+    """Draw; `title` is what a screen reader says of it."""
+    svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "plot", "viewBox": f"0 0 {width} {height}"})
+    svg.set("width", str(width))
+    svg.set("height", str(height))
+    svg.set("role", "group" if any(each.links for each in series) else "img")
+    SubElement(svg, "title").text = visible(title)
+    left = _LEFT + _LETTER * max((len(label) for _, label in y.ticks), default=0) + (_Y_TITLE if y.title else 0)
+    bottom = height - _BOTTOM - (_X_TITLE if x.title else 0)
+    frame = _Frame(x, y, left, width - _RIGHT, _TOP, bottom)
+    _draw_x(svg, frame)
+    _draw_y(svg, frame)
     for each in series:
-        points: list[Any] = [p if p is None else (x.at(p[0]), y.at(p[1])) for p in each.points]
-        if each.links:
-            points = [{"value": p, "xlink": {"href": link}} for p, link in zip(points, each.links, strict=True)]
-        chart.add(each.style, points, show_dots=each.dots, stroke=each.line)
-    chart.add_xml_filter(lambda root: _cleaned(root, title, series))
-    return Markup(chart.render(is_unicode=True))
-
-
-def _apart(x: Axis, room: float) -> Iterator[tuple[float, str]]:
-    """The ticks of an axis `room` pixels long, without the labels that would overlap the one before."""
-    free = -math.inf
-    for value, label in sorted(x.ticks):
-        at, half = room * (x.at(value) - x.at(x.low)) / (x.at(x.high) - x.at(x.low)), _LETTER * len(label) / 2
-        fits = at - half >= free
-        yield value, label if fits else ""
-        free = at + half + _LETTER if fits else free
+        _draw_series(svg, frame, each)
+    return Markup(tostring(svg, encoding="unicode"))
 
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
-    """An axis around these values, labelled at round numbers; `say` formats a number, given the step to the next."""
-    shown = list(values) or [0.0]
-    low, high = min(shown), max(shown)
+    """An axis around these values, labelled at round numbers; `say` is given a number and how far it is to the next."""
+    found = list(values) or [0.0]
+    low, high = min(found), max(found)
     if zero:
         low = min(0.0, low)
     if low == high:
@@ -155,79 +110,82 @@ def linear(values: Iterable[float], say: Callable[[float, float], str], title: s
 
 
 def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str = "") -> Axis:
-    """A logarithmic axis around these values: labelled at powers of ten, or also at 2 and 5 if it spans few."""
-    shown = [value for value in values if value > 0] or [1.0]
-    low, high = min(shown) / 1.1, max(shown) * 1.1
+    """A logarithmic axis around these values: labelled at powers of ten, or at 1, 2 and 5 where it spans few."""
+    found = [value for value in values if value > 0] or [1.0]
+    low, high = min(found) / 1.1, max(found) * 1.1
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
     if len(ticks) < 2:
-        near = math.log(max(shown) / min(shown)) < 0.1 * math.log(high / low)  # two labels would overlap
-        ends = (min(shown),) if near else (min(shown), max(shown))
+        near = math.log(max(found) / min(found)) < 0.1 * math.log(high / low)  # two labels would lie on each other
+        ends = (min(found),) if near else (min(found), max(found))
         return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)
     every = -(-len(ticks) // 6)
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
 
 
-def _cleaned(root: Element, title: str, series: Sequence[Series]) -> Element:
-    """Keep only axes, lines, dots and their labels."""
-    for child in list(root):
-        if not isinstance(child.tag, str) or child.tag in {"defs", "title"}:
-            root.remove(child)
-    root.attrib.pop("id", None)
-    root.set("class", "plot")
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if child.tag in {"rect", "desc", "title"} or child.get("class") in {"tooltip", "plot tooltip-overlay"}:
-                parent.remove(child)
-    named = Element("title")
-    named.text = title
-    root.insert(0, named)
-    _restyle(root, series)
-    _drop_empty(root)
-    root.set("role", "group" if any(each.links for each in series) else "img")
-    return root
+def _draw_x(svg: Element, frame: _Frame) -> None:
+    top, bottom = _number(frame.top), _number(frame.bottom)
+    ticks = sorted((frame.column(value), label) for value, label in frame.x.ticks)
+    axis = SubElement(svg, "g", {"class": "axis x"})
+    SubElement(axis, "path", {"class": "guide", "d": "".join(f"M{_number(at)} {top}V{bottom}" for at, _ in ticks)})
+    SubElement(axis, "path", {"d": f"M{_number(frame.left)} {bottom}H{_number(frame.right)}"})
+    for at, label in _apart(ticks):
+        _write(axis, label, at, frame.bottom + 15)
+    if frame.x.title:
+        title = SubElement(svg, "g", {"class": "title"})
+        _write(title, frame.x.title, (frame.left + frame.right) / 2, frame.bottom + 34)
 
 
-def _restyle(root: Element, series: Sequence[Series]) -> None:
-    """Replace pygal's classes with the stylesheet's, and make each dot's label its title, shown on hover."""
-    for group in root.iter("g"):
-        numbered = re.search(r"serie-(\d+)", group.get("class", ""))
-        if numbered:
-            each = series[int(numbered[1])]
-            group.set("class", f"s-{each.style}")
-            for label, dot in zip(each.labels, group.iter("circle"), strict=False):
-                SubElement(dot, "title").text = visible(label[:80])
-            for label, link in zip(each.labels, group.iter("a"), strict=False):
-                _link(link, visible(label[:80]))
-    for element in root.iter():
-        kind = element.get("class")
-        if kind is not None:
-            kept = " ".join(
-                w for w in kind.split() if w not in {"reactive", "nofill", "always_show", "tooltip-trigger"}
-            )
-            if kept:
-                element.set("class", kept)
-            else:
-                del element.attrib["class"]
-        element.attrib.pop("style", None)
-        for name in _PLACES & element.attrib.keys():
-            element.set(name, _NUMBER.sub(_rounded, element.attrib[name]))
+def _draw_y(svg: Element, frame: _Frame) -> None:
+    left, right = _number(frame.left), _number(frame.right)
+    ticks = [(frame.row(value), label) for value, label in frame.y.ticks]
+    axis = SubElement(svg, "g", {"class": "axis y"})
+    SubElement(axis, "path", {"class": "guide", "d": "".join(f"M{left} {_number(at)}H{right}" for at, _ in ticks)})
+    SubElement(axis, "path", {"d": f"M{left} {_number(frame.top)}V{_number(frame.bottom)}"})
+    for at, label in ticks:
+        _write(axis, label, frame.left - 5, at + 3.5)
+    if frame.y.title:
+        title = SubElement(svg, "g", {"class": "title", "transform": "rotate(-90)"})
+        _write(title, frame.y.title, -(frame.top + frame.bottom) / 2, 12)
 
 
-def _rounded(number: re.Match[str]) -> str:
-    return f"{float(number[0]):.1f}".removesuffix(".0")
+def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """The ticks from left to right, without the labels that would run into the one before."""
+    free = -math.inf
+    for at, label in ticks:
+        half = _LETTER * len(label) / 2
+        fits = at - half >= free
+        yield at, label if fits else ""
+        free = at + half + _LETTER if fits else free
 
 
-def _link(link: Element, label: str) -> None:
-    """Replace an XLink with a plain link, outside the tab order: a table next to the plot has the same link."""
-    link.set("href", link.attrib.pop(_XLINK))
-    link.set("tabindex", "-1")
-    link.set("aria-label", label)
+def _write(parent: Element, text: str, x: float, y: float) -> None:
+    SubElement(parent, "text", {"x": _number(x), "y": _number(y)}).text = visible(text)
 
 
-def _drop_empty(root: Element) -> None:
-    for parent in list(root.iter())[::-1]:
-        for child in list(parent):
-            if child.tag == "g" and len(child) == 0:
-                parent.remove(child)
+def _draw_series(svg: Element, frame: _Frame, series: Series) -> None:
+    group = SubElement(svg, "g", {"class": f"s-{series.style}"})
+    places = [point and (_number(frame.column(point[0])), _number(frame.row(point[1]))) for point in series.points]
+    if series.line:
+        for there, run in groupby(places, key=bool):
+            if there:
+                SubElement(group, "path", {"d": "M" + " ".join(f"{x} {y}" for x, y in filter(None, run))})
+    if series.dots:
+        labels, links = (each or [""] * len(places) for each in (series.labels, series.links))
+        for place, label, link in zip(places, labels, links, strict=True):
+            if place:
+                _draw_dot(group, *place, visible(label[:80]), link)
+
+
+def _draw_dot(parent: Element, x: str, y: str, label: str, link: str) -> None:
+    """A pointer brings up the label. The tab key leaves out links: a table beside the plot has the same ones."""
+    if link:
+        parent = SubElement(parent, "a", {"href": link, "tabindex": "-1", "aria-label": label})
+    dot = SubElement(parent, "circle", {"cx": x, "cy": y, "r": "3"})
+    if label:
+        SubElement(dot, "title").text = label
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
