@@ -37,6 +37,11 @@ def test_a_line_is_broken_by_none_and_lies_at_the_labels_of_its_axes() -> None:
     assert first[1][1] == second[0][1] == (first[0][1] + second[1][1]) / 2, "10 is half way from 1 to 100"
 
 
+def test_zero_lies_at_the_low_end_of_a_logarithmic_axis() -> None:
+    (path,) = group(drawn(Series("main", [(0, 0), (3, 1)])), "s-main")
+    assert places(path)[0][1] == places(path)[1][1]
+
+
 def test_dots_link_and_are_named_and_a_missing_one_takes_its_label_with_it() -> None:
     links = list(group(drawn(LINE, DOTS), "s-main"))
     assert [(each.get("href"), each.get("aria-label")) for each in links] == [("a", "a & b"), ("c", "c")]

@@ -53,8 +53,8 @@ class Axis:
 
     def share(self, value: float) -> float:
         """The part of the axis that lies below a value: 0 at `low`, 1 at `high`."""
-        if self.log:
-            return math.log(value / self.low) / math.log(self.high / self.low)
+        if self.log:  # it has no zero, which the lower bound of a short time may be
+            return math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
 
