@@ -10,7 +10,7 @@ comma := ,
 extras := dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
 bin := .venv/bin
 ready := .venv/.ready
-pytest := $(bin)/python -m pytest -rs
+pytest := $(bin)/python -m pytest -rs --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -15,11 +15,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from harness import judge
+from harness import sandbox as sandboxes
 from harness.errors import DeviceError, HarnessError, UsageError
+from harness.judge import Progress
 from harness.kinds import isolates
 from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.problem.load import identify
+from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
 from kernelmark.services.calibrations import stored
@@ -27,16 +33,12 @@ from kernelmark.services.problems import find_baselines, find_problem, private_f
 from kernelmark.services.recording import record
 from kernelmark.services.settings import DeviceChoice, SandboxChoice, Settings
 from kernelmark.text.terminal import warn
+from leaderboard.record.archive import refuse_if_unwritable
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.ranking import Table
 
-if TYPE_CHECKING:
-    from harness.judge import Progress
-    from harness.problem import Problem
-    from harness.sandbox import Provider
-    from leaderboard.record.moderation import Moderation
-    from leaderboard.standings.ranking import Table
-
-    OnProgress = Callable[[Progress], None]
-
+OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
 _NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
 
@@ -113,8 +115,6 @@ class Lateness:
         Raises:
             ValueError: the actor's name is not valid.
         """
-        from leaderboard.record.moderation import Moderation
-
         now = datetime.now(UTC)
         return Moderation(run=run, action="late", actor=self.actor, reason=self.reason, created_at=now)
 
@@ -152,9 +152,8 @@ class Job:
             HarnessError: we failed twice, the second time in a fresh sandbox.
         """
         provider, device = self._place()
-        from harness.judge import check
 
-        return self._twice(partial(check, provider=provider, device=device), on_progress)
+        return self._twice(partial(judge.check, provider=provider, device=device), on_progress)
 
     def grade(self, on_progress: OnProgress | None = None) -> Verdict:
         """The whole grading.
@@ -163,20 +162,15 @@ class Job:
             HarnessError: we failed twice, the second time in fresh sandboxes.
         """
         provider, device = self._place()
-        baselines = find_baselines(self.settings, self.problem, device)
-        from harness.judge import grade
-
-        effort = self.settings.effort
-        calibrations = stored(self.settings)
-        judge = partial(
-            grade,
+        grade_once = partial(
+            judge.grade,
             provider=provider,
             device=device,
-            effort=effort,
-            baselines=baselines,
-            calibrations=calibrations,
+            effort=self.settings.effort,
+            baselines=find_baselines(self.settings, self.problem, device),
+            calibrations=stored(self.settings),
         )
-        return self._twice(judge, on_progress)
+        return self._twice(grade_once, on_progress)
 
     def admit(self, late: str | None = None) -> Lateness | None:
         """Check, before the grading, that its verdict may and can be recorded: the deadline has not passed, the ledger
@@ -190,10 +184,6 @@ class Job:
             LedgerError: the ledger cannot be appended to.
             HarnessError: the source cannot be archived.
         """
-        from harness.problem.load import identify
-        from leaderboard.record.archive import refuse_if_unwritable
-        from leaderboard.record.ledger import JsonlLedger
-
         own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
         remedy = "name the problem by its slug, or grade without recording (--no-record)"
         if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
@@ -304,9 +294,7 @@ def choose_provider(settings: Settings) -> Provider:
         UsageError: the folder of private cases could be read inside it.
         SandboxError: it cannot be used here.
     """
-    from harness.sandbox import choose
-
-    provider, private = choose(settings.sandbox, providers(settings)), private_folder(settings)
+    provider, private = sandboxes.choose(settings.sandbox, providers(settings)), private_folder(settings)
     if private is not None and provider.shows(private):
         what = f"{private} can be read inside the sandbox {provider.name}"
         raise UsageError("private_cases", what, "move it" if isolates(provider.name) else "use docker or bwrap")
@@ -315,9 +303,7 @@ def choose_provider(settings: Settings) -> Provider:
 
 def providers(settings: Settings) -> list[Provider]:
     """Every sandbox provider with this project's settings, strongest first, whether or not it can be used here."""
-    from harness import sandbox
-
-    return sandbox.providers(sandbox.Options(settings.image, settings.docker_binds, settings.docker_python))
+    return sandboxes.providers(sandboxes.Options(settings.image, settings.docker_binds, settings.docker_python))
 
 
 def _settings(device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:

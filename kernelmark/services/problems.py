@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from harness.errors import UsageError, nearest
+from harness.languages import LANGUAGES
+from harness.problem import Problem, load
+from harness.submission import Submission
+from harness.verdict import DeviceKind
 from kernelmark.services.settings import Place, Settings
-
-if TYPE_CHECKING:
-    from harness.problem import Problem
-    from harness.submission import Submission
-    from harness.verdict import DeviceKind
 
 
 def problem_directories(settings: Settings) -> list[Path]:
@@ -26,8 +25,6 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
         UsageError: there is none; the message names the nearest slug.
         ProblemError: it is not valid.
     """
-    from harness.problem import load
-
     return load(find_directory(settings, reference), private_folder(settings))
 
 
@@ -79,9 +76,6 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
     Raises:
         UsageError: a named kernel does not exist, or does not run on the device.
     """
-    from harness.languages import LANGUAGES
-    from harness.submission import Submission
-
     folder = settings.locate("reference") / problem.slug
     automatic = settings.baselines == ("auto",)
     if automatic and (device == "cpu" or settings.effort == "quick"):

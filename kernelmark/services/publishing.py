@@ -11,19 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.errors import ProblemError
+from harness.problem import Problem, load
 from kernelmark.services.problems import problem_directories
 from kernelmark.services.records import current, ledgers, tables
 from kernelmark.services.settings import Settings
-
-if TYPE_CHECKING:
-    from harness.problem import Problem
-    from leaderboard.record.current import Current
-    from leaderboard.record.ledger import JsonlLedger
-    from leaderboard.standings.ranking import Table
-    from leaderboard.standings.visibility import Rule
+from leaderboard.publishing.markdown import FOLDER, board, spliced, write_board
+from leaderboard.publishing.problem_page import page
+from leaderboard.record.archive import location
+from leaderboard.record.current import Current
+from leaderboard.record.durable import make_directory
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.visibility import Rule, visible_source
 
 
 def publish(settings: Settings, slug: str) -> list[Table]:
@@ -34,8 +35,6 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     Raises:
         HarnessError: a file could not be written.
     """
-    from leaderboard.publishing.markdown import board, spliced, write_board
-
     path = settings.locate("board")
     with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
         (ledger,) = ledgers(settings, slug)
@@ -51,9 +50,6 @@ def publish_all(settings: Settings) -> list[Table]:
     Raises:
         HarnessError: a file could not be written.
     """
-    from leaderboard.publishing.markdown import board, write_board
-    from leaderboard.record.durable import make_directory
-
     make_directory(settings.locate("results"))
     with _locked(settings.locate("results")):
         now, allowed = current(settings), rules(settings)
@@ -65,12 +61,6 @@ def publish_all(settings: Settings) -> list[Table]:
 
 def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: dict[str, Rule]) -> list[Table]:
     """Write one problem's page; returns its tables."""
-    from leaderboard.publishing.markdown import FOLDER, write_board
-    from leaderboard.publishing.problem_page import page
-    from leaderboard.record.archive import location
-    from leaderboard.standings.ranking import rank
-    from leaderboard.standings.visibility import visible_source
-
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
     standings, moment = rank(ledger.read(), now), datetime.now(UTC)
     rows = {row.seq: row for table in standings for row in table.rows}
@@ -87,8 +77,6 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
 
 def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
     """When the sources of one problem, or of each, may be shown; a problem that cannot be read has no rule."""
-    from harness.problem import load
-
     by_slug = {}
     for directory in problem_directories(settings):
         with suppress(ProblemError):
@@ -101,8 +89,6 @@ def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
 
 def rule(problem: Problem) -> Rule:
     """When the sources of a problem may be shown."""
-    from leaderboard.standings.visibility import Rule
-
     return Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
 
 

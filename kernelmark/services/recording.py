@@ -6,19 +6,20 @@ The Python API and the command line call it. Trusted. The settings say where eac
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
 
 from harness.errors import HarnessError, UsageError
+from harness.submission import Submission
+from harness.verdict import Verdict
 from kernelmark.services.publishing import publish
 from kernelmark.services.records import find_run, ledgers
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import warn
-
-if TYPE_CHECKING:
-    from harness.submission import Submission
-    from harness.verdict import Verdict
-    from leaderboard.record.moderation import Action, Moderation, Scope
-    from leaderboard.standings.ranking import Table
+from leaderboard.record.archive import archive
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Action, Moderation, Scope
+from leaderboard.standings.ranking import Table, rank
 
 
 def record(
@@ -31,10 +32,6 @@ def record(
     Raises:
         HarnessError: a file could not be written; if that was only the board, the verdict is recorded.
     """
-    from leaderboard.record.archive import archive
-    from leaderboard.record.ledger import JsonlLedger
-    from leaderboard.standings.ranking import rank
-
     results = settings.locate("results")
     archive(settings.locate("archive"), verdict.problem.slug, submission)
     entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late)
@@ -59,10 +56,6 @@ def moderate(
         UsageError: no run or several runs begin with these digits, or the actor or the reason is empty or too long.
         HarnessError: as for `record`.
     """
-    from pydantic import ValidationError
-
-    from leaderboard.record.moderation import Moderation
-
     ledger, entry = find_run(settings, prefix)
     verdict = entry.verdict
     try:
@@ -88,7 +81,6 @@ def moderate(
 
 def _published(settings: Settings, slug: str) -> list[Table]:
     """Update the board after an append; if that fails, say that the append itself need not be repeated."""
-
     try:
         return publish(settings, slug)
     except HarnessError as error:

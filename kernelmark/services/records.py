@@ -5,19 +5,19 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from harness.errors import HarnessError, ProblemError, UsageError
+from harness.problem.load import identify
+from harness.submission import Submission
+from harness.wire import PROTOCOL
 from kernelmark.services.problems import find_problem, private_folder, problem_directories
 from kernelmark.services.settings import Settings
-
-if TYPE_CHECKING:
-    from harness.submission import Submission
-    from leaderboard.record.current import Current
-    from leaderboard.record.entry import Entry
-    from leaderboard.record.ledger import JsonlLedger
-    from leaderboard.record.similar import GradedFile
-    from leaderboard.standings.ranking import Table
+from leaderboard.record.archive import stored
+from leaderboard.record.current import Current
+from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.similar import GradedFile
+from leaderboard.standings.ranking import Table, rank
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
@@ -26,8 +26,6 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
     Raises:
         UsageError: nothing was ever recorded for that problem, and it does not exist.
     """
-    from leaderboard.record.ledger import JsonlLedger
-
     paths = sorted(settings.locate("results").glob("*.jsonl"))
     if problem is not None:
         slug = Path(problem).name
@@ -44,8 +42,6 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
         UsageError: nothing was ever recorded for that problem, and it does not exist.
         LedgerError: a ledger is broken.
     """
-    from leaderboard.standings.ranking import rank
-
     now = current(settings)
     ranked = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
     return [table for tables in ranked for table in tables]
@@ -53,10 +49,6 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
 
 def current(settings: Settings) -> Current:
     """The current problems and protocol, by which the board marks stale rows."""
-    from harness.problem.load import identify
-    from harness.wire import PROTOCOL
-    from leaderboard.record.current import Current
-
     hashes, private = {}, private_folder(settings)
     for directory in problem_directories(settings):
         with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
@@ -71,8 +63,6 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
         UsageError: these are not hexadecimal digits, or no run or several runs begin with them.
         LedgerError: a ledger is broken.
     """
-    from leaderboard.record.entry import VERDICT
-
     if not re.fullmatch("[0-9a-f]+", prefix):  # an empty prefix, as from an unset variable, would match every run
         raise UsageError(
             f"run {prefix!r}", "is not a run id", "give its first hexadecimal digits, as `kernelmark board` shows"
@@ -100,10 +90,6 @@ def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submissi
         UsageError: the problem is unknown.
         LedgerError: its ledger is broken.
     """
-    from leaderboard.record.archive import stored
-    from leaderboard.record.entry import VERDICT
-    from leaderboard.record.similar import GradedFile
-
     submissions, missing, seen = {}, [], set()
     for ledger in ledgers(settings, problem):
         for entry in ledger.read():

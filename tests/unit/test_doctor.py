@@ -15,7 +15,7 @@ from harness.errors import DeviceError
 from harness.sandbox import Exit, Options, gpu, provider
 from harness.verdict import SandboxName
 from kernelmark.commands.cli import main
-from kernelmark.services import api, doctor
+from kernelmark.services import doctor
 from kernelmark.services.doctor import Diagnostic, machine, packages, project, sandboxes
 from kernelmark.services.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
@@ -149,7 +149,7 @@ def test_isolation_is_missed_where_neither_provider_can_be_used(
     reasons = {"docker": docker, "bwrap": bwrap, "process": None}
     fakes = [SimpleNamespace(name=name, unavailable=lambda why=why: why) for name, why in reasons.items()]
     monkeypatch.setattr(sandboxes, "launch_fails", lambda _provider: None)
-    monkeypatch.setattr(api, "providers", lambda _settings: fakes)
+    monkeypatch.setattr(sandboxes, "providers", lambda _settings: fakes)
     assert statuses(sandboxes.usable(Settings(), cuda_is_here=False)) == expected
 
 
@@ -183,7 +183,7 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     monkeypatch.setattr(sandboxes, "LAUNCH_S", 0.2)
     stuck = Stuck(ended)
     fake = SimpleNamespace(name="docker", unavailable=lambda: None, launch=lambda _launch: stuck)
-    monkeypatch.setattr(api, "providers", lambda _settings: [fake])
+    monkeypatch.setattr(sandboxes, "providers", lambda _settings: [fake])
     found = list(sandboxes.usable(Settings(), cuda_is_here=False))
     assert [(each.status, each.check) for each in found] == [("warn", "docker"), ("warn", "isolation")]
     assert found[0].text.startswith(f"no sandbox starts: {says}, it printed: exec: docker-init: \\x1b[2J not found; ")

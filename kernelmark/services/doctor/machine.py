@@ -7,8 +7,11 @@ import os
 import shutil
 from pathlib import Path
 
+from harness.device.cpu import cpu_name
 from harness.errors import KernelmarkError
+from harness.roofline import choose
 from harness.sandbox import gpu
+from kernelmark.services.calibrations import stored
 from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 
@@ -30,10 +33,6 @@ def compiler(name: str, suffix: str, *, needed: bool) -> Diagnostic:
 
 def calibration(settings: Settings, devices: list[str]) -> Diagnostic:
     """Whether it is known what the device can do at most."""
-    from harness.device.cpu import cpu_name
-    from harness.roofline import choose
-    from kernelmark.services.calibrations import stored
-
     device = devices[0] if devices else cpu_name()
     try:
         known = choose(stored(settings), device, None)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from harness.errors import KernelmarkError
 from kernelmark.services.doctor.diagnostic import Diagnostic
+from kernelmark.services.problems import find_problem, private_folder, problem_directories
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import counted
+from leaderboard.record.ledger import JsonlLedger
 
 
 def problems(settings: Settings) -> Iterator[Diagnostic]:
     """Whether each problem of the project loads, with its private cases."""
-    from kernelmark.services.problems import find_problem, problem_directories
-
     directories = problem_directories(settings)
     if settings.private_cases is not None:
         yield private_cases(settings, {directory.name for directory in directories})
@@ -34,8 +34,6 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
 
 def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
     """Whether the folder of private cases exists, only its owner can read it, and each file belongs to a problem."""
-    from kernelmark.services.problems import private_folder
-
     try:
         folder = private_folder(settings)
         assert folder is not None
@@ -57,8 +55,6 @@ def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
 
 def ledgers(settings: Settings) -> Iterator[Diagnostic]:
     """Whether each ledger's chain is intact."""
-    from leaderboard.record.ledger import JsonlLedger
-
     for path in sorted(settings.locate("results").glob("*.jsonl")):
         check = f"ledger {path.stem}"
         try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from harness.errors import SandboxError
 from harness.kinds import isolates
 from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
+from kernelmark.services.api import providers
 from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible
@@ -35,8 +36,6 @@ judge.connect(sys.argv[1])
 
 def usable(settings: Settings, *, cuda_is_here: bool) -> Iterator[Diagnostic]:
     """Which providers can be used, and how a GPU would reach a container."""
-    from kernelmark.services.api import providers
-
     isolated = False
     for provider in providers(settings):
         if not isolates(provider.name):
