@@ -1,36 +1,14 @@
-"""How fast a case moved the bytes that any kernel for it must move: those that the problem's `[cost]` states."""
+"""How fast a case moved the bytes that any kernel for it must move."""
 
 from __future__ import annotations
 
-from harness.verdict import BenchmarkResult
-from leaderboard.text.metrics.metric import Column, Metric
+from leaderboard.text.metrics.rate import rate_metric
 
-
-def _bytes_per_s(case: BenchmarkResult) -> float | None:
-    if case.minimum_bytes is None or not case.score.median_ns:
-        return None
-    return case.minimum_bytes / case.score.median_ns * 1e9
-
-
-def _text(case: BenchmarkResult) -> str:
-    rate = _bytes_per_s(case)
-    return "" if rate is None else f"{rate / 1e9:.4g} GB/s"
-
-
-def _sentence(case: BenchmarkResult) -> str:
-    text = _text(case)
-    return f"{case.minimum_bytes:,} bytes at least, {text}" if text else ""
-
-
-METRIC = Metric(
-    name="traffic",
-    heading="traffic",
-    title="Bytes that any kernel must move, in a second",
-    in_tables=False,
-    columns=(
-        Column(
-            "bytes_per_s", "traffic", float, "the bytes any kernel must move, divided by the score", _bytes_per_s, _text
-        ),
-    ),
-    sentence=_sentence,
+METRIC = rate_metric(
+    "traffic",
+    "Bytes a second that any kernel must move",
+    least=lambda case: case.minimum_bytes,
+    what="bytes",
+    key="bytes_per_s",
+    unit="GB/s",
 )
