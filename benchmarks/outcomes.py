@@ -94,7 +94,7 @@ def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Te
     tested: list[Tested] = []
     while len(tested) < seeds:
         provider = sandbox.choose(isolation, providers(Settings.load()))
-        with Session(provider, "cpu", problem.limits) as session:
+        with Session.start(provider, "cpu", problem.limits) as session:
             session.handshake()
             try:
                 rng = secrets.SystemRandom()

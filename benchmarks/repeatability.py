@@ -123,7 +123,7 @@ def _measure(
     with contextlib.ExitStack() as stack:
         launchers = []
         for _ in both:
-            session = stack.enter_context(Session(provider, "cuda", problem.limits, role="launcher"))
+            session = stack.enter_context(Session.start(provider, "cuda", problem.limits, role="launcher"))
             launchers.append(stack.enter_context(Launcher(session, "cuda")))
         for _ in range(count):
             fresh = FreshInputs(case)

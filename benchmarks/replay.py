@@ -48,7 +48,7 @@ def recordings(
     """Each case's recording, or why there is none; and the seconds of each step."""
     by_case: dict[str, Recorded | str] = {}
     begun = time.perf_counter()
-    with Session(provider, "cuda", problem.limits, records=True) as session:
+    with Session.start(provider, "cuda", problem.limits, records=True) as session:
         session.handshake()
         seconds = {"runner": time.perf_counter() - begun}
         begun = time.perf_counter()
@@ -70,7 +70,7 @@ def replayed(
     begun = time.perf_counter()
     fresh = FreshInputs(case)
     try:
-        session = Session(provider, "cuda", problem.limits, role="launcher")
+        session = Session.start(provider, "cuda", problem.limits, role="launcher")
         with session, Launcher(session, "cuda") as launcher:
             player = Player(launcher, recorded, case)
             player.warm_up(fresh)

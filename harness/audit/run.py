@@ -46,7 +46,7 @@ def audit(
     cases = _cases(problem, tool, device)
     limits = _widened(problem.limits)
     done, fault = 0, ""
-    with Session(provider, device, limits, watcher=tool.watcher) as session:
+    with Session.start(provider, device, limits, watcher=tool.watcher) as session:
         try:
             session.handshake()
         except SandboxError as error:  # the tool exited before the runner started, or does not let it start

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
@@ -20,7 +20,7 @@ from harness.judge.timing import NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared
 from harness.problem import Problem
 from harness.roofline import Calibration
-from harness.sandbox import Provider
+from harness.sandbox import Provider, Role
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
 
@@ -51,7 +51,7 @@ def check(
     warm_context(device)
     with contextlib.ExitStack() as stack:
         stack.callback(free_deferred, device)
-        session = stack.enter_context(Session(provider, device, problem.limits))
+        session = stack.enter_context(Session.start(provider, device, problem.limits))
         from harness.judge.grading import Grading
 
         return Grading(problem, submission, provider, device, on_progress).check(session)
@@ -168,8 +168,8 @@ class _Way:
                 for _ in pool.map(Session.close, up):
                     pass
 
-    def _session(self, *, records: bool = False, role: Literal["runner", "launcher"] = "runner") -> Session:
-        return Session(self.provider, self.device, self.problem.limits, records=records, role=role)
+    def _session(self, *, records: bool = False, role: Role = "runner") -> Session:
+        return Session.start(self.provider, self.device, self.problem.limits, records=records, role=role)
 
     def _waits(self) -> None:
         what = f"waiting: another grading is using this {DEVICES[self.device].name}"

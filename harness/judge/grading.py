@@ -234,7 +234,7 @@ class Grading:
     def _written_input(self, case: GradedCase) -> str | None:
         """After a memory fault: repeat the case in a fresh sandbox, to tell a write to an input from a wild one."""
         try:
-            with Session(self._provider, self._device, self._problem.limits) as session:
+            with Session.start(self._provider, self._device, self._problem.limits) as session:
                 session.handshake()
                 command = self._build_command(self._submission)
                 session.hand_over(command, self._submission.source, self._problem.limits.build_s)

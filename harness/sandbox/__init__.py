@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import SandboxError
-from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, Provider, Sandbox, Watcher
+from harness.sandbox.protocol import CLOSE_S, STARTUP_LOG_BYTES, Breach, Exit, Launch, Provider, Role, Sandbox, Watcher
 from harness.verdict import SandboxName
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "Launch",
     "Options",
     "Provider",
+    "Role",
     "Sandbox",
     "Watcher",
     "choose",

@@ -10,6 +10,9 @@ from typing import Literal, Protocol
 
 from harness.verdict import DeviceKind, SandboxName
 
+Role = Literal["runner", "launcher"]
+"""Which of our two programs runs in the sandbox."""
+
 
 @dataclass(frozen=True)
 class Watcher:
@@ -37,7 +40,7 @@ class Launch:
     """Size of each private file system: one for HOME, one for TMPDIR."""
     environment: Mapping[str, str] = field(default_factory=dict)
     watcher: Watcher | None = None
-    role: Literal["runner", "launcher"] = "runner"
+    role: Role = "runner"
     """Which of the harness's own programs is run."""
     program: Path | None = None
     """A script to run instead of the runner, with the same arguments: for the conformance suite and the doctor."""

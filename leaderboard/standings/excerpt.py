@@ -6,6 +6,7 @@ Trusted, over intact documents: their hashes were checked.
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
@@ -23,7 +24,18 @@ from harness.verdict import (
 )
 from leaderboard.record.entry import Entry, unreadable
 
-Question = tuple[str, str, int, Timing, DeviceKind, str, bool, bool]
+
+class Question(NamedTuple):
+    """Which table a time belongs to: the fields of `ranking.TableKey`, hashable and quick to make."""
+
+    problem: str
+    problem_sha256: str
+    protocol: int
+    timing: Timing
+    device_kind: DeviceKind
+    device_name: str
+    isolated: bool
+    interpreted: bool
 
 
 class Ranked(BaseModel):
@@ -42,10 +54,17 @@ class Ranked(BaseModel):
 
     @property
     def question(self) -> Question:
-        """Which table its time belongs to: the fields of `ranking.TableKey`, in that order."""
-        problem, ran = self.problem, self.environment
-        device = (ran.device_kind, ran.device_name)
-        return (problem.slug, problem.sha256, self.protocol, self.timing, *device, ran.isolated, ran.interpreted)
+        ran = self.environment
+        return Question(
+            problem=self.problem.slug,
+            problem_sha256=self.problem.sha256,
+            protocol=self.protocol,
+            timing=self.timing,
+            device_kind=ran.device_kind,
+            device_name=ran.device_name,
+            isolated=ran.isolated,
+            interpreted=ran.interpreted,
+        )
 
 
 class _Benchmark(BaseModel):

@@ -72,8 +72,7 @@ class TableKey(Record):
 
     @classmethod
     def of(cls, question: Question) -> TableKey:
-        """The key of what `excerpt.Ranked.question` asks."""
-        return cls.model_validate(dict(zip(cls.model_fields, question, strict=True)))
+        return cls(**question._asdict())
 
     @property
     def how_timed(self) -> str:

@@ -252,7 +252,7 @@ def test_where_no_time_is_left_nothing_is_sent(problem: Problem) -> None:
         seen.append(body["kind"])
         script.reply(token, "Done")
 
-    with Session(Scripted(act), "cpu", problem.limits) as session:
+    with Session.start(Scripted(act), "cpu", problem.limits) as session:
         session.handshake()
         session.hand_over(wire.Build(language="py", symbols=("scale",), architecture=""), b"", CALL_S)
         session.ask(wire.Release(), wire.Done, limit=TimeLimit(CALL_S), doing="releasing")

@@ -79,7 +79,9 @@ def graded(
 
         def session(act: Act, role: Any, on_close: Callable[[], None] = lambda: None) -> Session:
             provider = Scripted(act, on_close=on_close)
-            return stack.enter_context(Session(provider, "cpu", problem.limits, role=role, records=role == "runner"))
+            return stack.enter_context(
+                Session.start(provider, "cpu", problem.limits, role=role, records=role == "runner")
+            )
 
         own = session(runner, "runner", ended)
         launchers = [stack.enter_context(Launcher(session(launcher, "launcher"), "cpu")) for _ in range(1 + baseline)]

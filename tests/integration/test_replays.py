@@ -62,7 +62,7 @@ def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = N
 
 
 def recorded(act: Act) -> Recorded:
-    session = Session(Scripted(act), "cpu", PROBLEM.limits, records=True)
+    session = Session.start(Scripted(act), "cpu", PROBLEM.limits, records=True)
     with session:
         session.handshake()
         session.hand_over(wire.Build(language="py", symbols=("twice",), architecture="x86"), b"", LIMIT_S)
@@ -146,7 +146,10 @@ def twice(x: Any, region: Any) -> None:
 @contextmanager
 def launcher_of(act: Act, begin: Callable[[Script], None] | None = None) -> Iterator[Launcher]:
     provider = Scripted(act, begin) if begin else Scripted(act)
-    with Session(provider, "cpu", PROBLEM.limits, role="launcher") as session, Launcher(session, "cpu") as launcher:
+    with (
+        Session.start(provider, "cpu", PROBLEM.limits, role="launcher") as session,
+        Launcher(session, "cpu") as launcher,
+    ):
         yield launcher
 
 

@@ -165,7 +165,7 @@ def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypat
         with pytest.raises(Stopped):
             judge.grade(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
 
-    monkeypatch.setattr(judge, "Session", session)
+    monkeypatch.setattr(judge.Session, "start", session)
     thread = threading.Thread(target=grading)
     with lock_alone("cpu", nobody_waits):
         with pytest.raises(Stopped):

@@ -21,7 +21,7 @@ import struct
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Literal, NoReturn, Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 from harness import wire
 from harness.device import DEVICES
@@ -32,7 +32,7 @@ from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits
-from harness.sandbox import CLOSE_S, Launch, Provider, Sandbox, Watcher
+from harness.sandbox import CLOSE_S, Launch, Provider, Role, Sandbox, Watcher
 from harness.verdict import DeviceKind, Outcome
 
 R = TypeVar("R", bound=wire.Reply)
@@ -48,63 +48,78 @@ _log = logging.getLogger("kernelmark")
 
 
 class Session:
-    """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work.
+    """One sandbox, used once. Starting is split in two so that the sandbox boots while the caller does other work."""
 
-    `records`: the runner will be asked to record its calls. `role`: which program runs in the sandbox.
-    """
-
-    def __init__(
-        self,
-        provider: Provider,
-        device: DeviceKind,
-        limits: Limits,
-        *,
-        watcher: Watcher | None = None,
-        records: bool = False,
-        role: Literal["runner", "launcher"] = "runner",
-    ) -> None:
+    def __init__(self, device: DeviceKind, limits: Limits, role: Role) -> None:
         self._limits, self._device, self._role = limits, DEVICES[device], role
         self._handed_over = False
         self._folder, self._lock = session_folder.make()
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket: socket.socket | None = None
         self._runner = -1  # a pidfd
         self._sandbox: Sandbox | None = None
         self.output = Output(limits.output_bytes)
         self.hello = wire.Hello(protocol=0, python="")
         self.ready = wire.Ready(torch="", triton="")
-        try:
-            self._listener = self._listen()
-            self._sandbox = provider.launch(
-                Launch(
-                    socket=self._folder / "socket",
-                    device=device,
-                    gpu_index=self._device.index(),
-                    memory_bytes=limits.memory_bytes,
-                    processes=limits.processes,
-                    disk_bytes=limits.disk_bytes,
-                    environment={
-                        "KERNELMARK_DEVICE": device,
-                        # NumPy's BLAS starts a thread per core on import, and crashes with SIGSEGV if that is refused.
-                        "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
-                        **self._device.runner_environment,
-                        **(_WATCHED if watcher else {}),
-                        **({"KERNELMARK_RECORDS": "1"} if records else {}),
-                    },
-                    watcher=watcher,
-                    role=role,
-                )
-            )
-        except BaseException:
-            self.close()
-            raise
 
-    def _listen(self) -> socket.socket:
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    @classmethod
+    def start(
+        cls,
+        provider: Provider,
+        device: DeviceKind,
+        limits: Limits,
+        *,
+        watcher: Watcher | None = None,
+        records: bool = False,
+        role: Role = "runner",
+    ) -> Self:
+        """Launch a sandbox; `handshake` waits until it is up.
+
+        Args:
+            watcher: a tool that the runner is started under.
+            records: the runner will be asked to record its calls.
+            role: which program runs in the sandbox.
+
+        Raises:
+            SandboxError: it could not be launched; nothing is left of it.
+        """
+        session = cls(device, limits, role)
+        try:
+            session._listen()
+            session._launch(provider, watcher, records)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def _listen(self) -> None:
         path = self._folder / "socket"
-        listener.bind(str(path))
+        self._listener.bind(str(path))
         path.chmod(0o666)  # the runner has another uid; the folder around it is private
-        listener.listen(1)
-        return listener
+        self._listener.listen(1)
+
+    def _launch(self, provider: Provider, watcher: Watcher | None, records: bool) -> None:
+        limits, device = self._limits, self._device
+        self._sandbox = provider.launch(
+            Launch(
+                socket=self._folder / "socket",
+                device=device.kind,
+                gpu_index=device.index(),
+                memory_bytes=limits.memory_bytes,
+                processes=limits.processes,
+                disk_bytes=limits.disk_bytes,
+                environment={
+                    "KERNELMARK_DEVICE": device.kind,
+                    # NumPy's BLAS starts a thread per core on import, and crashes with SIGSEGV if that is refused.
+                    "OPENBLAS_NUM_THREADS": str(max(1, limits.processes // 4)),
+                    **device.runner_environment,
+                    **(_WATCHED if watcher else {}),
+                    **({"KERNELMARK_RECORDS": "1"} if records else {}),
+                },
+                watcher=watcher,
+                role=self._role,
+            )
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -129,8 +144,7 @@ class Session:
             if self._runner >= 0:
                 stack.callback(os.close, self._runner)
                 self._runner = -1
-            if hasattr(self, "_listener"):
-                stack.callback(self._listener.close)
+            stack.callback(self._listener.close)
 
     def cpu_ns(self) -> int | None:
         """As for `Sandbox.cpu_ns`."""

@@ -24,6 +24,7 @@ from leaderboard.record.current import Current
 from leaderboard.record.durable import write_whole
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.excerpt import Question
 from leaderboard.standings.ranking import rankings
 
 _TAIL_BYTES = 1 << 16
@@ -117,7 +118,7 @@ class Reader:
         with suppress(OSError, ValueError, TypeError):
             version, kept = json.loads((self._memory / f"{slug}.lines.json").read_bytes())
             if version == self._version:
-                return {each[0]: VerdictSummary._make((*each[:5], tuple(each[5]), each[6])) for each in kept}
+                return {each[0]: VerdictSummary._make((*each[:5], Question(*each[5]), each[6])) for each in kept}
         return {}
 
     def _keep(self, name: str, text: str) -> None:
