@@ -1,7 +1,7 @@
 """kernelmark grades GPU kernels: `grade` tests and times one from outside its process, `check` tests it.
 
-What a hostile kernel can still gain is listed in docs/threat-model.md, under "Known gaps". The names below are the
-public Python API. They are imported on first use, so `import kernelmark` costs nothing; torch is imported when a
+What a hostile kernel can still gain is listed in docs/threat-model.md, under "What is not stopped". The names below are
+the public Python API. They are imported on first use, so `import kernelmark` costs nothing; torch is imported when a
 grading starts.
 """
 

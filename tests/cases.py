@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kernelmark.services.selftest import Case
+from kernelmark.services.selftest import KnownSubmission
 
 
-def trials(cases: Iterable[Case]) -> list[Any]:
+def trials(cases: Iterable[KnownSubmission]) -> list[Any]:
     """(case, device, sandbox); what needs a GPU, or is too much for `make test`, is marked so."""
     found = []
     for case in cases:

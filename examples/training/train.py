@@ -20,6 +20,7 @@ import kernelmark
 
 PROBLEM, BASELINE = "square", "eager"
 ANSWERS = {file.stem: file.read_text() for file in sorted((Path(__file__).parent / "answers").glob("*.py"))}
+KNOWN = Path(f"reference/{PROBLEM}/{BASELINE}.py").read_text()
 GROUP = 4  # answers in a step
 RATE = 2.0
 TRIES = 3
@@ -28,20 +29,24 @@ WAIT_S = 10.0
 
 @cache  # an answer that was given before is not graded again
 def reward(source: str) -> float:
-    """The speedup over PyTorch's kernel; 0 for an answer that is wrong, fails, or cheats.
+    """The speedup over PyTorch's kernel; 0 for an answer that is wrong, fails, cheats, or escapes the exact timing.
 
     Raises:
-        kernelmark.HarnessError: grading failed again and again, which says nothing about the answer.
+        kernelmark.HarnessError: this machine cannot grade any more, not even the baseline.
         kernelmark.UsageError: this script or the project's settings are wrong, so every answer would fail.
-        RuntimeError: this machine cannot grade the answer.
     """
     try:
         verdict = grade(source)
     except kernelmark.SubmissionError:  # too long, or not text: the answer's own fault, too
         return 0.0
-    if verdict.outcome is kernelmark.Outcome.UNSUPPORTED:
-        raise RuntimeError(f"neither right nor wrong here: {verdict.message}")
-    return verdict.speedups[0].ratio.median if verdict.outcome is kernelmark.Outcome.ACCEPTED else 0.0
+    except kernelmark.HarnessError:
+        grade(KNOWN)  # raises if the machine is broken; else it was the answer that made its gradings fail
+        return 0.0
+    if verdict.outcome is not kernelmark.Outcome.ACCEPTED:  # `unsupported` too: an answer can cause it on a CPU
+        return 0.0
+    if verdict.environment.device_kind == "cuda" and verdict.timing != "replayed":
+        return 0.0  # an answer can prevent replays, and sealed rounds can be cheated
+    return verdict.speedups[0].ratio.median if verdict.speedups else 0.0
 
 
 def grade(source: str) -> kernelmark.Verdict:

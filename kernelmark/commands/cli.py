@@ -96,8 +96,10 @@ def _timed(command: F) -> F:
             metavar="NAME",
             help="Alternate with this kernel of reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
         ),
-        click.option("--thorough", "effort", flag_value="thorough", help="Four times the budget."),
-        click.option("--quick", "effort", flag_value="quick", help="A quarter of the budget, and no baseline."),
+        click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer."),
+        click.option(
+            "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is named."
+        ),
     ):
         command = decorate(command)
     return command
@@ -132,14 +134,20 @@ def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
 @_graded
 @_timed
 def bench(form: str, **given: Any) -> int:
-    """Grade FILE on PROBLEM, and record nothing."""
+    """Grade FILE on PROBLEM, and record nothing.
+
+    Exit status: as for `submit`.
+    """
     return _whole_grading(_job(given), form, record=False)
 
 
 @main.command()
 @_graded
 def check(form: str, **given: str | None) -> int:
-    """Build FILE and run the tests of PROBLEM, without times."""
+    """Build FILE and run the tests of PROBLEM, without times.
+
+    Exit status: as for `submit`.
+    """
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 

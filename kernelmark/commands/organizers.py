@@ -53,7 +53,7 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
         command = click.option(
             "--author",
             is_flag=True,
-            help="Every run of this author, in every ledger of the project, including later ones.",
+            help="Every run of this author, later ones too, in every ledger that exists now.",
         )(command)
     return click.command(action, help=text)(command)
 
