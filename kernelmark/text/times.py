@@ -159,5 +159,5 @@ def _by_case(said: Iterable[tuple[str, str]], cases: int) -> Iterator[str]:
     names: dict[str, list[str]] = {}
     for name, text in said:
         names.setdefault(text, []).append(visible(name))
-    for text, found in names.items():
-        yield f"{'every case' if 1 < cases == len(found) else ', '.join(found)}: {text}"
+    for text, named in names.items():
+        yield f"{'every case' if 1 < cases == len(named) else ', '.join(named)}: {text}"

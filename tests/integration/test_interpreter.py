@@ -17,6 +17,7 @@ import pytest
 
 import kernelmark
 from harness import wire
+from harness.device import DEVICES
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
@@ -132,7 +133,7 @@ def test_a_kernel_that_only_a_gpu_can_run_is_unsupported() -> None:
 def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -> None:
     judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     session = Session.__new__(Session)
-    session._socket, session._device, session._handed_over, session.output = judge, device, True, Output(1000)
+    session._socket, session._device, session._handed_over, session.output = judge, DEVICES[device], True, Output(1000)
     session._sandbox = SimpleNamespace(breach=lambda: None)  # type: ignore[assignment]  # all that it is asked
 
     def lie() -> None:

@@ -22,8 +22,8 @@ class Roof(NamedTuple):
     def of(cls, calibrations: Sequence[Calibration], device: DeviceKind) -> Self | None:
         """The one for the judge's device, if there is any."""
         facts = DEVICES[device].facts()
-        found = choose(calibrations, facts.device_name, facts.device_uuid_sha256)
-        return cls(found, binding=found.is_of(facts.device_uuid_sha256)) if found else None
+        calibration = choose(calibrations, facts.device_name, facts.device_uuid_sha256)
+        return cls(calibration, binding=calibration.is_of(facts.device_uuid_sha256)) if calibration else None
 
     def share(self, case: ResolvedCase, calls: int, time_ns: float) -> Roofline | None:
         """How much of the device's peak a call of `time_ns` reaches, in a batch of that many calls.

@@ -95,8 +95,8 @@ def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int =
 
 def linear(values: Iterable[float], say: Callable[[float, float], str], title: str = "", *, zero: bool = False) -> Axis:
     """An axis around these values, labelled at round numbers; `say` is given a number and how far it is to the next."""
-    found = list(values) or [0.0]
-    low, high = min(found), max(found)
+    numbers = list(values) or [0.0]
+    low, high = min(numbers), max(numbers)
     if zero:
         low = min(0.0, low)
     if low == high:
@@ -111,14 +111,16 @@ def linear(values: Iterable[float], say: Callable[[float, float], str], title: s
 
 def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str = "") -> Axis:
     """A logarithmic axis around these values: labelled at powers of ten, or at 1, 2 and 5 where it spans few."""
-    found = [value for value in values if value > 0] or [1.0]
-    low, high = min(found) / 1.1, max(found) * 1.1
+    positive = [value for value in values if value > 0] or [1.0]
+    low, high = min(positive) / 1.1, max(positive) * 1.1
     decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
     if len(ticks) < 2:
-        near = math.log(max(found) / min(found)) < 0.1 * math.log(high / low)  # two labels would lie on each other
-        ends = (min(found),) if near else (min(found), max(found))
+        near = math.log(max(positive) / min(positive)) < 0.1 * math.log(
+            high / low
+        )  # two labels would lie on each other
+        ends = (min(positive),) if near else (min(positive), max(positive))
         return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)
     every = -(-len(ticks) // 6)
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
