@@ -26,10 +26,10 @@ ROOT = HERE.parent.parent
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((HERE / "faults" / "expected.toml").read_text())
 # Docker differs from bubblewrap in how a sandbox is ended, limited and watched, not in what is judged.
 DOCKER_BY_DEFAULT = {
-    "honest_py", "red_zone", "writes_input", "segfault", "exits", "loop_in_call", "floods_stdout", "memory_hog",
+    "honest_py", "red_zone", "writes_input", "segfault", "exits", "floods_stdout", "memory_hog",
     "daemon", "compile_error_cu",
 }  # fmt: skip
-SLOW = {"sleeps"}  # a loop is seen to take as long
+SLOW = {"sleeps", "loop_in_import"}  # a loop in a call takes as long
 # Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.
 START_AND_END_S = 15
 

@@ -326,6 +326,7 @@ frames = st.binary(max_size=200) | st.builds(
 )
 
 
+@pytest.mark.full
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(played=st.lists(frames, min_size=1, max_size=5), answered=st.booleans())
 def test_no_conversation_ends_in_a_traceback(played: list[bytes], answered: bool, problem: Problem) -> None:
