@@ -75,6 +75,11 @@ class Site:
         """The problems that are there, by their slugs."""
         return {each.slug: each for each in self.material.statements}
 
+    def sha256(self, problem: str) -> str | None:
+        """A problem's current hash; None if only its ledger is left."""
+        known = self.statements.get(problem)
+        return known.sha256 if known else None
+
     def hidden(self, problem: str) -> str:
         """Why the sources of a problem may not be shown now; empty if they may."""
         known = self.statements.get(problem)

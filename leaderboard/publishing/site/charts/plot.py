@@ -117,9 +117,8 @@ def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str
     steps = (1,) if math.log10(high / low) > 3 else (1, 2, 5)
     ticks = [s * 10.0**d for d in decades for s in steps if low <= s * 10.0**d <= high]
     if len(ticks) < 2:
-        near = math.log(max(positive) / min(positive)) < 0.1 * math.log(
-            high / low
-        )  # two labels would lie on each other
+        # Two labels would lie on each other.
+        near = math.log(max(positive) / min(positive)) < 0.1 * math.log(high / low)
         ends = (min(positive),) if near else (min(positive), max(positive))
         return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)
     every = -(-len(ticks) // 6)

@@ -24,8 +24,7 @@ _LONGEST = 400_000  # maximum length of a source, in characters: difflib takes q
 
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
-        known = site.statements.get(book.problem)
-        current = boards.current(book, known.sha256 if known else None)
+        current = boards.current(book, site.sha256(book.problem))
         for board in book.boards:
             if board.table.key in current:
                 for pair in pairs(board):

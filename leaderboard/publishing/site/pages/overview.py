@@ -61,8 +61,7 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
 def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Summary:
     if book is None:
         return Summary(slug=statement.slug, title=statement.title, verdicts=0, accepted=0, authors=0)
-    sha256 = statement.sha256 if statement.slug in site.statements else None
-    keys = boards.current(book, sha256)
+    keys = boards.current(book, site.sha256(statement.slug))
     leaders = tuple(
         (board.table.key, boards.standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)))
         for board in book.boards

@@ -46,7 +46,7 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
     hidden = site.hidden(statement.slug)
 
     def make() -> tuple[ProblemDocument, dict[str, Any]]:
-        documents = boards.documents(book, _sha256(site, statement)) if book else ()
+        documents = boards.documents(book, site.sha256(statement.slug)) if book else ()
         ordered = sorted(zip(documents, book.boards if book else (), strict=True), key=lambda pair: not pair[0].current)
         document = ProblemDocument(statement=statement, boards=tuple(each for each, _ in ordered))
         current = sum(each.current for each in documents)
@@ -66,11 +66,6 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
     marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
     parts = (statement.model_dump_json(), book.source if book else "", hidden, *marks)
     return site.page(path, "problem.html", parts, make)
-
-
-def _sha256(site: Site, statement: Statement) -> str | None:
-    """The problem's current hash; None if only its ledger is left."""
-    return statement.sha256 if statement.slug in site.statements else None
 
 
 def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDigest, path: str, room: int) -> ShownBoard:
