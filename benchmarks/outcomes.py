@@ -38,7 +38,7 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
-from kernelmark.services.api import providers
+from kernelmark.services.choice import providers
 from kernelmark.services.samples import as_submission, read_samples
 from kernelmark.services.selftest import PROBLEMS, honest
 from kernelmark.services.settings import Settings

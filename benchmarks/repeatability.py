@@ -33,7 +33,7 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import ReplayedBenchmark
-from kernelmark.services.api import providers
+from kernelmark.services.choice import providers
 from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent

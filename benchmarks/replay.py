@@ -36,7 +36,7 @@ from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
-from kernelmark.services.api import providers
+from kernelmark.services.choice import providers
 from kernelmark.services.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -4,7 +4,7 @@ from typing import Literal
 
 DeviceKind = Literal["cpu", "cuda"]
 SandboxName = Literal["docker", "bwrap", "process"]
-Effort = Literal["quick", "default", "thorough"]
+Effort = Literal["screen", "quick", "default", "thorough"]
 Timing = Literal["sealed", "replayed"]
 
 

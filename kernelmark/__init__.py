@@ -26,13 +26,17 @@ if TYPE_CHECKING:
     from harness.submission import Submission
     from harness.verdict import Check, Outcome, Verdict
     from kernelmark.services.api import check, grade
+    from kernelmark.services.fleet import Fleet, Job, JobResult
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Check",
     "DeviceError",
+    "Fleet",
     "HarnessError",
+    "Job",
+    "JobResult",
     "KernelmarkError",
     "LedgerError",
     "Outcome",
@@ -53,6 +57,7 @@ _HOMES = {
     "harness.submission": ("Submission",),
     "harness.verdict": ("Check", "Outcome", "Verdict"),
     "kernelmark.services.api": ("check", "grade"),
+    "kernelmark.services.fleet": ("Fleet", "Job", "JobResult"),
 }
 
 

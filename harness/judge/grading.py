@@ -22,7 +22,7 @@ from harness.judge.environment import environment
 from harness.judge.progress import Progress
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks, Timing
-from harness.judge.timing.overall import failed_baselines, score, speedups
+from harness.judge.timing.overall import KnownTimes, failed_baselines, known_speedups, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
@@ -50,7 +50,11 @@ class _Ended(NamedTuple):
 
 
 class Grading:
-    """The state of one grading; `check` and `grade` each run it once."""
+    """The state of one grading; `check` and `grade` each run it once.
+
+    An effort of "screen" runs the tests in the order of their size, ends with the first that fails, and times the
+    largest benchmark case alone.
+    """
 
     def __init__(
         self,
@@ -59,9 +63,10 @@ class Grading:
         provider: Provider,
         device: DeviceKind,
         on_progress: Callable[[Progress], None],
+        effort: Effort = "default",
     ) -> None:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
-        self._on_progress = on_progress
+        self._on_progress, self._effort = on_progress, effort
         self._started_ns = time.perf_counter_ns()
         tests, benchmarks = self._cases("tests"), self._cases("benchmarks")
         self._runs_here = device in LANGUAGES[submission.language].devices
@@ -69,9 +74,14 @@ class Grading:
             what = f"a .{submission.language} kernel does not run on a GPU"
             raise SubmissionError(submission.name, what, "use --device cpu, or submit a .cu")
         of = partial(GradedCase, problem, Reference.load(problem), device)
-        self._tests = [of(case) for case in tests if not case.hidden]
-        self._hidden = [of(case) for case in tests if case.hidden]
-        self._benchmarks = [of(case) for case in benchmarks]
+        tested, timed = [of(case) for case in tests], [of(case) for case in benchmarks]
+        self._screens = effort == "screen"
+        if self._screens:
+            tested.sort(key=_size)
+            timed = [max(timed, key=_size)]
+        self._tests = [case for case in tested if not case.hidden]
+        self._hidden = [case for case in tested if case.hidden]
+        self._benchmarks = timed
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context while the runner makes its own
         self._to_time = Benchmarks(problem, device, self._benchmarks, self._build_command, self._enter)
         self._correctness = Correctness()
@@ -86,8 +96,8 @@ class Grading:
         """Build and test."""
         return self._checked(session, *self._run(session, None))
 
-    def grade(self, session: Session, timing: Timing, effort: Effort) -> Verdict:
-        """Build, test and time.
+    def grade(self, session: Session, timing: Timing, run: str, known: Sequence[KnownTimes] = ()) -> Verdict:
+        """Build, test and time. `run` is the verdict's id; `known` are baselines that were timed before.
 
         Raises:
             NotReplayed: this submission cannot be timed that way.
@@ -97,13 +107,13 @@ class Grading:
         ended = self._before_hidden or self._until_now()
         return Verdict(
             **dict(self._checked(session, outcome, message)),
-            run=secrets.token_hex(8),
+            run=run,
             created_at=ended.created_at,
             duration_ns=ended.duration_ns,
-            effort=effort,
+            effort=self._effort,
             timing=timing.kind,
             benchmarks=tuple(timing.timed),
-            speedups=tuple(speedups(timing)) if accepted else (),
+            speedups=(*speedups(timing), *known_speedups(timing, known)) if accepted else (),
             doubts=(*timing.doubts, *failed_baselines(timing)),
             score=score(timing.timed) if accepted else None,
         )
@@ -144,7 +154,7 @@ class Grading:
             self._test(session)
             if timing and not self._failed():
                 timing.beside_the_runner(session, self._to_time)
-            if not self._runner_is_gone:
+            if not self._runner_is_gone and not (self._screens and self._failed()):
                 self._test_hidden(session)
             if timing and not self._failed():
                 self._time_alone(session, timing)
@@ -206,6 +216,8 @@ class Grading:
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
                 return
+            if self._screens and self._failed():
+                return
 
     def _test_hidden(self, session: Session) -> None:
         """The hidden tests, last of all: anything that the submission says from here on could leak their sizes.
@@ -221,6 +233,8 @@ class Grading:
             label = f"hidden {i + 1}"
             try:
                 self._results.append(self._correctness.run(session, case, label))
+                if self._screens and self._failed():
+                    break
             except SubmissionFault as fault:
                 self._results.append(result(case.resolved, label, fault.outcome, ""))
                 break  # the runner is gone
@@ -272,6 +286,10 @@ class Grading:
             cases = sum(self._device in case.devices for case in problem.private_tests)
             private = PrivateId(sha256=problem.private.sha256, cases=cases)
         return ProblemId(slug=problem.slug, sha256=problem.sha256, private=private)
+
+
+def _size(case: GradedCase) -> int:
+    return case.layout.bytes_per_set
 
 
 def build_command(

@@ -9,9 +9,10 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from importlib.machinery import SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
@@ -71,7 +72,7 @@ class Reference:
         """
         arguments = {s.name: _copy(tensors[s.name], s) for s in self._problem.tensors if s.role != "output"}
         versions = _versions(arguments)
-        with torch.no_grad(), _full_precision():
+        with torch.no_grad(), _full_precision:
             returned = self._call(self._function, **arguments, **scalars)
         for spec in self._problem.tensors:
             if spec.role == "input" and _versions(arguments)[spec.name] != versions[spec.name]:
@@ -165,16 +166,33 @@ class Reference:
         raise ProblemError(f"{self._path}:{line}", what, remedy)
 
 
-@contextmanager
-def _full_precision() -> Iterator[None]:
-    """No TF32 when the reference computes in float32, since its error would otherwise let TF32 submissions pass."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False):
-            yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+class _FullPrecision:
+    """No TF32 while a reference computes in float32, since its error would otherwise let TF32 submissions pass.
+
+    torch keeps these settings for the whole process, in which several threads may grade: the first that enters changes
+    them, and the last that leaves restores them.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._restore = threading.Lock(), 0, ExitStack()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._restore.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+                torch.set_float32_matmul_precision("highest")
+                flags = torch.backends.cudnn.flags(enabled=True, deterministic=True, allow_tf32=False)
+                self._restore.enter_context(flags)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                self._restore.close()
+
+
+_full_precision = _FullPrecision()
 
 
 class _SourceOnly(SourceFileLoader):

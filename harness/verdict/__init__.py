@@ -46,6 +46,7 @@ from harness.verdict.outcome import Outcome, Stage
 from harness.verdict.record import Nanoseconds, Record, Sha256
 
 __all__ = [
+    "RUN_ID",
     "SCHEMA_VERSION",
     "BadElement",
     "BenchmarkResult",
@@ -85,6 +86,7 @@ __all__ = [
     "Verdict",
 ]
 
+RUN_ID = r"^[0-9a-f]{16}$"
 SchemaVersion = Literal[1]  # of the document; a ledger with another is refused
 SCHEMA_VERSION: SchemaVersion = get_args(SchemaVersion)[0]
 
@@ -123,7 +125,7 @@ class Verdict(Check):
     """
 
     schema_version: SchemaVersion = SCHEMA_VERSION
-    run: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+    run: Annotated[str, StringConstraints(pattern=RUN_ID)]
     created_at: datetime
     duration_ns: Nanoseconds
     effort: Effort = "default"

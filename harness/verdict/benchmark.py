@@ -137,6 +137,9 @@ class Speedup(Record):
     baseline: str
     sha256: Sha256
     ratio: Ratio
+    known: Literal[True] | None = Field(
+        default=None, description="the baseline's time is of an earlier grading on this device: calls did not alternate"
+    )
 
 
 class Roofline(Record):

@@ -126,7 +126,7 @@ class _Audit:
 def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
     """Find the named runs; every usage error is raised before the first tool starts."""
     from harness.audit import tools
-    from kernelmark.services.api import choose_device, choose_provider
+    from kernelmark.services.choice import choose_device, choose_provider
     from kernelmark.services.problems import find_problem
     from kernelmark.services.records import current, find_run
     from leaderboard.record.archive import stored

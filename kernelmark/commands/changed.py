@@ -96,7 +96,7 @@ def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
 
 def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Graded:
     """Grade one submission; any error, its or ours, is part of the result, so that the next one still gets its turn."""
-    from kernelmark.services.api import Job
+    from kernelmark.services.prepared import PreparedJob
     from kernelmark.text.progress import Reporter
 
     verdict = table = None
@@ -104,7 +104,7 @@ def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, lat
         directory, author, name = submitted.place(settings)
         if only is not None and author != only:
             raise UsageError(submitted.path, f"is in the folder of {author}, but {only} submits it", "use your own")
-        job = Job.prepare(settings, directory, submitted.read(settings, author, name), author=author)
+        job = PreparedJob.prepare(settings, directory, submitted.read(settings, author, name), author=author)
         lateness = job.admit(late) if record else None
         with Reporter() as reporter:
             verdict = job.grade(reporter.report)

@@ -32,7 +32,7 @@ from kernelmark.commands.printing import (
 from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
-    from kernelmark.services.api import Job
+    from kernelmark.services.prepared import PreparedJob
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, TERMINATED = 130, 143
@@ -289,8 +289,8 @@ def problems_schema() -> None:
 def calibrate(form: str, device: str | None) -> None:
     """Measure this device's peak bandwidth and arithmetic, so that results can show their share of the roofline."""
     from harness.calibrate import measure
-    from kernelmark.services.api import choose_device
     from kernelmark.services.calibrations import store
+    from kernelmark.services.choice import choose_device
     from kernelmark.text import show
 
     settings = load_settings(device=device)
@@ -319,19 +319,19 @@ def doctor(form: str) -> int:
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 
-def _job(given: dict[str, Any]) -> Job:
+def _job(given: dict[str, Any]) -> PreparedJob:
     """Read what the command line names; every usage error is raised here, before torch is imported."""
-    from kernelmark.services.api import Job
+    from kernelmark.services.prepared import PreparedJob
 
     problem, file = given.pop("problem"), given.pop("file")
     assert problem is not None
     assert file is not None  # click has checked both
     given["baselines"] = given.get("baselines") or None
     settings = load_settings(**given)
-    return Job.prepare(settings, problem, Path(file), author=settings.author_or_default())
+    return PreparedJob.prepare(settings, problem, Path(file), author=settings.author_or_default())
 
 
-def _whole_grading(job: Job, form: str, *, record: bool, late: str | None = None) -> int:
+def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None) -> int:
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 

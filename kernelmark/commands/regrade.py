@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from harness.errors import HarnessError, KernelmarkError
 from harness.kinds import isolates
 from kernelmark.commands.printing import unexpected
-from kernelmark.services.api import Job, choose_device, providers
+from kernelmark.services.choice import choose_device, providers
+from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.records import current, ledgers
 from kernelmark.services.settings import Settings
 from kernelmark.text.report import Graded
@@ -88,7 +89,7 @@ def regrade(settings: Settings, due: Due) -> Graded:
         entry = next(entry for entry in due.ledger.read() if entry.seq == due.row.seq and entry.kind == VERDICT)
         slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
-        job = Job.prepare(settings, settings.locate("problems") / slug, submission, author=submission.author)
+        job = PreparedJob.prepare(settings, settings.locate("problems") / slug, submission, author=submission.author)
         with Reporter() as reporter:
             verdict = job.grade(reporter.report)
         table = job.record(verdict)

@@ -18,7 +18,8 @@ from harness.languages import LANGUAGES
 from harness.problem import Problem, load
 from harness.problem_lint.examine import LintFinding, examine
 from harness.verdict import Outcome
-from kernelmark.services.api import Job, choose_device, providers
+from kernelmark.services.choice import choose_device, providers
+from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.problems import private_folder
 from kernelmark.services.samples import EXPECTED, Sample, as_submission, read_samples
 from kernelmark.services.settings import Settings
@@ -125,7 +126,7 @@ def _isolated(settings: Settings) -> Settings:
 def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample) -> Iterator[LintFinding]:
     """Grade one sample: what became of it, where that is not what must."""
     submission = as_submission(problem.directory, name, sample)
-    check = Job.prepare(settings, problem, submission, author="organizer").check()
+    check = PreparedJob.prepare(settings, problem, submission, author="organizer").check()
     said = f" ({check.message})" if check.message else ""
     if check.outcome is not sample.outcome:
         what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"

@@ -71,14 +71,14 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
 def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> list[Submission]:
     """The organizers' kernels that a grading alternates with, in the order of the setting.
 
-    By default that is `eager` on a GPU, if the problem has it, and none on a CPU or with `--quick`.
+    By default that is `eager` on a GPU, if the problem has it, and none on a CPU or with an effort below the default.
 
     Raises:
         UsageError: a named kernel does not exist, or does not run on the device.
     """
     folder = settings.locate("reference") / problem.slug
     automatic = settings.baselines == ("auto",)
-    if automatic and (device == "cpu" or settings.effort == "quick"):
+    if automatic and (device == "cpu" or settings.effort in ("screen", "quick")):
         return []
     kernels = []
     for name in ("eager",) if automatic else settings.baselines:

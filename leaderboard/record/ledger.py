@@ -111,6 +111,16 @@ class JsonlLedger:
             raise UsageError("run", f"{len(matching)} runs begin with {run_prefix!r} ({runs})", "give more digits")
         return matching[0]
 
+    def find(self, run: str) -> Verdict | None:
+        """The verdict of a run, by its whole id; None if the ledger does not have it.
+
+        Raises:
+            LedgerError: the chain is broken.
+        """
+        needle = f'"run":"{run}"'.encode()
+        verdicts = (entry.verdict for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
+        return next((verdict for verdict in verdicts if verdict.run == run), None)
+
     def verify(self) -> int:
         """Check the whole chain and return how many entries it has, of any kind.
 

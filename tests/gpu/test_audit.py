@@ -12,7 +12,7 @@ from harness.audit.tools import ToolReport, find
 from harness.problem import load
 from harness.sandbox import choose
 from harness.submission import Submission
-from kernelmark.services.api import providers
+from kernelmark.services.choice import providers
 from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 

@@ -23,7 +23,7 @@ import torch
 
 from harness.arena import make_arena
 from harness.sandbox import Launch, Sandbox, choose, gpu
-from kernelmark.services.api import providers
+from kernelmark.services.choice import providers
 from kernelmark.services.settings import Settings
 
 pytestmark = pytest.mark.gpu

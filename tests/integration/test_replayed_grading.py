@@ -91,8 +91,8 @@ def graded(
             for each in launchers[1:]
         ]
         timing = stack.enter_context(ReplayedTiming("quick", launchers[0], recorded, (), alone))
-        grading = Grading(problem, SUBMISSION, Scripted(runner), "cpu", events.on)
-        return grading.grade(own, timing, "quick")
+        grading = Grading(problem, SUBMISSION, Scripted(runner), "cpu", events.on, "quick")
+        return grading.grade(own, timing, "0" * 16)
 
 
 def test_the_runner_is_gone_before_a_call_is_timed() -> None:

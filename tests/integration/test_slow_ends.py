@@ -65,7 +65,7 @@ def test_what_a_sandbox_leaves_is_not_graded_again(
 
     (tmp_path / "kernelmark.toml").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(api, "providers", lambda settings: [Scripted(act, on_close=fail)])
+    monkeypatch.setattr("kernelmark.services.choice.providers", lambda settings: [Scripted(act, on_close=fail)])
     check = api.check(problem, SUBMISSION, device="cpu", sandbox="process")
     assert (check.outcome, len(launches)) == (Outcome.WRONG_ANSWER, 1)
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from harness import judge
+from harness.judge.session import Session
 from harness.judge.timing import device_lock as module
 from harness.judge.timing.device_lock import lock_alone, lock_shared
 from harness.problem import load
@@ -165,7 +166,7 @@ def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypat
         with pytest.raises(Stopped):
             judge.grade(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
 
-    monkeypatch.setattr(judge.Session, "start", session)
+    monkeypatch.setattr(Session, "start", session)
     thread = threading.Thread(target=grading)
     with lock_alone("cpu", nobody_waits):
         with pytest.raises(Stopped):

@@ -14,7 +14,7 @@ from harness.problem.load import identify
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
-from kernelmark.services.api import Job
+from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.problems import find_problem, private_folder
 from kernelmark.services.recording import record
 from kernelmark.services.records import current, tables
@@ -144,14 +144,14 @@ def test_the_folder_lies_outside_the_project(
 def test_a_sandbox_that_shows_them_is_refused(private: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     submission = Submission.of("def twice(x, y): ...\n", "py", author="ada")
     with pytest.raises(UsageError, match="can be read inside the sandbox process; use docker or bwrap"):
-        Job.prepare(Settings.load(), "double", submission, author="ada").check()
+        PreparedJob.prepare(Settings.load(), "double", submission, author="ada").check()
     for sandbox, bound in (("docker", tmp_path), ("bwrap", Path("/usr"))):
         monkeypatch.setattr(f"harness.sandbox.{sandbox}.{sandbox.title()}.unavailable", lambda self: None)
         monkeypatch.setenv("KERNELMARK_DOCKER_BINDS", str(bound))
         if sandbox == "bwrap":
             monkeypatch.setattr("harness.sandbox.bwrap._SYSTEM", (str(tmp_path),))
         with pytest.raises(UsageError, match=f"can be read inside the sandbox {sandbox}; move it"):
-            Job.prepare(Settings.load(sandbox=sandbox), "double", submission, author="ada").check()
+            PreparedJob.prepare(Settings.load(sandbox=sandbox), "double", submission, author="ada").check()
 
 
 def test_a_result_without_them_beside_results_with_them_is_told(
@@ -169,8 +169,8 @@ def test_a_problem_that_was_loaded_without_them_is_not_recorded(private: Path, c
     submission = Submission.of("def twice(x, y): ...\n", "py", author="ada")
     without = load(competition / "problems/double")
     with pytest.raises(UsageError, match="loaded without the project's private cases"):
-        Job.prepare(Settings.load(), without, submission, author="ada").admit()
-    assert Job.prepare(Settings.load(), "double", submission, author="ada").admit() is None
+        PreparedJob.prepare(Settings.load(), without, submission, author="ada").admit()
+    assert PreparedJob.prepare(Settings.load(), "double", submission, author="ada").admit() is None
 
 
 def test_every_board_tells_how_many_there_are_and_nothing_else(

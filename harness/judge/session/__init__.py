@@ -2,5 +2,6 @@
 
 from harness.judge.session.conversation import Session
 from harness.judge.session.fault import SubmissionFault
+from harness.judge.session.sessions import Sessions
 
-__all__ = ["Session", "SubmissionFault"]
+__all__ = ["Session", "Sessions", "SubmissionFault"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from harness import stats
 from harness.judge.timing.interface import Timing
 from harness.judge.timing.precision import CONFIDENCE, ratio
-from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Interval, Speedup
+from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Interval, Speedup, Verdict
+from harness.verdict import Timing as Kind
 
 
 def score(timed: Sequence[BenchmarkResult]) -> Interval:
@@ -33,6 +35,47 @@ def speedups(timing: Timing) -> Iterator[Speedup]:
         if len(each) == len(timing.timed):
             combined = stats.combine([stats.Estimate(r.median, r.low, r.high, r.confidence) for r in each])
             yield Speedup(baseline=baseline.name, sha256=baseline.submission.sha256, ratio=ratio(combined))
+
+
+@dataclass(frozen=True)
+class KnownTimes:
+    """What the benchmark cases of a baseline took in an earlier grading on this device."""
+
+    baseline: str
+    sha256: str
+    timing: Kind
+    cases: Mapping[str, Interval]
+    """By the case's name."""
+
+    @classmethod
+    def of(cls, verdict: Verdict) -> KnownTimes:
+        """Those of an accepted verdict on a baseline."""
+        name, sha256 = verdict.submission.name.partition(".")[0], verdict.submission.sha256
+        return cls(name, sha256, verdict.timing, {each.name: each.score for each in verdict.benchmarks})
+
+
+def known_speedups(timing: Timing, known: Sequence[KnownTimes]) -> Iterator[Speedup]:
+    """Over all cases, for every baseline that is known in all of them and was timed in the same way.
+
+    The calls did not alternate, so the interval is as wide as both intervals allow.
+    """
+    for baseline in known:
+        pairs = [(baseline.cases[b.name], b.score) for b in timing.timed if b.name in baseline.cases]
+        if baseline.timing == timing.kind and len(pairs) == len(timing.timed):
+            each = [_quotient(its, own) for its, own in pairs]
+            combined = stats.combine(each)
+            yield Speedup(baseline=baseline.baseline, sha256=baseline.sha256, ratio=ratio(combined), known=True)
+
+
+def _quotient(its: Interval, own: Interval) -> stats.Estimate:
+    least = max(own.low_ns, 1)
+    confidence = its.confidence * own.confidence
+    return stats.Estimate(
+        max(its.median_ns, 1) / max(own.median_ns, least),
+        max(its.low_ns, 1) / max(own.high_ns, least),
+        max(its.high_ns, 1) / least,
+        confidence,
+    )
 
 
 def failed_baselines(timing: Timing) -> Iterator[Doubt]:

@@ -45,6 +45,7 @@ class Plan:
 
 # samples, their budget in ns, fewest and most blocks, their budget in ns, narrow
 _EFFORTS: dict[Effort, tuple[int, int, int, int, int, float]] = {
+    "screen": (50, 100_000_000, 3, 3, 500_000_000, 0.02),
     "quick": (50, 100_000_000, 3, 3, 500_000_000, 0.02),
     "default": (200, 300_000_000, 3, 24, 2_000_000_000, 0.005),
     "thorough": (800, 1_200_000_000, 6, 96, 8_000_000_000, 0.002),
@@ -71,6 +72,7 @@ class ReplayPlan:
 
 
 _REPLAYS: dict[Effort, ReplayPlan] = {
+    "screen": ReplayPlan(6, 24, 100_000_000, 0.02),
     "quick": ReplayPlan(10, 24, 100_000_000, 0.01),
     "default": ReplayPlan(10, 150, 300_000_000, 0.005),
     "thorough": ReplayPlan(20, 800, 2_000_000_000, 0.002),

@@ -12,7 +12,7 @@ from pathlib import Path
 from harness.errors import SandboxError
 from harness.kinds import isolates
 from harness.sandbox import Exit, Launch, Provider, Sandbox, gpu
-from kernelmark.services.api import providers
+from kernelmark.services.choice import providers
 from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible

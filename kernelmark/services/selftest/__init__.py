@@ -24,7 +24,8 @@ from harness.errors import HarnessError, UsageError
 from harness.kinds import isolates
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
-from kernelmark.services.api import choose_device, grade, providers
+from kernelmark.services.api import grade
+from kernelmark.services.choice import choose_device, providers
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import columns, visible
 from leaderboard.text.units import duration

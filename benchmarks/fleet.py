@@ -1,0 +1,186 @@
+"""Grades a mix of submissions with a fleet: verdicts a minute, the longest wait, and how scores compare with those of
+submissions graded alone.
+
+    python -m benchmarks.fleet --efforts screen,quick --alone screen --out fleet.json
+
+The mix has 60 submissions to softmax, vector_add, layernorm and matmul, a quarter each: of 15, eight are right, four
+wrong, one ends its process, one crashes it, and one waits 5 s in its first call. Every one has a source of its own, so
+that none is a duplicate. Settings (sandbox, image, binds) come from kernelmark.toml or the environment. `--alone`
+grades each right kernel again, with nothing beside it, and compares the scores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import kernelmark
+from harness import stats
+from harness.kinds import Effort
+
+ROOT = Path(__file__).resolve().parent.parent
+PROBLEMS = ("softmax", "vector_add", "layernorm", "matmul")
+OUTPUTS = {"softmax": "y", "vector_add": "out", "layernorm": "y", "matmul": "c"}
+RIGHT = ("triton.py",) * 4 + ("cuda.cu",) * 2 + ("eager.py",) * 2
+WRAPPED = """
+_right = {name}
+
+
+def {name}(*arguments):
+    {before}
+    _right(*arguments)
+    {after}
+"""
+WRONG = (
+    ("pass", "arguments[{output}].mul_(1.5)"),
+    ("pass", "arguments[{output}].view(-1)[-1] = 7.0"),
+    ("return", ""),
+    ("pass", "arguments[{output}].zero_()"),
+)
+SLOW = "import time; time.sleep(0 if globals().setdefault('_called', 0) else 5); globals()['_called'] = 1"
+
+
+def mix(seed: int) -> list[kernelmark.Job]:
+    """The 60 jobs in a random order."""
+    made = []
+    for problem in PROBLEMS:
+        folder = ROOT / "reference" / problem
+        eager = (folder / "eager.py").read_text()
+        output = 3 if problem == "layernorm" else -1
+        for copy, name in enumerate(RIGHT):
+            comment = "//" if name.endswith(".cu") else "#"
+            source = f"{(folder / name).read_text()}\n{comment} copy {copy}\n"
+            made.append(_job(problem, source, name, name.partition(".")[2]))
+        for number, (before, after) in enumerate(WRONG):
+            after = after.format(output=output)
+            made.append(
+                _job(problem, eager + WRAPPED.format(name=problem, before=before, after=after), f"wrong{number}")
+            )
+        made.append(_job(problem, "import os\nos._exit(3)\n", "ends"))
+        made.append(_job(problem, "import ctypes\nctypes.string_at(0)\n", "crashes"))
+        made.append(_job(problem, eager + WRAPPED.format(name=problem, before=SLOW, after=""), "waits"))
+    random.Random(seed).shuffle(made)
+    return made
+
+
+def _job(problem: str, source: str, kind: str, language: str = "py") -> kernelmark.Job:
+    return kernelmark.Job(problem=problem, submission=source, language=language, key=(problem, kind))
+
+
+def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) -> dict[str, Any]:
+    """The results of one mix."""
+    begun = time.perf_counter()
+    results = list(fleet.grade_many(jobs, effort=effort))
+    seconds = time.perf_counter() - begun
+    outcomes = Counter(str(each.verdict.outcome if each.verdict else type(each.error).__name__) for each in results)
+    wrong = [
+        f"{each.job.key}: {f'{verdict.outcome}: {verdict.message}' if (verdict := each.verdict) else each.error}"
+        for each in results
+        if _accepted(each) != _is_right(each.job)
+    ]
+    return {
+        "effort": effort,
+        "jobs": len(jobs),
+        "seconds": round(seconds, 1),
+        "verdicts_a_minute": round(60 * len(results) / seconds, 1),
+        "longest_wait_s": round(max(each.seconds for each in results), 1),
+        "median_wait_s": round(stats.median([each.seconds for each in results]), 1),
+        "outcomes": dict(outcomes),
+        "not_as_expected": wrong,
+        "sealed": sum(
+            each.verdict is not None and each.verdict.timing == "sealed" for each in filter(_accepted, results)
+        ),
+        "scores": [
+            {"problem": each.job.key[0], "kind": each.job.key[1], "cases": _scores(each.verdict)}  # type: ignore[index]
+            for each in results
+            if each.verdict and _accepted(each)
+        ],
+    }
+
+
+def _is_right(job: kernelmark.Job) -> bool:
+    assert isinstance(job.key, tuple)
+    return job.key[1] in (*RIGHT, "waits")
+
+
+def _accepted(result: kernelmark.JobResult) -> bool:
+    return result.verdict is not None and result.verdict.outcome == "accepted"
+
+
+def _scores(verdict: kernelmark.Verdict) -> dict[str, int]:
+    return {each.name: each.score.median_ns for each in verdict.benchmarks}
+
+
+def environment(fleet: kernelmark.Fleet) -> dict[str, Any]:
+    """Where the fleet grades."""
+    (result,) = fleet.grade_many([_job("vector_add", (ROOT / "reference/vector_add/eager.py").read_text(), "eager.py")])
+    assert result.verdict is not None
+    return result.verdict.environment.model_dump(mode="json", exclude_none=True)
+
+
+def alone(fleet: kernelmark.Fleet, effort: Effort) -> list[dict[str, Any]]:
+    """Each right kernel graded with nothing beside it."""
+    rows = []
+    for problem in PROBLEMS:
+        for name in dict.fromkeys(RIGHT):
+            job = kernelmark.Job(problem=problem, submission=ROOT / "reference" / problem / name)
+            (result,) = fleet.grade_many([job], effort=effort)
+            if result.verdict and result.verdict.score:
+                cases = _scores(result.verdict)
+                rows.append({"problem": problem, "kind": name, "cases": cases, "seconds": round(result.seconds, 1)})
+    return rows
+
+
+def differences(mixed: list[dict[str, Any]], by_itself: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every score of the mix over that of the same kernel graded alone, in percent."""
+    known = {(each["problem"], each["kind"]): each["cases"] for each in by_itself}
+    rows = []
+    for each in mixed:
+        for case, score_ns in each["cases"].items():
+            own = known.get((each["problem"], each["kind"]), {}).get(case)
+            if own:
+                percent = round(100 * (score_ns / own - 1), 2)
+                rows.append({"problem": each["problem"], "kind": each["kind"], "case": case, "percent": percent})
+    return rows
+
+
+def main() -> None:
+    """Run, print a table, write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--efforts", default="screen,quick", help="of the mix, one after the other")
+    parser.add_argument("--alone", default="", choices=("", *get_args(Effort)), help="an effort of the mix")
+    parser.add_argument("--slots", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+    document: dict[str, Any] = {
+        "what": "a fleet: verdicts a minute, the longest wait, and scores beside those of submissions graded alone",
+        "command": f"python -m benchmarks.fleet {' '.join(sys.argv[1:])}",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    begun = time.perf_counter()
+    with kernelmark.Fleet(slots=arguments.slots) as fleet:
+        fleet.start()
+        document["start_s"] = round(time.perf_counter() - begun, 1)
+        document["environment"] = environment(fleet)
+        document["mixes"] = [graded(fleet, mix(arguments.seed), each) for each in arguments.efforts.split(",")]
+        for each in document["mixes"]:
+            print(json.dumps({key: value for key, value in each.items() if key != "scores"}), flush=True)
+        if arguments.alone:
+            document["alone"] = alone(fleet, arguments.alone)
+            (mixed,) = [each["scores"] for each in document["mixes"] if each["effort"] == arguments.alone]
+            document["differences"] = differences(mixed, document["alone"])
+            worst = sorted(document["differences"], key=lambda row: abs(row["percent"]))
+            print(json.dumps(worst[-6:]), f"{sum(abs(r['percent']) <= 1 for r in worst)} of {len(worst)} within 1 %")
+    arguments.out.write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

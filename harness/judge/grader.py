@@ -1,0 +1,164 @@
+"""One grading with its sandboxes: when they start, in which way calls are timed, and who else may use the device.
+
+Trusted. The sandboxes start before torch is imported, and boot beside that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from harness.arena import free_deferred, warm_context
+from harness.device import DEVICES
+from harness.judge.progress import Progress, ignore
+from harness.judge.session import Sessions
+from harness.judge.timing import NotReplayed
+from harness.judge.timing.device_lock import lock_alone, lock_shared
+from harness.problem import Problem
+from harness.roofline import Calibration
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.grading import Grading
+    from harness.judge.timing.overall import KnownTimes
+
+
+class Grader:
+    """Grades one submission once, by `check` or by `grade`. Close it afterwards."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        submission: Submission,
+        *,
+        provider: Provider,
+        device: DeviceKind,
+        effort: Effort = "default",
+        baselines: Sequence[Submission] = (),
+        calibrations: Sequence[Calibration] = (),
+        on_progress: Callable[[Progress], None] = ignore,
+        run: str | None = None,
+        keeps_memory: bool = False,
+    ) -> None:
+        """
+        Args:
+            baselines: kernels to alternate with, each in its own sandbox.
+            run: the id of the verdict, 16 hexadecimal digits; None: drawn here.
+            keeps_memory: whether device memory that is free again stays with this process, for its next grading: memory
+                allocated soon after its release is slow (docs/decisions/0006).
+        """
+        self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
+        self._effort, self._baselines, self._calibrations = effort, baselines, calibrations
+        self._on_progress, self._run, self._keeps_memory = on_progress, run or secrets.token_hex(8), keeps_memory
+        self._sessions: Sessions | None = None
+        warm_context(device)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Let the sandboxes of `grade` start now, so that it finds them ready: a process that grades many calls this
+        early.
+
+        Does nothing where calls run on the judge's own processors: a start would take them from calls being timed.
+        """
+        if not DEVICES[self._device].on_host:
+            self._started(replayed=True).start_all()
+
+    def close(self) -> None:
+        """End the sandboxes, and release the device's memory. Idempotent."""
+        sessions, self._sessions = self._sessions, None
+        if sessions is not None:
+            sessions.close()
+        if not self._keeps_memory:
+            free_deferred(self._device)
+
+    def check(self) -> Check:
+        """Build the submission and run all test cases.
+
+        Raises:
+            UsageError, HarnessError: as for `harness.judge.check`.
+        """
+        session = self._started(replayed=False).runner()
+        return self._grading().check(session)
+
+    def grade(self, known: Sequence[KnownTimes] = ()) -> Verdict:
+        """Build the submission, run all test cases, and time all benchmark cases.
+
+        `known` are times of baselines from earlier gradings, for speedups without alternation.
+
+        Raises:
+            UsageError, HarnessError: as for `harness.judge.grade`.
+        """
+        if not DEVICES[self._device].captures:
+            return self._sealed("", known)
+        try:
+            return self._replayed(known)
+        except NotReplayed as error:
+            why = str(error)
+        return self._sealed(why, known)  # outside the handler, whose exception keeps device memory alive
+
+    def _sealed(self, why: str, known: Sequence[KnownTimes]) -> Verdict:
+        """Grade in sealed rounds; `why` is the reason that the calls are not replayed."""
+        with lock_alone(self._device, self._waits), contextlib.closing(self):
+            session = self._started(replayed=False).runner()
+            from harness.judge.timing.sealed.baseline import Baseline
+            from harness.judge.timing.sealed.timing import SealedTiming
+
+            beside, _ = self._started(replayed=False).others()
+            paired = [Baseline(each, own) for each, own in zip(self._baselines, beside, strict=True)]
+            timing = SealedTiming(self._effort, paired, self._calibrations, why)
+            return self._grading().grade(session, timing, self._run, known)
+
+    def _replayed(self, known: Sequence[KnownTimes]) -> Verdict:
+        """Grade with replayed calls.
+
+        Raises:
+            NotReplayed: the calls cannot be replayed.
+        """
+        with contextlib.ExitStack() as stack:
+            shared = stack.enter_context(contextlib.ExitStack())
+            shared.enter_context(lock_shared(self._device, self._waits))
+            stack.enter_context(contextlib.closing(self))
+            session = self._started(replayed=True).runner()
+            from harness.judge.timing.replayed.launcher import Launcher
+            from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
+
+            beside, sessions = self._started(replayed=True).others()
+            launcher, *others = [stack.enter_context(Launcher(each, self._device)) for each in sessions]
+
+            @contextlib.contextmanager
+            def alone() -> Iterator[None]:
+                shared.close()
+                with lock_alone(self._device, self._waits):
+                    yield
+
+            given = zip(self._baselines, beside, others, strict=True)
+            recorded = [ReplayedBaseline(*each) for each in given]
+            timing = stack.enter_context(ReplayedTiming(self._effort, launcher, recorded, self._calibrations, alone))
+            return self._grading().grade(session, timing, self._run, known)
+
+    def _grading(self) -> Grading:
+        from harness.judge.grading import Grading
+
+        return Grading(self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort)
+
+    def _started(self, *, replayed: bool) -> Sessions:
+        """The sandboxes, which start now if they have not."""
+        if self._sessions is None:
+            self._sessions = Sessions(
+                self._provider, self._device, self._problem.limits, baselines=len(self._baselines), replayed=replayed
+            )
+        return self._sessions
+
+    def _waits(self) -> None:
+        what = f"waiting: another grading is using this {DEVICES[self._device].name}"
+        self._on_progress(Progress(Stage.BUILD, 0, 0, what))

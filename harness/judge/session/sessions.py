@@ -1,0 +1,64 @@
+"""The sessions of one grading: they start in threads, so that they boot side by side, and end together. Trusted."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from harness.judge.session.conversation import Session
+from harness.problem import Limits
+from harness.sandbox import Provider, Role
+from harness.verdict import DeviceKind
+
+
+class Sessions:
+    """A runner for the submission and one for each baseline; for replayed calls, a launcher for each of them, too.
+
+    Each starts when it is first needed, or with `start_all`.
+    """
+
+    def __init__(
+        self, provider: Provider, device: DeviceKind, limits: Limits, *, baselines: int, replayed: bool
+    ) -> None:
+        self._provider, self._device, self._limits = provider, device, limits
+        self._baselines, self._replayed = baselines, replayed
+        self._pool = ThreadPoolExecutor(2 * (baselines + 1))
+        self._runner: Future[Session] | None = None
+        self._runners: list[Future[Session]] = []
+        self._launchers: list[Future[Session]] = []
+
+    def start_all(self) -> None:
+        """Begin to start all that has not been started."""
+        if self._runner is None:
+            self._runner = self._start("runner")
+            self._runners = [self._start("runner") for _ in range(self._baselines)]
+            self._launchers = [self._start("launcher") for _ in range(self._replayed * (self._baselines + 1))]
+
+    def runner(self) -> Session:
+        """The submission's runner, as soon as it is launched; the others are still starting then.
+
+        Raises:
+            SandboxError: it did not start.
+        """
+        self.start_all()
+        assert self._runner is not None
+        return self._runner.result()
+
+    def others(self) -> tuple[list[Session], list[Session]]:
+        """The baselines' runners; and the launchers, the submission's first. Waits until they are launched.
+
+        Raises:
+            SandboxError: one did not start.
+        """
+        return [each.result() for each in self._runners], [each.result() for each in self._launchers]
+
+    def close(self) -> None:
+        """End every sandbox, side by side. Idempotent."""
+        started = [each for each in (self._runner, *self._runners, *self._launchers) if each is not None]
+        up = [each.result() for each in started if each.exception() is None]
+        for _ in self._pool.map(Session.close, up):
+            pass
+        self._pool.shutdown()
+
+    def _start(self, role: Role) -> Future[Session]:
+        records = self._replayed and role == "runner"
+        return self._pool.submit(Session.start, self._provider, self._device, self._limits, records=records, role=role)

@@ -1,0 +1,235 @@
+"""Hands jobs to workers and collects what becomes of them. Trusted; the only one that records."""
+
+from __future__ import annotations
+
+import queue
+import secrets
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from harness.errors import HarnessError, KernelmarkError
+from harness.verdict import Verdict
+from kernelmark.services.fleet.engine import AHEAD, Worker, WorkerLost
+from kernelmark.services.fleet.job import Job, JobResult
+from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.prepared import Lateness, PreparedJob
+from kernelmark.services.settings import Settings
+
+_TRIES = 3  # a job whose worker was lost is handed over at most twice more
+_KEPT = 1000  # answers for later duplicates
+
+
+class Plan:
+    """Which worker gets the next job. Shared by all batches of a fleet, in any thread."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers, self._lock = workers, threading.Lock()
+        self._load = dict.fromkeys(range(len(workers)), 0)
+        self._done: Counter[str] = Counter()
+
+    @property
+    def capacity(self) -> int:
+        """How many jobs all workers together can have at a time, those included whose sandboxes only start."""
+        return sum(worker.slots + AHEAD for worker in self._workers)
+
+    def hand_over(self, request: Request) -> tuple[int, Future[Answer]]:
+        """Give a job to the worker with the most room; returns which that is."""
+        with self._lock:
+            index = min(self._load, key=lambda each: self._load[each] / self._workers[each].slots)
+            self._load[index] += 1
+        return index, self._workers[index].submit(request)
+
+    def ended(self, index: int, *, lost: bool) -> str:
+        """Note that a job has left its worker; returns the name of the worker's device."""
+        device = "" if lost else self._workers[index].device()
+        with self._lock:
+            self._load[index] -= 1
+            self._done[device] += not lost
+        return device
+
+    def counts(self) -> tuple[int, int, dict[str, int]]:
+        """Jobs done, jobs in flight, and jobs done by device."""
+        with self._lock:
+            return self._done.total(), sum(self._load.values()), dict(self._done)
+
+
+@dataclass
+class _Work:
+    """A source that is being graded, for the job that came with it and its duplicates."""
+
+    prepared: PreparedJob
+    request: Request
+    lateness: Lateness | None
+    jobs: list[tuple[Job, float]] = field(default_factory=list)
+    """Each with the moment at which it was taken."""
+    tries: int = 0
+
+
+@dataclass(frozen=True)
+class _Done:
+    work: _Work
+    worker: int
+    answer: Future[Answer]
+
+
+class _End:
+    """The iterable has no more jobs, or has raised."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+class Batch:
+    """One call of `grade_many`."""
+
+    def __init__(self, plan: Plan, settings: Settings, baselines: tuple[str, ...], *, record: bool) -> None:
+        self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
+        self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
+        self._room = threading.Semaphore(plan.capacity)
+        self._closed = False
+        self._working: dict[tuple[str, ...], _Work] = {}
+        self._answers: OrderedDict[tuple[str, ...], tuple[Answer, str]] = OrderedDict()
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """Yield the results as they come."""
+        threading.Thread(target=self._pull, args=(iter(jobs),), daemon=True).start()
+        ended = False
+        try:
+            while not ended or self._working:
+                event = self._events.get()
+                if isinstance(event, _End):
+                    if event.error is not None:
+                        raise event.error
+                    ended = True
+                    continue
+                for result in self._begin(event) if isinstance(event, Job) else self._end(event):
+                    yield result
+                    self._room.release()
+        finally:
+            self._closed = True
+            self._room.release()
+
+    def _pull(self, jobs: Iterator[Job]) -> None:
+        """Take a job whenever there is room for one."""
+        try:
+            while True:
+                self._room.acquire()
+                if self._closed:
+                    return
+                self._events.put(next(jobs))
+        except StopIteration:
+            self._events.put(_End())
+        except BaseException as error:  # noqa: BLE001 - it belongs to the caller's thread
+            self._events.put(_End(error))
+
+    def _begin(self, job: Job) -> Iterator[JobResult]:
+        """Hand a job over; yields its result if there is one already."""
+        taken = time.monotonic()
+        try:
+            prepared, lateness = self._read(job)
+            if self._record and job.run is not None and (recorded := prepared.recorded(job.run)):
+                yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - taken)
+                return
+        except KernelmarkError as error:
+            yield JobResult(job=job, error=error, seconds=time.monotonic() - taken)
+            return
+        key = self._key(prepared)
+        if key in self._answers:
+            self._answers.move_to_end(key)
+            yield self._copied(*self._answers[key], prepared, job, taken)
+        elif key in self._working:
+            self._working[key].jobs.append((job, taken))
+        else:
+            work = _Work(prepared, self._request(prepared, job), lateness, [(job, taken)])
+            self._working[key] = work
+            self._hand_over(work)
+
+    def _read(self, job: Job) -> tuple[PreparedJob, Lateness | None]:
+        prepared = PreparedJob.prepare(
+            self._settings, job.problem, job.submission, author=job.author, language=job.language
+        )
+        return prepared, prepared.admit() if self._record else None
+
+    def _request(self, prepared: PreparedJob, job: Job) -> Request:
+        own, problem = prepared.submission, prepared.problem
+        home = self._settings.locate("problems") / problem.slug
+        sandbox = self._settings.sandbox
+        assert sandbox != "auto"
+        return Request(
+            run=job.run or secrets.token_hex(8),
+            problem=problem.slug if home.resolve() == problem.directory.resolve() else str(problem.directory),
+            problem_sha256=problem.sha256,
+            name=own.name,
+            author=own.author,
+            language=own.language,
+            source=own.source.decode(),
+            effort=self._settings.effort,
+            baselines=self._baselines,
+            device=self._settings.device,
+            sandbox=sandbox,
+        )
+
+    def _key(self, prepared: PreparedJob) -> tuple[str, ...]:
+        """What has the same verdict; recorded ones are told apart by their author and name, which the record shows."""
+        own = prepared.submission
+        return (prepared.problem.sha256, own.sha256, *((own.author, own.name) if self._record else ()))
+
+    def _hand_over(self, work: _Work) -> None:
+        worker, answer = self._plan.hand_over(work.request)
+        answer.add_done_callback(lambda done: self._events.put(_Done(work, worker, done)))
+
+    def _end(self, done: _Done) -> Iterator[JobResult]:
+        work = done.work
+        try:
+            answer = done.answer.result()
+        except WorkerLost as lost:
+            self._plan.ended(done.worker, lost=True)
+            work.tries += 1
+            if work.tries < _TRIES:
+                self._hand_over(work)
+                return
+            error = f"{lost}, {_TRIES} times while this was graded"
+            answer, device = Answer(run=work.request.run, error=error, error_class=HarnessError.__name__), ""
+        else:
+            device = self._plan.ended(done.worker, lost=False)
+        key = self._key(work.prepared)
+        del self._working[key]
+        if not answer.error:
+            self._answers[key] = answer, device
+            while len(self._answers) > _KEPT:
+                self._answers.popitem(last=False)
+        (first, taken), *duplicates = work.jobs
+        yield self._first(answer, device, work, first, taken)
+        for job, taken in duplicates:
+            yield self._copied(answer, device, self._read(job)[0], job, taken)
+
+    def _first(self, answer: Answer, device: str, work: _Work, job: Job, taken: float) -> JobResult:
+        result = JobResult(job=job, verdict=answer.verdict, seconds=time.monotonic() - taken, device=device)
+        try:
+            answer.raise_error()
+            if self._record and answer.verdict is not None:
+                result = replace(result, table=work.prepared.record(answer.verdict, work.lateness))
+        except KernelmarkError as error:
+            result = replace(result, error=error)
+        return result
+
+    def _copied(self, answer: Answer, device: str, prepared: PreparedJob, job: Job, taken: float) -> JobResult:
+        """The result of a duplicate: the same verdict, under its own author and name and a run id of its own."""
+        error = None
+        try:
+            answer.raise_error()
+        except KernelmarkError as raised:
+            error = raised
+        verdict: Verdict | None = answer.verdict
+        if verdict is not None and not self._record:
+            own = verdict.submission.model_copy(
+                update={"author": prepared.submission.author, "name": prepared.submission.name}
+            )
+            verdict = verdict.model_copy(update={"submission": own, "run": job.run or secrets.token_hex(8)})
+        return JobResult(
+            job=job, verdict=verdict, error=error, seconds=time.monotonic() - taken, device=device, duplicate=True
+        )

@@ -1,0 +1,175 @@
+"""A fleet: many submissions graded on all the devices that there are. Trusted.
+
+The dispatcher, this process, reads the jobs, hands them to workers, and is the only one that records. A job ends in
+exactly one result: its run id is drawn before it is handed over, and a worker that was lost is not listened to again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from harness.errors import UsageError
+from harness.kinds import Effort, SandboxName, isolates
+from harness.sandbox import choose
+from kernelmark.services.choice import providers
+from kernelmark.services.fleet.dispatch import Batch, Plan
+from kernelmark.services.fleet.engine import Worker
+from kernelmark.services.fleet.job import Job, JobResult
+from kernelmark.services.fleet.local import local_workers
+from kernelmark.services.settings import DeviceChoice, SandboxChoice, Settings
+
+
+@dataclass(frozen=True)
+class FleetStatus:
+    """What a fleet has done so far, and what it is doing."""
+
+    done: int
+    in_flight: int
+    seconds: float
+    by_device: dict[str, int]
+    """Results by the name of the device."""
+
+    @property
+    def a_minute(self) -> float:
+        """Results a minute."""
+        return 60 * self.done / self.seconds if self.seconds else 0.0
+
+
+class Fleet:
+    """Workers for as long as a `with` block lasts: `with kernelmark.Fleet() as fleet: fleet.grade_many(jobs)`."""
+
+    def __init__(
+        self,
+        where: str = "auto",
+        *,
+        device: DeviceChoice = "auto",
+        sandbox: SandboxChoice = "auto",
+        slots: int | None = None,
+    ) -> None:
+        """
+        Args:
+            where: "auto": this machine's GPUs, or its CPU if it has none.
+            device: "cpu", "cuda", or "auto": as for `kernelmark.grade`.
+            sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
+            slots: how many jobs a worker grades at a time; None: by the processors there are.
+
+        Raises:
+            UsageError: `where` is not known, or the sandbox does not isolate.
+            SandboxError: no sandbox can be used here.
+        """
+        if where != "auto":
+            raise UsageError("Fleet", f"{where!r} is not a place of workers", 'use "auto"')
+        if slots is not None and slots < 1:
+            raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
+        given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
+        self._settings = Settings.load(**given)
+        self._sandbox = _isolated(self._settings)
+        self._workers: Sequence[Worker] = local_workers(self._settings.root, self._settings.device, slots)
+        self._plan = Plan(self._workers)
+        self._begun = time.monotonic()
+        self._started = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the workers and wait until all are up; otherwise the first job does.
+
+        Raises:
+            HarnessError: one did not start.
+        """
+        if not self._started:
+            for worker in self._workers:
+                worker.start()
+            for worker in self._workers:
+                worker.device()
+            self._started, self._begun = True, time.monotonic()
+
+    def close(self) -> None:
+        """End the workers, and the sandboxes of jobs that nobody waits for any more."""
+        for worker in self._workers:
+            worker.close()
+
+    def status(self) -> FleetStatus:
+        """What the fleet has done since it started."""
+        done, in_flight, by_device = self._plan.counts()
+        return FleetStatus(done, in_flight, time.monotonic() - self._begun, by_device)
+
+    def grade_many(
+        self,
+        jobs: Iterable[Job],
+        *,
+        effort: Effort = "quick",
+        baselines: Sequence[str] | None = None,
+        record: bool = False,
+    ) -> Iterator[JobResult]:
+        """Grade jobs, and yield each result as soon as it is ready, in any order.
+
+        Jobs are taken from the iterable in a thread of its own, and only as many as can be worked on, as long as the
+        results are taken: it may be endless. A job whose source was graded before in this call gets a copy of that
+        verdict. Whatever goes wrong with one job is its result's `error`.
+
+        Args:
+            effort: as for `kernelmark.grade`.
+            baselines: as for `kernelmark.grade`. With the effort "screen" each is timed once on each device, and the
+                speedups are over that time.
+            record: archive each source, append the verdict to the project's ledger and rewrite its board.
+
+        Raises:
+            HarnessError: a worker did not start.
+            Exception: whatever the iterable raises.
+        """
+        self.start()
+        names = ("auto",) if baselines is None else tuple(baselines)
+        settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
+        yield from Batch(self._plan, settings, names, record=record).run(jobs)
+
+    async def agrade_many(
+        self,
+        jobs: Iterable[Job] | AsyncIterable[Job],
+        *,
+        effort: Effort = "quick",
+        baselines: Sequence[str] | None = None,
+        record: bool = False,
+    ) -> AsyncIterator[JobResult]:
+        """The same for `async for`; the jobs may come from an async iterable, too."""
+        loop = asyncio.get_running_loop()
+        given = _pulled(jobs, loop) if isinstance(jobs, AsyncIterable) else jobs
+        results = self.grade_many(given, effort=effort, baselines=baselines, record=record)
+        try:
+            while (result := await asyncio.to_thread(next, results, None)) is not None:
+                yield result
+        finally:
+            results.close()  # type: ignore[attr-defined]  # a generator
+
+
+def _pulled(jobs: AsyncIterable[Job], loop: asyncio.AbstractEventLoop) -> Iterator[Job]:
+    """The jobs of an async iterable, for a thread beside its loop."""
+    source = aiter(jobs)
+
+    async def following() -> Job | None:
+        return await anext(source, None)
+
+    while (job := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
+        yield job
+
+
+def _isolated(settings: Settings) -> SandboxName:
+    """The strongest sandbox here, or the one that was chosen.
+
+    Raises:
+        UsageError: it does not isolate.
+        SandboxError: it cannot be used.
+    """
+    name = choose(settings.sandbox, providers(settings)).name
+    if not isolates(name):
+        raise UsageError("Fleet", f"the sandbox {name} does not isolate", "install Docker or bubblewrap")
+    return name

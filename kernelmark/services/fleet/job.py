@@ -1,0 +1,49 @@
+"""What a fleet is given, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import KernelmarkError
+from harness.problem import Problem
+from harness.submission import Submission
+from harness.verdict import Verdict
+from leaderboard.standings.ranking import Table
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """One submission to grade."""
+
+    problem: str | Path | Problem
+    """As for `kernelmark.grade`."""
+    submission: str | Path | Submission
+    """As for `kernelmark.grade`: source (`str`), a file (`Path`), or a `Submission`."""
+    author: str = "anonymous"
+    language: str = "py"
+    """Of a submission given as source."""
+    key: object = None
+    """Anything of the caller's: it comes back with the result."""
+    run: str | None = None
+    """The id of the verdict, 16 hexadecimal digits; None: drawn. A recorded run is not graded again: a program that was
+    killed and gives its jobs the same ids again gets their verdicts from the ledger.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobResult:
+    """What became of a job. There is a verdict or an error; both only if the verdict could not be recorded."""
+
+    job: Job
+    verdict: Verdict | None = None
+    error: KernelmarkError | None = None
+    """A `UsageError` is the job's own fault, a `HarnessError` is ours."""
+    seconds: float = 0.0
+    """From the moment that the fleet took the job."""
+    device: str = ""
+    """The name of the worker's device."""
+    duplicate: bool = False
+    """Whether the same source was graded for another job of the batch, and this is a copy of its verdict."""
+    table: Table | None = None
+    """The table that a recorded, accepted verdict belongs to."""

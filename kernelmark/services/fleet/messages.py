@@ -1,0 +1,90 @@
+"""What a dispatcher and a worker say to each other: one JSON document a line. Both sides are ours.
+
+A worker on another machine gets nothing but these bytes: no pickled objects and no paths, except for a problem that the
+dispatcher's own machine names by its directory.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from harness import errors
+from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.submission import Submission
+from harness.verdict import Check, Verdict
+
+DeviceWish = Literal["auto", DeviceKind]
+
+
+class Message(BaseModel):
+    """The base of both: immutable, and unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def line(self) -> bytes:
+        """The document with its newline."""
+        return self.model_dump_json(exclude_none=True).encode() + b"\n"
+
+
+class Request(Message):
+    """One job for a worker."""
+
+    run: str
+    """The id of the verdict, drawn by the dispatcher."""
+    problem: str
+    """A slug of the worker's project, or a directory."""
+    problem_sha256: str
+    """What the dispatcher read under that name; a worker that reads something else refuses."""
+    name: str
+    author: str
+    language: str
+    source: str
+    effort: Effort
+    baselines: tuple[str, ...]
+    device: DeviceWish
+    sandbox: SandboxName
+    timed: bool = True
+    """Whether to time it after the tests."""
+
+    def submission(self) -> Submission:
+        """The submission, as the dispatcher read it."""
+        return Submission(name=self.name, author=self.author, language=self.language, source=self.source.encode())
+
+
+class Ready(Message):
+    """A worker's first message: it can grade."""
+
+    device: str
+    """The name of its device."""
+    slots: int
+    """How many jobs it works on at a time; it starts the sandboxes of those that it has beyond them."""
+
+
+class Answer(Message):
+    """What became of a job: a verdict, a check, or an error."""
+
+    run: str
+    verdict: Verdict | None = None
+    check: Check | None = None
+    error: str = ""
+    error_class: str = ""
+    """Of `harness.errors`, whose message is `error`."""
+
+    def raise_error(self) -> None:
+        """Raise the error, if there is one, as the class that it had in the worker."""
+        if self.error:
+            raise restored(self.error_class, self.error)
+
+
+def restored(name: str, message: str) -> KernelmarkError:
+    """An error of `harness.errors` from its class's name and its message."""
+    kind = getattr(errors, name, HarnessError)
+    if issubclass(kind, UsageError):
+        where, _, what = message.partition(": ")
+        error: KernelmarkError = kind(where, what)
+    else:
+        error = kind(message)
+    return error

@@ -1,0 +1,198 @@
+"""A worker: the judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
+
+Called as `python -m kernelmark.services.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout.
+Trusted. torch is imported once. A job's sandboxes start as soon as it arrives, while others are graded. Tests run side
+by side; whatever is timed has the device to itself (`harness.judge.timing.device_lock`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from harness.arena import free_deferred
+from harness.device import DEVICES
+from harness.errors import HarnessError, KernelmarkError, ProblemError
+from harness.judge import Grader
+from harness.judge.timing.overall import KnownTimes
+from harness.kinds import DeviceKind
+from harness.submission import Submission
+from harness.verdict import Outcome, Verdict
+from kernelmark.services.choice import cuda_is_here
+from kernelmark.services.fleet.engine import AHEAD
+from kernelmark.services.fleet.messages import Answer, Ready, Request
+from kernelmark.services.prepared import PreparedJob, twice
+from kernelmark.services.problems import find_baselines, find_problem
+from kernelmark.services.settings import Settings
+
+
+class Worker:
+    """Grades requests in threads. `answer` is called from them, one at a time."""
+
+    def __init__(self, root: Path, device: DeviceKind, slots: int, answer: Callable[[Answer], None]) -> None:
+        self._root, self._device, self._answer = root, device, answer
+        self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
+        self._lock = threading.Lock()
+        self._jobs, self._graders, self._stopped = 0, set[Grader](), False
+        self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | None]] = {}
+
+    def take(self, request: Request) -> None:
+        """Begin with a job."""
+        with self._lock:
+            self._jobs += 1
+        self._threads.submit(self._work, request)
+
+    def stop(self) -> None:
+        """End the sandboxes of all jobs, whose answers nobody waits for any more."""
+        with self._lock:
+            self._stopped = True
+            graders = list(self._graders)
+        for grader in graders:
+            grader.close()
+
+    def _work(self, request: Request) -> None:
+        try:
+            answer = self._graded(request)
+        except KernelmarkError as error:
+            answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
+            what = f"unexpected failure ({type(error).__name__}: {error})"
+            answer = Answer(run=request.run, error=what, error_class=HarnessError.__name__)
+        with self._lock:
+            self._jobs -= 1
+            if self._jobs == 0:  # not while others are timed: memory that was just released is slow
+                free_deferred(self._device)
+            if not self._stopped:
+                self._answer(answer)
+
+    def _graded(self, request: Request) -> Answer:
+        settings, job = self._prepared(request)
+        if not request.timed:
+            with self._slots:
+                return Answer(run=request.run, check=job.check())
+        started = self._grader(job, request.run)
+        started.start()
+        try:
+            known = self._known_times(settings, job) if request.effort == "screen" else []
+            with self._slots:
+                return Answer(run=request.run, verdict=twice(lambda: self._grade(job, request.run, started, known)))
+        finally:
+            self._close(started)
+
+    def _grade(self, job: PreparedJob, run: str, started: Grader, known: list[KnownTimes]) -> Verdict:
+        """Grade with sandboxes that are started; a second time with new ones."""
+        if started in self._graders:
+            try:
+                return started.grade(known)
+            finally:
+                self._close(started)
+        again = self._grader(job, run)
+        try:
+            return again.grade(known)
+        finally:
+            self._close(again)
+
+    def _grader(self, job: PreparedJob, run: str) -> Grader:
+        grader = job.grader(run)
+        with self._lock:
+            if self._stopped:
+                raise HarnessError("the fleet was closed")
+            self._graders.add(grader)
+        return grader
+
+    def _close(self, grader: Grader) -> None:
+        grader.close()
+        with self._lock:
+            self._graders.discard(grader)
+
+    def _prepared(self, request: Request) -> tuple[Settings, PreparedJob]:
+        """The settings with the baselines that were asked for, and the job, which alternates with none in a screen."""
+        device = None if request.device == "auto" else request.device
+        flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
+        settings = Settings.load(self._root, baselines=request.baselines, **flags)
+        path = Path(request.problem)
+        problem = find_problem(settings, path if path.is_absolute() else request.problem)
+        if problem.sha256 != request.problem_sha256:
+            what = "differs from the problem of this name where the job comes from"
+            raise ProblemError(str(problem.directory), what, "use the same version of the project on all machines")
+        alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
+        return settings, PreparedJob(alternating, problem, request.submission())
+
+    def _known_times(self, settings: Settings, job: PreparedJob) -> list[KnownTimes]:
+        """The times of the baselines on this device, each measured once in the worker's life."""
+        automatic = settings.model_copy(update={"effort": "default"})
+        known = [self._known_time(job, each) for each in find_baselines(automatic, job.problem, job.device)]
+        return [each for each in known if each is not None]
+
+    def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | None:
+        key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | None]()
+        with self._lock:
+            known = self._known.setdefault(key, mine)
+        if known is mine:
+            try:
+                mine.set_result(self._measured(PreparedJob(job.settings, job.problem, baseline)))
+            except BaseException:
+                mine.set_result(None)
+                with self._lock:
+                    del self._known[key]  # the failure was ours: the next job tries again
+                raise
+        return known.result()
+
+    def _measured(self, baseline: PreparedJob) -> KnownTimes | None:
+        grader = self._grader(baseline, secrets.token_hex(8))
+        try:
+            with self._slots:
+                verdict = grader.grade()
+        finally:
+            self._close(grader)
+        return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else None
+
+
+def main() -> NoReturn:
+    """Answer requests until stdin ends or SIGTERM comes; then end all sandboxes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--slots", type=int, required=True)
+    arguments = parser.parse_args()
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else prints does not get between the answers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the dispatcher gets it, too, and decides
+    signal.signal(signal.SIGTERM, _end_of_requests)
+
+    def send(message: Ready | Answer) -> None:
+        answers.write(message.line())
+        answers.flush()
+
+    device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
+    import harness.judge.grading  # noqa: F401  # and with it torch, before the first job waits for it
+
+    worker = Worker(arguments.root, device, arguments.slots, send)
+    try:
+        send(Ready(device=DEVICES[device].facts().device_name, slots=arguments.slots))
+        for line in requests:
+            worker.take(Request.model_validate_json(line))
+    except (_EndOfRequests, BrokenPipeError):
+        pass
+    worker.stop()
+    os._exit(0)
+
+
+class _EndOfRequests(Exception):
+    pass
+
+
+def _end_of_requests(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _EndOfRequests
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""One submission to one problem, read and checked before anything starts; then graded, and recorded.
+
+The Python API, the command line and a fleet's workers all grade through it. Trusted; the submission's bytes are passed
+to the judge, never interpreted.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from harness import judge
+from harness.errors import HarnessError, UsageError
+from harness.judge import Grader, Progress
+from harness.judge.progress import ignore
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.problem.load import identify
+from harness.submission import Submission
+from harness.verdict import RUN_ID, Check, DeviceKind, Verdict
+from kernelmark.services.calibrations import stored
+from kernelmark.services.choice import choose_device, choose_provider
+from kernelmark.services.problems import find_baselines, find_problem, private_folder
+from kernelmark.services.recording import record
+from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import warn
+from leaderboard.record.archive import refuse_if_unwritable
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.ranking import Table
+
+OnProgress = Callable[[Progress], None]
+T = TypeVar("T")
+_NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Records that a grading began after the deadline, and which organizer allowed it."""
+
+    actor: str
+    reason: str
+
+    def event(self, run: str) -> Moderation:
+        """The moderation event that keeps this run from ranking; it is recorded with the verdict.
+
+        Raises:
+            ValueError: the actor's name is not valid.
+        """
+        now = datetime.now(UTC)
+        return Moderation(run=run, action="late", actor=self.actor, reason=self.reason, created_at=now)
+
+
+@dataclass(frozen=True)
+class PreparedJob:
+    """One submission to one problem, read and validated; nothing has been started yet."""
+
+    settings: Settings
+    problem: Problem
+    submission: Submission
+
+    @classmethod
+    def prepare(
+        cls,
+        settings: Settings,
+        problem: str | Path | Problem,
+        submission: str | Path | Submission,
+        *,
+        author: str,
+        language: str = "py",
+    ) -> PreparedJob:
+        """Read the problem and the submission, without importing torch.
+
+        Raises:
+            UsageError: the problem or the submission is missing or malformed.
+        """
+        loaded = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
+        return cls(settings, loaded, read_submission(submission, author, language))
+
+    def check(self, on_progress: OnProgress = ignore) -> Check:
+        """Build and test.
+
+        Raises:
+            HarnessError: we failed twice, the second time in a fresh sandbox.
+        """
+        device, provider = self.device, choose_provider(self.settings)
+        return twice(
+            partial(
+                judge.check, self.problem, self.submission, provider=provider, device=device, on_progress=on_progress
+            )
+        )
+
+    def grade(self, on_progress: OnProgress = ignore) -> Verdict:
+        """The whole grading.
+
+        Raises:
+            HarnessError: we failed twice, the second time in fresh sandboxes.
+        """
+        device, provider = self.device, choose_provider(self.settings)
+        return twice(
+            partial(
+                judge.grade,
+                self.problem,
+                self.submission,
+                provider=provider,
+                device=device,
+                effort=self.settings.effort,
+                baselines=find_baselines(self.settings, self.problem, device),
+                calibrations=stored(self.settings),
+                on_progress=on_progress,
+            )
+        )
+
+    def grader(self, run: str) -> Grader:
+        """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.
+
+        Raises:
+            UsageError: the problem has no case for the device, or a baseline or the sandbox is not there.
+            SandboxError, DeviceError: the sandbox or the device cannot be used here.
+        """
+        device, provider = self.device, choose_provider(self.settings)
+        return Grader(
+            self.problem,
+            self.submission,
+            provider=provider,
+            device=device,
+            effort=self.settings.effort,
+            baselines=find_baselines(self.settings, self.problem, device),
+            calibrations=stored(self.settings),
+            run=run,
+            keeps_memory=True,
+        )
+
+    def admit(self, late: str | None = None) -> Lateness | None:
+        """Check, before the grading, that its verdict may and can be recorded: the deadline has not passed, the ledger
+        and the archive can be written, and the problem is the project's own, not another one of the same name.
+
+        `late` names the organizer who admits it after the deadline; then the returned `Lateness` keeps it from ranking.
+        Returns None before the deadline.
+
+        Raises:
+            UsageError: the deadline has passed, or the problem is not the project's.
+            LedgerError: the ledger cannot be appended to.
+            HarnessError: the source cannot be archived.
+        """
+        own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
+        remedy = "name the problem by its slug, or grade without recording (--no-record)"
+        if self.settings.effort == "screen":
+            what = "times one benchmark case, and so cannot rank"
+            raise UsageError("effort screen", what, "grade without recording, or with the effort quick")
+        if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
+            raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
+        if identify(given, private_folder(self.settings)) != self.problem.sha256:
+            raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
+        JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
+        refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
+        if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
+            return None
+        what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
+        if late is None:
+            raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
+        lateness = Lateness(late, what)
+        try:
+            lateness.event("0" * 16)  # validates the name before the grading spends its time
+        except ValueError as error:
+            raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
+        return lateness
+
+    def recorded(self, run: str) -> Verdict | None:
+        """The verdict of this run, if the project's ledger has it.
+
+        Raises:
+            UsageError: it is not a run's id.
+            LedgerError: the ledger is broken.
+        """
+        if not re.fullmatch(RUN_ID, run):
+            raise UsageError("run", f"{run!r} is not a run id", "give 16 hexadecimal digits")
+        return JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").find(run)
+
+    def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
+        """Record the verdict in the project; returns the table that an accepted one belongs to.
+
+        Raises:
+            HarnessError: as for `kernelmark.services.recording.record`.
+        """
+        return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
+
+    @property
+    def device(self) -> DeviceKind:
+        """The device to grade on.
+
+        Raises:
+            UsageError: the problem has no case for it, or the language cannot run on the device that was asked for.
+            DeviceError: CUDA was asked for, and there is no device.
+        """
+        device = choose_device(self.settings.device, self.submission.language)
+        if not any(device in case.devices for case in self.problem.tests):
+            raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
+        return device
+
+
+def twice(grade: Callable[[], T]) -> T:
+    """Grade, and once more if that fails for a reason of ours, which may be transient."""
+    try:
+        return grade()
+    except HarnessError as error:
+        warn(f"{error}; trying once more")
+        return grade()
+
+
+def read_submission(given: str | Path | Submission, author: str, language: str = "py") -> Submission:
+    """A submission from source (`str`), from a file (`Path`), or as it is.
+
+    A `str` is never opened as a file, since a model's answer could name any file. If it looks like a path, a warning
+    says so.
+
+    Raises:
+        SubmissionError: as for `Submission.read` and `Submission.of`.
+    """
+    if isinstance(given, Submission):
+        return given
+    if isinstance(given, Path):
+        return Submission.read(given, author)
+    if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
+        warnings.warn(f"a str is taken as source, not as a path: pass Path({given!r}) to grade that file", stacklevel=4)
+    return Submission.of(given, language, author=author)
