@@ -25,7 +25,6 @@ from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
 
 if TYPE_CHECKING:
     from harness.judge.grading import Grading
-    from harness.judge.timing.overall import KnownTimes
 
 
 class Grader:
@@ -73,6 +72,15 @@ class Grader:
         if not DEVICES[self._device].on_host:
             self._started(replayed=True).start_all()
 
+    def wait(self) -> None:
+        """Wait until the sandboxes that `start` began are up, with torch imported.
+
+        Raises:
+            SandboxError: one did not start.
+        """
+        if self._sessions is not None:
+            self._sessions.wait()
+
     def close(self) -> None:
         """End the sandboxes, and release the device's memory. Idempotent."""
         sessions, self._sessions = self._sessions, None
@@ -90,23 +98,21 @@ class Grader:
         session = self._started(replayed=False).runner()
         return self._grading().check(session)
 
-    def grade(self, known: Sequence[KnownTimes] = ()) -> Verdict:
+    def grade(self) -> Verdict:
         """Build the submission, run all test cases, and time all benchmark cases.
-
-        `known` are times of baselines from earlier gradings, for speedups without alternation.
 
         Raises:
             UsageError, HarnessError: as for `harness.judge.grade`.
         """
         if not DEVICES[self._device].captures:
-            return self._sealed("", known)
+            return self._sealed("")
         try:
-            return self._replayed(known)
+            return self._replayed()
         except NotReplayed as error:
             why = str(error)
-        return self._sealed(why, known)  # outside the handler, whose exception keeps device memory alive
+        return self._sealed(why)  # outside the handler, whose exception keeps device memory alive
 
-    def _sealed(self, why: str, known: Sequence[KnownTimes]) -> Verdict:
+    def _sealed(self, why: str) -> Verdict:
         """Grade in sealed rounds; `why` is the reason that the calls are not replayed."""
         with lock_alone(self._device, self._waits), contextlib.closing(self):
             session = self._started(replayed=False).runner()
@@ -116,9 +122,9 @@ class Grader:
             beside, _ = self._started(replayed=False).others()
             paired = [Baseline(each, own) for each, own in zip(self._baselines, beside, strict=True)]
             timing = SealedTiming(self._effort, paired, self._calibrations, why)
-            return self._grading().grade(session, timing, self._run, known)
+            return self._grading().grade(session, timing, self._run)
 
-    def _replayed(self, known: Sequence[KnownTimes]) -> Verdict:
+    def _replayed(self) -> Verdict:
         """Grade with replayed calls.
 
         Raises:
@@ -144,7 +150,7 @@ class Grader:
             given = zip(self._baselines, beside, others, strict=True)
             recorded = [ReplayedBaseline(*each) for each in given]
             timing = stack.enter_context(ReplayedTiming(self._effort, launcher, recorded, self._calibrations, alone))
-            return self._grading().grade(session, timing, self._run, known)
+            return self._grading().grade(session, timing, self._run)
 
     def _grading(self) -> Grading:
         from harness.judge.grading import Grading

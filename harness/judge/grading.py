@@ -22,7 +22,7 @@ from harness.judge.environment import environment
 from harness.judge.progress import Progress
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks, Timing
-from harness.judge.timing.overall import KnownTimes, failed_baselines, known_speedups, score, speedups
+from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.reference import Reference
@@ -96,8 +96,8 @@ class Grading:
         """Build and test."""
         return self._checked(session, *self._run(session, None))
 
-    def grade(self, session: Session, timing: Timing, run: str, known: Sequence[KnownTimes] = ()) -> Verdict:
-        """Build, test and time. `run` is the verdict's id; `known` are baselines that were timed before.
+    def grade(self, session: Session, timing: Timing, run: str) -> Verdict:
+        """Build, test and time; `run` is the verdict's id.
 
         Raises:
             NotReplayed: this submission cannot be timed that way.
@@ -113,7 +113,7 @@ class Grading:
             effort=self._effort,
             timing=timing.kind,
             benchmarks=tuple(timing.timed),
-            speedups=(*speedups(timing), *known_speedups(timing, known)) if accepted else (),
+            speedups=tuple(speedups(timing)) if accepted else (),
             doubts=(*timing.doubts, *failed_baselines(timing)),
             score=score(timing.timed) if accepted else None,
         )

@@ -52,7 +52,7 @@ class Session:
 
     def __init__(self, device: DeviceKind, limits: Limits, role: Role) -> None:
         self._limits, self._device, self._role = limits, DEVICES[device], role
-        self._handed_over = False
+        self._handed_over = self._up = False
         self._folder, self._lock = session_folder.make()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket: socket.socket | None = None
@@ -168,11 +168,13 @@ class Session:
             self._lock = -1
 
     def handshake(self) -> None:
-        """Wait until the runner has connected and its torch and device are up.
+        """Wait until the runner has connected and its torch and device are up; at once if it did before.
 
         Raises:
             SandboxError: it did not start; the message has what it printed.
         """
+        if self._up:
+            return
         limit = TimeLimit(_START_S)
         try:
             with limit.running() as deadline:
@@ -188,6 +190,7 @@ class Session:
         with self.output.write_end() as descriptor:
             limit = TimeLimit(_START_S)
             self.ready = self.ask(wire.Welcome(), wire.Ready, descriptors=[descriptor], limit=limit, doing="starting")
+        self._up = True
 
     def _accept(self, deadline: float) -> None:
         self._listener.settimeout(_POLL_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from harness.judge.session.conversation import Session
@@ -50,6 +51,15 @@ class Sessions:
             SandboxError: one did not start.
         """
         return [each.result() for each in self._runners], [each.result() for each in self._launchers]
+
+    def wait(self) -> None:
+        """Wait until all that has been started is up.
+
+        Raises:
+            SandboxError: one did not start.
+        """
+        for session in (self.runner(), *itertools.chain.from_iterable(self.others())):
+            session.handshake()
 
     def close(self) -> None:
         """End every sandbox, side by side. Idempotent."""

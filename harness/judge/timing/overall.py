@@ -54,16 +54,15 @@ class KnownTimes:
         return cls(name, sha256, verdict.timing, {each.name: each.score for each in verdict.benchmarks})
 
 
-def known_speedups(timing: Timing, known: Sequence[KnownTimes]) -> Iterator[Speedup]:
-    """Over all cases, for every baseline that is known in all of them and was timed in the same way.
+def known_speedups(verdict: Verdict, known: Sequence[KnownTimes]) -> Iterator[Speedup]:
+    """Of an accepted verdict, for every baseline whose times are known in all its cases, measured in the same way.
 
     The calls did not alternate, so the interval is as wide as both intervals allow.
     """
     for baseline in known:
-        pairs = [(baseline.cases[b.name], b.score) for b in timing.timed if b.name in baseline.cases]
-        if baseline.timing == timing.kind and len(pairs) == len(timing.timed):
-            each = [_quotient(its, own) for its, own in pairs]
-            combined = stats.combine(each)
+        pairs = [(baseline.cases[b.name], b.score) for b in verdict.benchmarks if b.name in baseline.cases]
+        if verdict.score and baseline.timing == verdict.timing and len(pairs) == len(verdict.benchmarks):
+            combined = stats.combine([_quotient(its, own) for its, own in pairs])
             yield Speedup(baseline=baseline.baseline, sha256=baseline.sha256, ratio=ratio(combined), known=True)
 
 

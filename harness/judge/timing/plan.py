@@ -72,7 +72,7 @@ class ReplayPlan:
 
 
 _REPLAYS: dict[Effort, ReplayPlan] = {
-    "screen": ReplayPlan(6, 24, 100_000_000, 0.02),
+    "screen": ReplayPlan(10, 24, 100_000_000, 0.01),
     "quick": ReplayPlan(10, 24, 100_000_000, 0.01),
     "default": ReplayPlan(10, 150, 300_000_000, 0.005),
     "thorough": ReplayPlan(20, 800, 2_000_000_000, 0.002),

@@ -12,12 +12,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from harness.errors import HarnessError, KernelmarkError
+from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.services.fleet.engine import AHEAD, Worker, WorkerLost
 from kernelmark.services.fleet.job import Job, JobResult
 from kernelmark.services.fleet.messages import Answer, Request
 from kernelmark.services.prepared import Lateness, PreparedJob
 from kernelmark.services.settings import Settings
+from leaderboard.standings.ranking import Table
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
 _KEPT = 1000  # answers for later duplicates
@@ -57,15 +59,28 @@ class Plan:
             return self._done.total(), sum(self._load.values()), dict(self._done)
 
 
+@dataclass(frozen=True)
+class _Taken:
+    """A job, as it was read, and the moment at which it was taken."""
+
+    job: Job
+    submission: Submission
+    at: float
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.at
+
+
 @dataclass
 class _Work:
-    """A source that is being graded, for the job that came with it and its duplicates."""
+    """A source that is being graded, for the job that came with it first and its duplicates."""
 
     prepared: PreparedJob
     request: Request
     lateness: Lateness | None
-    jobs: list[tuple[Job, float]] = field(default_factory=list)
-    """Each with the moment at which it was taken."""
+    first: _Taken
+    duplicates: list[_Taken] = field(default_factory=list)
     tries: int = 0
 
 
@@ -86,7 +101,10 @@ class _End:
 class Batch:
     """One call of `grade_many`."""
 
-    def __init__(self, plan: Plan, settings: Settings, baselines: tuple[str, ...], *, record: bool) -> None:
+    def __init__(
+        self, plan: Plan, settings: Settings, baselines: tuple[str, ...], *, record: bool, timed: bool = True
+    ) -> None:
+        self._timed = timed
         self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
         self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
         self._room = threading.Semaphore(plan.capacity)
@@ -128,23 +146,23 @@ class Batch:
 
     def _begin(self, job: Job) -> Iterator[JobResult]:
         """Hand a job over; yields its result if there is one already."""
-        taken = time.monotonic()
+        begun = time.monotonic()
         try:
             prepared, lateness = self._read(job)
             if self._record and job.run is not None and (recorded := prepared.recorded(job.run)):
-                yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - taken)
+                yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - begun)
                 return
         except KernelmarkError as error:
-            yield JobResult(job=job, error=error, seconds=time.monotonic() - taken)
+            yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
             return
-        key = self._key(prepared)
+        key, taken = self._key(prepared), _Taken(job, prepared.submission, begun)
         if key in self._answers:
             self._answers.move_to_end(key)
-            yield self._copied(*self._answers[key], prepared, job, taken)
+            yield self._copied(*self._answers[key], taken)
         elif key in self._working:
-            self._working[key].jobs.append((job, taken))
+            self._working[key].duplicates.append(taken)
         else:
-            work = _Work(prepared, self._request(prepared, job), lateness, [(job, taken)])
+            work = _Work(prepared, self._request(prepared, job), lateness, taken)
             self._working[key] = work
             self._hand_over(work)
 
@@ -171,6 +189,7 @@ class Batch:
             baselines=self._baselines,
             device=self._settings.device,
             sandbox=sandbox,
+            timed=self._timed,
         )
 
     def _key(self, prepared: PreparedJob) -> tuple[str, ...]:
@@ -202,34 +221,46 @@ class Batch:
             self._answers[key] = answer, device
             while len(self._answers) > _KEPT:
                 self._answers.popitem(last=False)
-        (first, taken), *duplicates = work.jobs
-        yield self._first(answer, device, work, first, taken)
-        for job, taken in duplicates:
-            yield self._copied(answer, device, self._read(job)[0], job, taken)
+        yield self._first(answer, device, work)
+        for taken in work.duplicates:
+            yield self._copied(answer, device, taken)
 
-    def _first(self, answer: Answer, device: str, work: _Work, job: Job, taken: float) -> JobResult:
-        result = JobResult(job=job, verdict=answer.verdict, seconds=time.monotonic() - taken, device=device)
+    def _first(self, answer: Answer, device: str, work: _Work) -> JobResult:
+        """The result of the job that was graded, recorded if it should be."""
+        error, table = answer.failure(), None
         try:
-            answer.raise_error()
             if self._record and answer.verdict is not None:
-                result = replace(result, table=work.prepared.record(answer.verdict, work.lateness))
-        except KernelmarkError as error:
-            result = replace(result, error=error)
-        return result
+                table = work.prepared.record(answer.verdict, work.lateness)
+        except KernelmarkError as unrecorded:
+            error = unrecorded
+        return self._result(answer, device, work.first, answer.verdict, error, table)
 
-    def _copied(self, answer: Answer, device: str, prepared: PreparedJob, job: Job, taken: float) -> JobResult:
-        """The result of a duplicate: the same verdict, under its own author and name and a run id of its own."""
-        error = None
-        try:
-            answer.raise_error()
-        except KernelmarkError as raised:
-            error = raised
-        verdict: Verdict | None = answer.verdict
+    def _copied(self, answer: Answer, device: str, taken: _Taken) -> JobResult:
+        """The result of a duplicate: the same verdict, under its own author and name, and a run id of its own.
+
+        A recorded one has the same author and name, and shares the run.
+        """
+        own, verdict = taken.submission, answer.verdict
         if verdict is not None and not self._record:
-            own = verdict.submission.model_copy(
-                update={"author": prepared.submission.author, "name": prepared.submission.name}
-            )
-            verdict = verdict.model_copy(update={"submission": own, "run": job.run or secrets.token_hex(8)})
+            whose = verdict.submission.model_copy(update={"author": own.author, "name": own.name})
+            verdict = verdict.model_copy(update={"submission": whose, "run": taken.job.run or secrets.token_hex(8)})
+        return replace(self._result(answer, device, taken, verdict, answer.failure()), duplicate=True)
+
+    def _result(
+        self,
+        answer: Answer,
+        device: str,
+        taken: _Taken,
+        verdict: Verdict | None,
+        error: KernelmarkError | None,
+        table: Table | None = None,
+    ) -> JobResult:
         return JobResult(
-            job=job, verdict=verdict, error=error, seconds=time.monotonic() - taken, device=device, duplicate=True
+            job=taken.job,
+            verdict=verdict,
+            check=answer.check,
+            error=error,
+            seconds=taken.seconds,
+            device=device,
+            table=table,
         )

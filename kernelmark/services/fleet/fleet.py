@@ -132,6 +132,16 @@ class Fleet:
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
         yield from Batch(self._plan, settings, names, record=record).run(jobs)
 
+    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """Build and test jobs, without times: results have a `check` in place of a verdict. Otherwise as `grade_many`.
+
+        Raises:
+            HarnessError, Exception: as for `grade_many`.
+        """
+        self.start()
+        settings = self._settings.model_copy(update={"sandbox": self._sandbox})
+        yield from Batch(self._plan, settings, (), record=False, timed=False).run(jobs)
+
     async def agrade_many(
         self,
         jobs: Iterable[Job] | AsyncIterable[Job],

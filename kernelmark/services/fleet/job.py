@@ -8,7 +8,7 @@ from pathlib import Path
 from harness.errors import KernelmarkError
 from harness.problem import Problem
 from harness.submission import Submission
-from harness.verdict import Verdict
+from harness.verdict import Check, Verdict
 from leaderboard.standings.ranking import Table
 
 
@@ -37,6 +37,8 @@ class JobResult:
 
     job: Job
     verdict: Verdict | None = None
+    check: Check | None = None
+    """In place of a verdict, of a job that was only checked."""
     error: KernelmarkError | None = None
     """A `UsageError` is the job's own fault, a `HarnessError` is ours."""
     seconds: float = 0.0

@@ -73,18 +73,13 @@ class Answer(Message):
     error_class: str = ""
     """Of `harness.errors`, whose message is `error`."""
 
-    def raise_error(self) -> None:
-        """Raise the error, if there is one, as the class that it had in the worker."""
-        if self.error:
-            raise restored(self.error_class, self.error)
-
-
-def restored(name: str, message: str) -> KernelmarkError:
-    """An error of `harness.errors` from its class's name and its message."""
-    kind = getattr(errors, name, HarnessError)
-    if issubclass(kind, UsageError):
-        where, _, what = message.partition(": ")
-        error: KernelmarkError = kind(where, what)
-    else:
-        error = kind(message)
-    return error
+    def failure(self) -> KernelmarkError | None:
+        """The error, if there is one, in the class that it had in the worker."""
+        if not self.error:
+            return None
+        kind = getattr(errors, self.error_class, HarnessError)
+        if issubclass(kind, UsageError):
+            where, _, what = self.error.partition(": ")
+            return kind(where, what)
+        failure: KernelmarkError = kind(self.error)
+        return failure

@@ -23,7 +23,7 @@ from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError, KernelmarkError, ProblemError
 from harness.judge import Grader
-from harness.judge.timing.overall import KnownTimes
+from harness.judge.timing.overall import KnownTimes, known_speedups
 from harness.kinds import DeviceKind
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
@@ -41,6 +41,9 @@ class Worker:
     def __init__(self, root: Path, device: DeviceKind, slots: int, answer: Callable[[Answer], None]) -> None:
         self._root, self._device, self._answer = root, device, answer
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
+        # A start takes one processor for some seconds. If all began at once, the first would be up no sooner than the
+        # last.
+        self._starting = threading.Semaphore(max(1, len(os.sched_getaffinity(0)) // 2))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
         self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | None]] = {}
@@ -79,40 +82,28 @@ class Worker:
         if not request.timed:
             with self._slots:
                 return Answer(run=request.run, check=job.check())
-        started = self._grader(job, request.run)
-        started.start()
-        try:
-            known = self._known_times(settings, job) if request.effort == "screen" else []
-            with self._slots:
-                return Answer(run=request.run, verdict=twice(lambda: self._grade(job, request.run, started, known)))
-        finally:
-            self._close(started)
+        verdict = twice(lambda: self._verdict(job, request.run))
+        if request.effort == "screen" and verdict.outcome is Outcome.ACCEPTED:
+            speedups = tuple(known_speedups(verdict, self._known_times(settings, job)))
+            verdict = verdict.model_copy(update={"speedups": speedups})
+        return Answer(run=request.run, verdict=verdict)
 
-    def _grade(self, job: PreparedJob, run: str, started: Grader, known: list[KnownTimes]) -> Verdict:
-        """Grade with sandboxes that are started; a second time with new ones."""
-        if started in self._graders:
-            try:
-                return started.grade(known)
-            finally:
-                self._close(started)
-        again = self._grader(job, run)
-        try:
-            return again.grade(known)
-        finally:
-            self._close(again)
-
-    def _grader(self, job: PreparedJob, run: str) -> Grader:
+    def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         grader = job.grader(run)
         with self._lock:
             if self._stopped:
                 raise HarnessError("the fleet was closed")
             self._graders.add(grader)
-        return grader
-
-    def _close(self, grader: Grader) -> None:
-        grader.close()
-        with self._lock:
-            self._graders.discard(grader)
+        try:
+            with self._starting:
+                grader.start()
+                grader.wait()
+            with self._slots:
+                return grader.grade()
+        finally:
+            grader.close()
+            with self._lock:
+                self._graders.discard(grader)
 
     def _prepared(self, request: Request) -> tuple[Settings, PreparedJob]:
         """The settings with the baselines that were asked for, and the job, which alternates with none in a screen."""
@@ -148,12 +139,7 @@ class Worker:
         return known.result()
 
     def _measured(self, baseline: PreparedJob) -> KnownTimes | None:
-        grader = self._grader(baseline, secrets.token_hex(8))
-        try:
-            with self._slots:
-                verdict = grader.grade()
-        finally:
-            self._close(grader)
+        verdict = self._verdict(baseline, secrets.token_hex(8))
         return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else None
 
 

@@ -96,7 +96,6 @@ class Launcher:
         self._scratch: Arena | None = None
         self._first: torch.Tensor | None = None
         self._doing = ""
-        self._shaken_hands = False
         self._mapped: tuple[int, int] | None = None
 
     def __enter__(self) -> Self:
@@ -111,9 +110,7 @@ class Launcher:
         Raises:
             SubmissionFault: it cannot be loaded.
         """
-        if not self._shaken_hands:
-            self._session.handshake()
-            self._shaken_hands = True
+        self._session.handshake()
         self._forget()
         self._mapped = None
         self._doing = f"timing {case.name}"
