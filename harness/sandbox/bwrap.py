@@ -51,7 +51,12 @@ class Bwrap:
     name: SandboxName = "bwrap"
 
     def unavailable(self) -> str | None:
-        for tool, package in (("bwrap", "bubblewrap"), ("setpriv", "util-linux"), ("prlimit", "util-linux")):
+        for tool, package in (
+            ("bwrap", "bubblewrap"),
+            ("setpriv", "util-linux"),
+            ("prlimit", "util-linux"),
+            ("taskset", "util-linux"),
+        ):
             if shutil.which(tool) is None:
                 return f"the program {tool!r} is not installed; run `apt-get install {package}`"
         probe = ["bwrap", *_namespaces(os.geteuid() == 0), "--ro-bind", "/", "/", "--proc", "/proc", "true"]
@@ -116,6 +121,8 @@ class BwrapSandbox:
         # Before bubblewrap installs the filter, which forbids changing this limit.
         bwrap = ["prlimit", f"--core={inside.core_bytes()}:{inside.core_bytes()}", "bwrap", "--args", str(passed[-1])]
         bwrap += ["--", *command]
+        if self._limits.cpus:
+            bwrap = ["taskset", "--cpu-list", ",".join(map(str, self._limits.cpus)), *bwrap]
         # The shell enters the control group and execs bubblewrap, so that no child is ever outside.
         enter = ["sh", "-c", 'echo $$ >"$0" && exec "$@"', str(self._group.entrance)] if self._group else []
         try:

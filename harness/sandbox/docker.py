@@ -168,6 +168,7 @@ class Docker:
             init=True,
             mem_limit=launch.memory_bytes,
             memswap_limit=launch.memory_bytes,
+            cpuset_cpus=",".join(map(str, launch.cpus)) or None,
             pids_limit=launch.processes,
             shm_size=inside.SHM_BYTES,
             # The number of pseudo-terminals is shared by the whole machine: what is mounted in devpts' place has none.

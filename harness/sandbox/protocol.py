@@ -38,6 +38,8 @@ class Launch:
     """Processes and threads together, as the kernel counts them."""
     disk_bytes: int
     """Size of each private file system: one for HOME, one for TMPDIR."""
+    cpus: tuple[int, ...] = ()
+    """The processors that it may use; () for those of the judge, or all. `process` ignores it."""
     environment: Mapping[str, str] = field(default_factory=dict)
     watcher: Watcher | None = None
     role: Role = "runner"

@@ -22,6 +22,7 @@ from harness.judge.progress import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.problem.load import identify
+from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import RUN_ID, Check, DeviceKind, Verdict
 from kernelmark.services.calibrations import stored
@@ -117,14 +118,14 @@ class PreparedJob:
             )
         )
 
-    def grader(self, run: str) -> Grader:
+    def grader(self, run: str, provider: Provider) -> Grader:
         """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.
 
         Raises:
-            UsageError: the problem has no case for the device, or a baseline or the sandbox is not there.
-            SandboxError, DeviceError: the sandbox or the device cannot be used here.
+            UsageError: the problem has no case for the device, or a baseline is not there.
+            DeviceError: the device cannot be used here.
         """
-        device, provider = self.device, choose_provider(self.settings)
+        device = self.device
         return Grader(
             self.problem,
             self.submission,

@@ -403,6 +403,13 @@ def test_a_fork_bomb_is_bounded_and_leaves_nothing(name: SandboxName) -> None:
         assert judge.left() == []
 
 
+@providers("files")
+def test_a_sandbox_keeps_to_its_processors(name: SandboxName) -> None:
+    one = max(os.sched_getaffinity(0))
+    with launched(name, "report(cpus=sorted(os.sched_getaffinity(0)))", cpus=(one,)) as judge:
+        assert judge.report()["cpus"] == [one]
+
+
 @providers("kernel limit on processes")
 def test_two_sandboxes_do_not_share_their_limits(name: SandboxName) -> None:
     program = """

@@ -6,33 +6,51 @@ import ctypes
 import os
 import uuid
 from pathlib import Path
+from typing import NamedTuple
 
 from kernelmark.services.choice import cuda_is_here
+from kernelmark.services.fleet.cpus import divided, near
 from kernelmark.services.fleet.process import WorkerProcess
 from kernelmark.services.settings import DeviceChoice
 
-_CPUS_A_SLOT, _MOST_SLOTS = 1, 16
+_MOST_SLOTS = 16  # each has a context on the GPU, of half a gigabyte, and its tensors
+
+
+class Gpu(NamedTuple):
+    """A GPU that this process may use."""
+
+    uuid: str
+    """As `CUDA_VISIBLE_DEVICES` takes it."""
+    pci_address: str
 
 
 def local_workers(root: Path, device: DeviceChoice, slots: int | None) -> list[WorkerProcess]:
     """Workers that are not started yet; `slots` is the number of jobs that each works on at a time."""
-    cpus = len(os.sched_getaffinity(0))
-    gpus = gpu_uuids() if device != "cpu" and cuda_is_here() else []
+    gpus = visible_gpus() if device != "cpu" and cuda_is_here() else []
     if not gpus:
-        # Only one submission at a time is timed on a CPU, and its tests would disturb another's times.
+        # Only one submission at a time is timed on a CPU, and other tests would disturb its times.
         return [WorkerProcess(root, slots or 1, {**os.environ, "CUDA_VISIBLE_DEVICES": ""})]
-    each = slots or max(1, min(_MOST_SLOTS, cpus // (_CPUS_A_SLOT * len(gpus))))
-    return [WorkerProcess(root, each, {**os.environ, "CUDA_VISIBLE_DEVICES": gpu}) for gpu in gpus]
+    parts = divided([near(gpu.pci_address) for gpu in gpus])
+    return [
+        WorkerProcess(
+            root,
+            slots or max(1, min(_MOST_SLOTS, len(cpus))),
+            {**os.environ, "CUDA_VISIBLE_DEVICES": gpu.uuid},
+            cpus,
+        )
+        for gpu, cpus in zip(gpus, parts, strict=True)
+    ]
 
 
-def gpu_uuids() -> list[str]:
-    """The GPUs that `CUDA_VISIBLE_DEVICES` leaves to this process, as that variable names them."""
+def visible_gpus() -> list[Gpu]:
+    """The GPUs that `CUDA_VISIBLE_DEVICES` leaves to this process."""
     driver, count = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
     if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
         return []
-    found = []
+    gpus = []
     for index in range(count.value):
-        device, raw = ctypes.c_int(), (ctypes.c_ubyte * 16)()
-        if not driver.cuDeviceGet(ctypes.byref(device), index) and not driver.cuDeviceGetUuid(raw, device):
-            found.append(f"GPU-{uuid.UUID(bytes=bytes(raw))}")
-    return found
+        device, raw, address = ctypes.c_int(), (ctypes.c_ubyte * 16)(), ctypes.create_string_buffer(32)
+        failed = driver.cuDeviceGet(ctypes.byref(device), index) or driver.cuDeviceGetUuid(raw, device)
+        if not failed and not driver.cuDeviceGetPCIBusId(address, len(address), device):
+            gpus.append(Gpu(f"GPU-{uuid.UUID(bytes=bytes(raw))}", address.value.decode().lower()))
+    return gpus

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -22,8 +22,10 @@ _START_S, _END_S = 120.0, 60.0
 class WorkerProcess:
     """One worker process; a lost one is replaced when the next job comes."""
 
-    def __init__(self, root: Path, slots: int, environment: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, slots: int, environment: Mapping[str, str], cpus: Sequence[int] = ()) -> None:
         self._command = [sys.executable, "-m", "kernelmark.services.fleet.worker", str(root), "--slots", str(slots)]
+        if cpus:
+            self._command += ["--cpus", ",".join(map(str, cpus))]
         self._environment = dict(environment)
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None

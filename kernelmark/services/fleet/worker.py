@@ -25,14 +25,17 @@ from harness.errors import HarnessError, KernelmarkError, ProblemError
 from harness.judge import Grader
 from harness.judge.timing.overall import KnownTimes, known_speedups
 from harness.kinds import DeviceKind
+from harness.sandbox import Provider
+from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
-from kernelmark.services.choice import cuda_is_here
+from kernelmark.services.choice import choose_provider, cuda_is_here
+from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Ready, Request
 from kernelmark.services.prepared import PreparedJob, twice
 from kernelmark.services.problems import find_baselines, find_problem
-from kernelmark.services.settings import Settings
+from kernelmark.services.settings import SandboxChoice, Settings
 
 
 class Worker:
@@ -40,13 +43,21 @@ class Worker:
 
     def __init__(self, root: Path, device: DeviceKind, slots: int, answer: Callable[[Answer], None]) -> None:
         self._root, self._device, self._answer = root, device, answer
+        self._cpus = None if DEVICES[device].on_host else Share.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
         # A start takes one processor for some seconds. If all began at once, the first would be up no sooner than the
         # last.
-        self._starting = threading.Semaphore(max(1, len(os.sched_getaffinity(0)) // 2))
+        cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
+        self._starting = threading.Semaphore(max(1, len(cpus) // 2))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
+        self._providers: dict[SandboxChoice, Provider] = {}
         self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | None]] = {}
+
+    def use_own_cpus(self) -> None:
+        """Keep this process off the processors that its runners use."""
+        if self._cpus is not None:
+            os.sched_setaffinity(0, self._cpus.judge)
 
     def take(self, request: Request) -> None:
         """Begin with a job."""
@@ -89,7 +100,7 @@ class Worker:
         return Answer(run=request.run, verdict=verdict)
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
-        grader = job.grader(run)
+        grader = job.grader(run, self._provider(job.settings))
         with self._lock:
             if self._stopped:
                 raise HarnessError("the fleet was closed")
@@ -104,6 +115,17 @@ class Worker:
             grader.close()
             with self._lock:
                 self._graders.discard(grader)
+
+    def _provider(self, settings: Settings) -> Provider:
+        """The sandbox of these settings, made once: the first use of Docker's removes what killed judges left."""
+        with self._lock:
+            known = self._providers.get(settings.sandbox)
+            if known is None:
+                known = choose_provider(settings)
+                if self._cpus is not None:
+                    known = OnProcessors(known, {"runner": self._cpus.runners, "launcher": self._cpus.judge})
+                self._providers[settings.sandbox] = known
+        return known
 
     def _prepared(self, request: Request) -> tuple[Settings, PreparedJob]:
         """The settings with the baselines that were asked for, and the job, which alternates with none in a screen."""
@@ -148,7 +170,10 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser()
     parser.add_argument("root", type=Path)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--cpus", help="the processors to use, such as 0,1,2,3; by default all")
     arguments = parser.parse_args()
+    if arguments.cpus:
+        os.sched_setaffinity(0, map(int, arguments.cpus.split(",")))
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else prints does not get between the answers
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the dispatcher gets it, too, and decides
@@ -162,6 +187,7 @@ def main() -> NoReturn:
     import harness.judge.grading  # noqa: F401  # and with it torch, before the first job waits for it
 
     worker = Worker(arguments.root, device, arguments.slots, send)
+    worker.use_own_cpus()
     try:
         send(Ready(device=DEVICES[device].facts().device_name, slots=arguments.slots))
         for line in requests:
