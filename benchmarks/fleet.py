@@ -1,17 +1,19 @@
 """Grades a mix of submissions with a fleet: verdicts a minute, the longest wait, and how scores compare with those of
 submissions graded alone.
 
-    python -m benchmarks.fleet --efforts screen,quick --alone screen --out fleet.json
+    python -m benchmarks.fleet --efforts screen,quick --alone screen --hostile --out fleet.json
 
 The mix has 60 submissions to softmax, vector_add, layernorm and matmul, a quarter each: of 15, eight are right, four
 wrong, one ends its process, one crashes it, and one waits 5 s in its first call. Every one has a source of its own, so
 that none is a duplicate. Settings (sandbox, image, binds) come from kernelmark.toml or the environment. `--alone`
-grades each right kernel again, with nothing beside it, and compares the scores.
+grades each right kernel again, with nothing beside it, and compares the scores; `--hostile` grades them once more
+beside attacks.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import sys
@@ -24,10 +26,12 @@ from typing import Any, get_args
 import kernelmark
 from harness import stats
 from harness.kinds import Effort
+from kernelmark.services.selftest import HERE
+from kernelmark.services.selftest import PROBLEMS as ONE_LINERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = ("softmax", "vector_add", "layernorm", "matmul")
-OUTPUTS = {"softmax": "y", "vector_add": "out", "layernorm": "y", "matmul": "c"}
+DOUBLE = ONE_LINERS / "double"
 RIGHT = ("triton.py",) * 4 + ("cuda.cu",) * 2 + ("eager.py",) * 2
 WRAPPED = """
 _right = {name}
@@ -44,6 +48,15 @@ WRONG = (
     ("return", ""),
     ("pass", "arguments[{output}].zero_()"),
 )
+HOSTILE = (
+    "endless_forks",
+    "full_disks",
+    "killed_processes",
+    "million_files",
+    "spinning_daemon",
+    "gpu_memory_hog",
+)
+HANGS = "def twice(x, y):\n    while True:\n        pass\n"
 SLOW = "import time; time.sleep(0 if globals().setdefault('_called', 0) else 5); globals()['_called'] = 1"
 
 
@@ -68,6 +81,23 @@ def mix(seed: int) -> list[kernelmark.Job]:
         made.append(_job(problem, eager + WRAPPED.format(name=problem, before=SLOW, after=""), "waits"))
     random.Random(seed).shuffle(made)
     return made
+
+
+def beside_hostile() -> list[kernelmark.Job]:
+    """Each right kernel once, among attacks on the machine and on whoever else uses it."""
+    right = [_right(problem, name) for problem in PROBLEMS for name in dict.fromkeys(RIGHT)]
+    hostile = [
+        kernelmark.Job(
+            problem=DOUBLE, submission=next((HERE / "attacks" / each).glob("submission.*")), key=("double", each)
+        )
+        for each in HOSTILE
+    ]
+    hostile += [kernelmark.Job(problem=DOUBLE, submission=HANGS, key=("double", "hangs"))]
+    return [job for pair in itertools.zip_longest(hostile, right) for job in pair if job is not None]
+
+
+def _right(problem: str, name: str) -> kernelmark.Job:
+    return kernelmark.Job(problem=problem, submission=ROOT / "reference" / problem / name, key=(problem, name))
 
 
 def _job(problem: str, source: str, kind: str, language: str = "py") -> kernelmark.Job:
@@ -130,8 +160,7 @@ def alone(fleet: kernelmark.Fleet, effort: Effort) -> list[dict[str, Any]]:
     rows = []
     for problem in PROBLEMS:
         for name in dict.fromkeys(RIGHT):
-            job = kernelmark.Job(problem=problem, submission=ROOT / "reference" / problem / name)
-            (result,) = fleet.grade_many([job], effort=effort)
+            (result,) = fleet.grade_many([_right(problem, name)], effort=effort)
             if result.verdict and result.verdict.score:
                 cases = _scores(result.verdict)
                 rows.append({"problem": problem, "kind": name, "cases": cases, "seconds": round(result.seconds, 1)})
@@ -156,6 +185,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--efforts", default="screen,quick", help="of the mix, one after the other")
     parser.add_argument("--alone", default="", choices=("", *get_args(Effort)), help="an effort of the mix")
+    parser.add_argument("--hostile", action="store_true")
     parser.add_argument("--slots", type=int)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True)
@@ -175,10 +205,15 @@ def main() -> None:
             print(json.dumps({key: value for key, value in each.items() if key != "scores"}), flush=True)
         if arguments.alone:
             document["alone"] = alone(fleet, arguments.alone)
-            (mixed,) = [each["scores"] for each in document["mixes"] if each["effort"] == arguments.alone]
-            document["differences"] = differences(mixed, document["alone"])
-            worst = sorted(document["differences"], key=lambda row: abs(row["percent"]))
-            print(json.dumps(worst[-6:]), f"{sum(abs(r['percent']) <= 1 for r in worst)} of {len(worst)} within 1 %")
+            mixed = [each for each in document["mixes"] if each["effort"] == arguments.alone]
+            if arguments.hostile:
+                document["hostile"] = graded(fleet, beside_hostile(), arguments.alone)
+                print(json.dumps({key: value for key, value in document["hostile"].items() if key != "scores"}))
+                mixed.append(document["hostile"])
+            for each in mixed:
+                each["differences"] = differences(each["scores"], document["alone"])
+                worst = sorted(each["differences"], key=lambda row: abs(row["percent"]))
+                print(json.dumps(worst[-6:]), sum(abs(row["percent"]) <= 1 for row in worst), "of", len(worst))
     arguments.out.write_text(json.dumps(document, indent=1) + "\n")
 
 

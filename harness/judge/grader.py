@@ -15,7 +15,7 @@ from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.judge.progress import Progress, ignore
 from harness.judge.session import Sessions
-from harness.judge.timing import NotReplayed
+from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared
 from harness.problem import Problem
 from harness.roofline import Calibration
@@ -98,8 +98,10 @@ class Grader:
         session = self._started(replayed=False).runner()
         return self._grading().check(session)
 
-    def grade(self) -> Verdict:
+    def grade(self, *, alone: bool = False) -> Verdict:
         """Build the submission, run all test cases, and time all benchmark cases.
+
+        `alone`: let no other grading use the device meanwhile; otherwise others can until it is timed.
 
         Raises:
             UsageError, HarnessError: as for `harness.judge.grade`.
@@ -107,10 +109,18 @@ class Grader:
         if not DEVICES[self._device].captures:
             return self._sealed("")
         try:
-            return self._replayed()
+            return self._replayed(alone=alone)
+        except NoMemoryToReplay as error:
+            why, again = str(error), not alone
         except NotReplayed as error:
-            why = str(error)
-        return self._sealed(why)  # outside the handler, whose exception keeps device memory alive
+            why, again = str(error), False
+        # Outside the handlers, whose exceptions keep device memory alive.
+        if again:
+            try:
+                return self._replayed(alone=True)
+            except NotReplayed as error:
+                why = str(error)
+        return self._sealed(why)
 
     def _sealed(self, why: str) -> Verdict:
         """Grade in sealed rounds; `why` is the reason that the calls are not replayed."""
@@ -124,7 +134,7 @@ class Grader:
             timing = SealedTiming(self._effort, paired, self._calibrations, why)
             return self._grading().grade(session, timing, self._run)
 
-    def _replayed(self) -> Verdict:
+    def _replayed(self, *, alone: bool) -> Verdict:
         """Grade with replayed calls.
 
         Raises:
@@ -132,7 +142,7 @@ class Grader:
         """
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
-            shared.enter_context(lock_shared(self._device, self._waits))
+            shared.enter_context((lock_alone if alone else lock_shared)(self._device, self._waits))
             stack.enter_context(contextlib.closing(self))
             session = self._started(replayed=True).runner()
             from harness.judge.timing.replayed.launcher import Launcher
@@ -142,14 +152,19 @@ class Grader:
             launcher, *others = [stack.enter_context(Launcher(each, self._device)) for each in sessions]
 
             @contextlib.contextmanager
-            def alone() -> Iterator[None]:
+            def while_timed() -> Iterator[None]:
+                if alone:
+                    yield
+                    return
                 shared.close()
                 with lock_alone(self._device, self._waits):
                     yield
 
             given = zip(self._baselines, beside, others, strict=True)
             recorded = [ReplayedBaseline(*each) for each in given]
-            timing = stack.enter_context(ReplayedTiming(self._effort, launcher, recorded, self._calibrations, alone))
+            timing = stack.enter_context(
+                ReplayedTiming(self._effort, launcher, recorded, self._calibrations, while_timed)
+            )
             return self._grading().grade(session, timing, self._run)
 
     def _grading(self) -> Grading:

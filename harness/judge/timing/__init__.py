@@ -3,3 +3,7 @@
 
 class NotReplayed(Exception):
     """A launcher cannot make the calls of this submission, through no fault of its own; sealed rounds time it."""
+
+
+class NoMemoryToReplay(NotReplayed):
+    """The device had too little free memory: other gradings may have it now."""

@@ -33,9 +33,10 @@ from kernelmark.services.choice import choose_provider, cuda_is_here
 from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Ready, Request
-from kernelmark.services.prepared import PreparedJob, twice
+from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.problems import find_baselines, find_problem
 from kernelmark.services.settings import SandboxChoice, Settings
+from kernelmark.text.terminal import warn
 
 
 class Worker:
@@ -93,13 +94,23 @@ class Worker:
         if not request.timed:
             with self._slots:
                 return Answer(run=request.run, check=job.check())
-        verdict = twice(lambda: self._verdict(job, request.run))
+        verdict = self._verdict(job, request.run)
         if request.effort == "screen" and verdict.outcome is Outcome.ACCEPTED:
             speedups = tuple(known_speedups(verdict, self._known_times(settings, job)))
             verdict = verdict.model_copy(update={"speedups": speedups})
         return Answer(run=request.run, verdict=verdict)
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
+        """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
+        try:
+            verdict = self._once(job, run, alone=False)
+            if not _lacked_memory(verdict):
+                return verdict
+        except HarnessError as error:
+            warn(f"{error}; trying once more")
+        return self._once(job, run, alone=True)
+
+    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict:
         grader = job.grader(run, self._provider(job.settings))
         with self._lock:
             if self._stopped:
@@ -110,7 +121,7 @@ class Worker:
                 grader.start()
                 grader.wait()
             with self._slots:
-                return grader.grade()
+                return grader.grade(alone=alone)
         finally:
             grader.close()
             with self._lock:
@@ -163,6 +174,16 @@ class Worker:
     def _measured(self, baseline: PreparedJob) -> KnownTimes | None:
         verdict = self._verdict(baseline, secrets.token_hex(8))
         return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else None
+
+
+def _lacked_memory(verdict: Verdict) -> bool:
+    """Whether a submission failed on a GPU as it would if others had its memory.
+
+    Its own word counts, since all that it can gain by a false one is to be graded again.
+    """
+    said = f"{verdict.message} {verdict.traceback}".lower()
+    on_gpu = verdict.environment.device_kind == "cuda"
+    return on_gpu and verdict.outcome is Outcome.RUNTIME_ERROR and "out of memory" in said
 
 
 def main() -> NoReturn:

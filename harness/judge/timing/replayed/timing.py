@@ -17,7 +17,7 @@ from harness.device import DEVICES, Sensors
 from harness.errors import DeviceError, SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.timing import NotReplayed
+from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
@@ -138,8 +138,10 @@ class ReplayedTiming:
             except SubmissionFault as fault:
                 # It passed its tests: sealed rounds decide whether the submission or the recorder is at fault.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
-            except _FAILURES as error:
-                raise NotReplayed(f"benchmark {case.name}: {_told(error)}") from None
+            except _NO_MEMORY as error:
+                raise NoMemoryToReplay(f"benchmark {case.name}: {_told(error)}") from None
+            except SandboxError as error:
+                raise NotReplayed(f"benchmark {case.name}: {error}") from None
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()
