@@ -151,7 +151,8 @@ def _scores(verdict: kernelmark.Verdict) -> dict[str, int]:
 def environment(fleet: kernelmark.Fleet) -> dict[str, Any]:
     """Where the fleet grades."""
     (result,) = fleet.grade_many([_job("vector_add", (ROOT / "reference/vector_add/eager.py").read_text(), "eager.py")])
-    assert result.verdict is not None
+    if result.verdict is None:
+        raise SystemExit(f"nothing can be graded here: {result.error}")
     return result.verdict.environment.model_dump(mode="json", exclude_none=True)
 
 
@@ -200,9 +201,12 @@ def main() -> None:
         fleet.start()
         document["start_s"] = round(time.perf_counter() - begun, 1)
         document["environment"] = environment(fleet)
-        document["mixes"] = [graded(fleet, mix(arguments.seed), each) for each in arguments.efforts.split(",")]
-        for each in document["mixes"]:
-            print(json.dumps({key: value for key, value in each.items() if key != "scores"}), flush=True)
+        document["mixes"] = []
+        for effort in arguments.efforts.split(","):
+            document["mixes"].append(graded(fleet, mix(arguments.seed), effort))
+            print(
+                json.dumps({key: value for key, value in document["mixes"][-1].items() if key != "scores"}), flush=True
+            )
         if arguments.alone:
             document["alone"] = alone(fleet, arguments.alone)
             mixed = [each for each in document["mixes"] if each["effort"] == arguments.alone]

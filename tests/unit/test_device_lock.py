@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -42,6 +43,7 @@ with module.lock_alone("cuda", lambda: None):
 @pytest.fixture(autouse=True)
 def one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_DIRECTORY", tmp_path)
+    monkeypatch.setattr(module, "_THREADS", defaultdict(module._Threads))
     monkeypatch.setattr(gpu, "address_in_use", lambda: "0000:1b:00.0")
 
 
@@ -102,6 +104,25 @@ def test_those_who_share_do_not_overtake_whoever_waits_to_be_alone() -> None:
         assert not shares.wait(0.1)
     assert alone.wait(5)
     assert shares.wait(5)
+
+
+def test_all_that_are_to_be_timed_go_before_the_next_that_share() -> None:
+    turns: list[str] = []
+    waiting = threading.Semaphore(0)
+
+    def other(turn: Callable[..., AbstractContextManager[None]], name: str) -> None:
+        with turn("cuda", waiting.release):
+            turns.append(name)
+
+    order = [(lock_alone, "timed 1"), (lock_shared, "tested"), (lock_alone, "timed 2")]
+    threads = [threading.Thread(target=other, args=each) for each in order]
+    with lock_shared("cuda", nobody_waits):
+        for thread in threads:
+            thread.start()
+            assert waiting.acquire(timeout=5)
+    for thread in threads:
+        thread.join()
+    assert turns[-1] == "tested"
 
 
 def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:

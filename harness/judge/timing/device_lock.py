@@ -5,6 +5,10 @@ submission's. So the second one waits, across processes: people who train models
 last part of a grading is timed, the earlier parts share the device, and wait while anything is timed. The lock is
 released with the process that holds it, so a killed judge blocks nobody. Judges see each other's locks if they share
 `/tmp`: those in separate containers do not, and a CPU that they share is a doubt (`neighbours`).
+
+Processes are served in the order in which they come. Threads of one process are not: all that wait to be alone go
+before any that would share, who then begin together. In the order of their coming one that shares would get in between
+two that time, and each of these would wait for its tests.
 """
 
 from __future__ import annotations
@@ -12,6 +16,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,9 +41,55 @@ def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[Non
         yield
 
 
+class _Threads:
+    """The turns of this process's threads on one device."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._sharing = self._to_be_alone = 0
+        self._alone = False
+
+    @contextlib.contextmanager
+    def turn(self, how: int, waiting: Callable[[], None]) -> Iterator[bool]:
+        """A turn of that kind; yields whether it was waited for, of which `waiting` has told then."""
+        alone = how == fcntl.LOCK_EX
+        with self._changed:
+            self._to_be_alone += alone
+            try:
+                if waited := not self._free(alone):
+                    waiting()
+                    self._changed.wait_for(lambda: self._free(alone))
+            finally:
+                self._to_be_alone -= alone
+                self._changed.notify_all()
+            self._alone, self._sharing = alone, self._sharing + (not alone)
+        try:
+            yield waited
+        finally:
+            with self._changed:
+                self._alone, self._sharing = False, self._sharing - (not alone)
+                self._changed.notify_all()
+
+    def _free(self, alone: bool) -> bool:
+        return not self._alone and not (self._sharing if alone else self._to_be_alone)
+
+
+_THREADS: defaultdict[str, _Threads] = defaultdict(_Threads)
+
+
 @contextlib.contextmanager
 def _locked(device: DeviceKind, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     which = DEVICES[device].lock_name()
+    with _THREADS[which].turn(how, waiting) as waited, _among_processes(which, how, _told if waited else waiting):
+        yield
+
+
+def _told() -> None:
+    pass
+
+
+@contextlib.contextmanager
+def _among_processes(which: str, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     # Whoever waits to be alone keeps the queue, so that those who share cannot overtake it for ever.
     queue, lock = (_open(_DIRECTORY / f"kernelmark-{which}{name}.lock") for name in ("-queue", ""))
     try:
@@ -57,7 +109,7 @@ def _lock(lock: int, how: int, waiting: Callable[[], None]) -> Callable[[], None
     except BlockingIOError:
         waiting()
         fcntl.flock(lock, how)
-        return lambda: None
+        return _told
     return waiting
 
 
