@@ -24,7 +24,7 @@ from harness.problem import Problem
 from harness.problem.load import identify
 from harness.sandbox import Provider
 from harness.submission import Submission
-from harness.verdict import RUN_ID, Check, DeviceKind, Verdict
+from harness.verdict import Check, DeviceKind, Verdict
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
 from kernelmark.services.problems import find_baselines, find_problem, private_folder
@@ -177,11 +177,8 @@ class PreparedJob:
         """The verdict of this run, if the project's ledger has it.
 
         Raises:
-            UsageError: it is not a run's id.
             LedgerError: the ledger is broken.
         """
-        if not re.fullmatch(RUN_ID, run):
-            raise UsageError("run", f"{run!r} is not a run id", "give 16 hexadecimal digits")
         return JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").find(run)
 
     def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:

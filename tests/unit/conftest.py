@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -105,6 +107,17 @@ def project(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) 
 def run(project: Path, invoke: Command) -> Command:
     """`kernelmark` with arguments, in that project."""
     return invoke
+
+
+@pytest.fixture
+def no_thread_stays() -> Iterator[None]:
+    """Whatever the test does, the threads that it started have ended a moment later."""
+    before = set(threading.enumerate())
+    yield
+    deadline = time.monotonic() + 5
+    while (left := set(threading.enumerate()) - before) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not left
 
 
 class Judge:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import queue
+import re
 import secrets
 import threading
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
-from harness.errors import HarnessError, KernelmarkError
+from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.submission import Submission
-from harness.verdict import Verdict
+from harness.verdict import RUN_ID, Verdict
 from kernelmark.services.fleet.engine import AHEAD, Worker, WorkerLost
 from kernelmark.services.fleet.job import Job, JobResult
 from kernelmark.services.fleet.messages import Answer, Request
@@ -31,27 +32,62 @@ class Plan:
     def __init__(self, workers: Sequence[Worker]) -> None:
         self._workers, self._lock = workers, threading.Lock()
         self._load = dict.fromkeys(range(len(workers)), 0)
+        self._devices: list[str] = []
+        self._runs: set[str] = set()
         self._done: Counter[str] = Counter()
+        self._closed = False
 
     @property
     def capacity(self) -> int:
         """How many jobs all workers together can have at a time, those included whose sandboxes only start."""
         return sum(worker.slots + AHEAD for worker in self._workers)
 
-    def hand_over(self, request: Request) -> tuple[int, Future[Answer]]:
-        """Give a job to the worker with the most room; returns which that is."""
+    def start(self) -> None:
+        """Start the workers and wait until all are up. Does nothing if they are.
+
+        Raises:
+            UsageError: they have been closed.
+            HarnessError: one did not start.
+        """
+        if self._closed:
+            raise UsageError("Fleet", "is closed", "grade inside its `with` block, or make another one")
+        if not self._devices:
+            for worker in self._workers:
+                worker.start()
+            # Asked only now: a worker that is lost later may be starting again when its device's name is needed.
+            self._devices = [worker.device() for worker in self._workers]
+
+    def close(self) -> None:
+        """End the workers; jobs that they have, and later ones, fail."""
+        self._closed = True
+        for worker in self._workers:
+            worker.close()
+
+    def hand_over(self, request: Request, ended: Callable[[Future[Answer], str], None]) -> None:
+        """Give a job to the worker with the most room; `ended` gets what became of it, and its device's name.
+
+        Raises:
+            UsageError: a job with the same run id is being graded.
+            HarnessError: the workers have been closed.
+        """
         with self._lock:
+            if self._closed:
+                raise HarnessError("the fleet was closed")
+            if request.run in self._runs:
+                raise UsageError("run", f"another job with the id {request.run} is being graded", "give each its own")
+            self._runs.add(request.run)
             index = min(self._load, key=lambda each: self._load[each] / self._workers[each].slots)
             self._load[index] += 1
-        return index, self._workers[index].submit(request)
 
-    def ended(self, index: int, *, lost: bool) -> str:
-        """Note that a job has left its worker; returns the name of the worker's device."""
-        device = "" if lost else self._workers[index].device()
-        with self._lock:
-            self._load[index] -= 1
-            self._done[device] += not lost
-        return device
+        def left(answer: Future[Answer]) -> None:
+            with self._lock:
+                self._runs.remove(request.run)
+                self._load[index] -= 1
+                if answer.exception() is None:
+                    self._done[self._devices[index]] += 1
+            ended(answer, self._devices[index])
+
+        self._workers[index].submit(request).add_done_callback(left)
 
     def counts(self) -> tuple[int, int, dict[str, int]]:
         """Jobs done, jobs in flight, and jobs done by device."""
@@ -87,8 +123,8 @@ class _Work:
 @dataclass(frozen=True)
 class _Done:
     work: _Work
-    worker: int
     answer: Future[Answer]
+    device: str
 
 
 class _End:
@@ -119,6 +155,8 @@ class Batch:
         try:
             while not ended or self._working:
                 event = self._events.get()
+                if self._closed:
+                    return
                 if isinstance(event, _End):
                     if event.error is not None:
                         raise event.error
@@ -130,6 +168,12 @@ class Batch:
         finally:
             self._closed = True
             self._room.release()
+
+    def stop(self) -> None:
+        """Let `run` end now, although it may be waiting for a result in another thread."""
+        self._closed = True
+        self._room.release()
+        self._events.put(_End())
 
     def _pull(self, jobs: Iterator[Job]) -> None:
         """Take a job whenever there is room for one."""
@@ -149,28 +193,38 @@ class Batch:
         begun = time.monotonic()
         try:
             prepared, lateness = self._read(job)
-            if self._record and job.run is not None and (recorded := prepared.recorded(job.run)):
+            if recorded := self._recorded(prepared, job):
                 yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - begun)
                 return
+            key, taken = self._key(prepared), _Taken(job, prepared.submission, begun)
+            if key in self._answers:
+                self._answers.move_to_end(key)
+                yield self._copied(*self._answers[key], taken)
+            elif key in self._working:
+                self._working[key].duplicates.append(taken)
+            else:
+                work = _Work(prepared, self._request(prepared, job), lateness, taken)
+                self._hand_over(work)
+                self._working[key] = work
         except KernelmarkError as error:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
-            return
-        key, taken = self._key(prepared), _Taken(job, prepared.submission, begun)
-        if key in self._answers:
-            self._answers.move_to_end(key)
-            yield self._copied(*self._answers[key], taken)
-        elif key in self._working:
-            self._working[key].duplicates.append(taken)
-        else:
-            work = _Work(prepared, self._request(prepared, job), lateness, taken)
-            self._working[key] = work
-            self._hand_over(work)
 
     def _read(self, job: Job) -> tuple[PreparedJob, Lateness | None]:
         prepared = PreparedJob.prepare(
             self._settings, job.problem, job.submission, author=job.author, language=job.language
         )
         return prepared, prepared.admit() if self._record else None
+
+    def _recorded(self, prepared: PreparedJob, job: Job) -> Verdict | None:
+        """The verdict that the ledger has of the job's run, if this is to be recorded."""
+        if job.run is None:
+            return None
+        if not re.fullmatch(RUN_ID, job.run):
+            raise UsageError("run", f"{job.run!r} is not a run id", "give 16 hexadecimal digits")
+        found = prepared.recorded(job.run) if self._record else None
+        if found is not None and found.submission.sha256 != prepared.submission.sha256:
+            raise UsageError("run", f"{job.run} is recorded for another source", "give each job an id of its own")
+        return found
 
     def _request(self, prepared: PreparedJob, job: Job) -> Request:
         own, problem = prepared.submission, prepared.problem
@@ -198,32 +252,37 @@ class Batch:
         return (prepared.problem.sha256, own.sha256, *((own.author, own.name) if self._record else ()))
 
     def _hand_over(self, work: _Work) -> None:
-        worker, answer = self._plan.hand_over(work.request)
-        answer.add_done_callback(lambda done: self._events.put(_Done(work, worker, done)))
+        self._plan.hand_over(work.request, lambda answer, device: self._events.put(_Done(work, answer, device)))
 
     def _end(self, done: _Done) -> Iterator[JobResult]:
-        work = done.work
+        work, device = done.work, done.device
         try:
             answer = done.answer.result()
         except WorkerLost as lost:
-            self._plan.ended(done.worker, lost=True)
-            work.tries += 1
-            if work.tries < _TRIES:
-                self._hand_over(work)
+            if (error := self._again(work, lost)) is None:
                 return
-            error = f"{lost}, {_TRIES} times while this was graded"
-            answer, device = Answer(run=work.request.run, error=error, error_class=HarnessError.__name__), ""
-        else:
-            device = self._plan.ended(done.worker, lost=False)
+            answer, device = Answer(run=work.request.run, error=str(error), error_class=type(error).__name__), ""
         key = self._key(work.prepared)
         del self._working[key]
-        if not answer.error:
+        first = self._first(answer, device, work)
+        if first.error is None:
             self._answers[key] = answer, device
             while len(self._answers) > _KEPT:
                 self._answers.popitem(last=False)
-        yield self._first(answer, device, work)
+        yield first
         for taken in work.duplicates:
-            yield self._copied(answer, device, taken)
+            yield replace(self._copied(answer, device, taken), error=first.error)
+
+    def _again(self, work: _Work, lost: WorkerLost) -> KernelmarkError | None:
+        """Hand a job over once more, whose worker was lost; returns the error if that is of no use."""
+        work.tries += 1
+        if work.tries == _TRIES:
+            return HarnessError(f"{lost}, {_TRIES} times while this was graded")
+        try:
+            self._hand_over(work)
+        except KernelmarkError as refused:
+            return refused
+        return None
 
     def _first(self, answer: Answer, device: str, work: _Work) -> JobResult:
         """The result of the job that was graded, recorded if it should be."""
@@ -240,11 +299,19 @@ class Batch:
 
         A recorded one has the same author and name, and shares the run.
         """
-        own, verdict = taken.submission, answer.verdict
-        if verdict is not None and not self._record:
-            whose = verdict.submission.model_copy(update={"author": own.author, "name": own.name})
-            verdict = verdict.model_copy(update={"submission": whose, "run": taken.job.run or secrets.token_hex(8)})
-        return replace(self._result(answer, device, taken, verdict, answer.failure()), duplicate=True)
+        answer = answer if self._record else self._renamed(answer, taken)
+        return replace(self._result(answer, device, taken, answer.verdict, None), duplicate=True)
+
+    def _renamed(self, answer: Answer, taken: _Taken) -> Answer:
+        own, verdict, check = taken.submission, answer.verdict, answer.check
+        whose = {"author": own.author, "name": own.name}
+        if verdict is not None:
+            submission = verdict.submission.model_copy(update=whose)
+            run = taken.job.run or secrets.token_hex(8)
+            verdict = verdict.model_copy(update={"submission": submission, "run": run})
+        if check is not None:
+            check = check.model_copy(update={"submission": check.submission.model_copy(update=whose)})
+        return answer.model_copy(update={"verdict": verdict, "check": check})
 
     def _result(
         self,

@@ -84,19 +84,16 @@ class Fleet:
         """Start the workers and wait until all are up; otherwise the first job does.
 
         Raises:
+            UsageError: the fleet was closed.
             HarnessError: one did not start.
         """
+        self._plan.start()
         if not self._started:
-            for worker in self._workers:
-                worker.start()
-            for worker in self._workers:
-                worker.device()
             self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
         """End the workers, and the sandboxes of jobs that nobody waits for any more."""
-        for worker in self._workers:
-            worker.close()
+        self._plan.close()
 
     def status(self) -> FleetStatus:
         """What the fleet has done since it started."""

@@ -1,0 +1,336 @@
+"""The dispatcher: which worker gets a job, and that each job ends in one result, whatever happens to workers."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HarnessError, LedgerError, ProblemError, SubmissionError, UsageError
+from kernelmark.services.fleet.engine import AHEAD, WorkerLost
+from kernelmark.services.fleet.job import Job, JobResult
+from kernelmark.services.fleet.messages import Answer, Request
+from tests.unit.conftest import recorded
+from tests.workers import (
+    LOST,
+    Act,
+    FakeWorker,
+    answered,
+    batch,
+    graded,
+    held,
+    job,
+    keys,
+    lost_times,
+    planned,
+    soon,
+)
+
+pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
+
+
+def test_results_come_when_they_are_ready() -> None:
+    worker = FakeWorker(held, slots=3)
+    results = batch(worker).run(map(job, range(3)))
+    first = threading.Thread(target=lambda: got.append(next(results)))
+    got: list[JobResult] = []
+    first.start()
+    requests = worker.has(3)
+    worker.end(requests[2], answered(requests[2]))
+    first.join(10)
+    assert keys(got) == [2]
+    for number in (0, 1):
+        worker.end(requests[number], answered(requests[number]))
+    assert keys(soon(lambda: list(results))) == [0, 1]
+
+
+def test_a_result_says_what_was_graded_where_and_how_long_it_took() -> None:
+    worker = FakeWorker(name="NVIDIA H200")
+    [result] = graded(worker, [job(7, author="ada", run="0123456789abcdef")])
+    [request] = worker.handed
+    assert (request.source, request.author, request.effort, request.baselines) == ("# 7\n", "ada", "quick", ("none",))
+    assert (request.problem, request.sandbox, request.device, request.timed) == ("double", "bwrap", "cpu", True)
+    assert result.verdict is not None
+    assert (result.verdict.run, result.device, result.error, result.duplicate) == (
+        "0123456789abcdef", "NVIDIA H200", None, False,
+    )  # fmt: skip
+    assert 0 < result.seconds < 10
+
+
+class Endless:
+    """Jobs without end, and how many were taken."""
+
+    def __init__(self) -> None:
+        self.taken = 0
+
+    def __iter__(self) -> Iterator[Job]:
+        for self.taken in itertools.count(1):
+            yield job(self.taken)
+
+    def stays_at(self, count: int) -> None:
+        deadline = time.monotonic() + 10
+        while self.taken < count and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(0.1)
+        assert self.taken == count
+
+
+def test_an_endless_iterable_is_taken_as_far_as_there_is_room() -> None:
+    worker, jobs = FakeWorker(held, slots=2), Endless()
+    room = 2 + AHEAD
+    results = batch(worker).run(jobs)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        jobs.stays_at(room)
+        worker.end(worker.handed[0], answered(worker.handed[0]))
+        assert waiting.result(10).job.key == 1
+        waiting = pool.submit(next, results)
+        jobs.stays_at(room + 1)
+        worker.end(worker.handed[3], answered(worker.handed[3]))
+        assert waiting.result(10).job.key == 4
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_nothing_more_is_taken_while_results_are_not() -> None:
+    worker, jobs = FakeWorker(slots=1), Endless()
+    results = batch(worker).run(jobs)
+    soon(lambda: next(results))
+    jobs.stays_at(1 + AHEAD)  # the room of a result is free when the next is asked for
+    soon(lambda: [next(results) for _ in range(50)])
+    jobs.stays_at(51 + AHEAD)
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_duplicates_and_refused_jobs_take_room_too() -> None:
+    """Otherwise an endless iterable of them would be read to no end."""
+    worker = FakeWorker(held, slots=1)
+    for jobs in (itertools.repeat(job(1)), itertools.repeat(Job(problem="no", submission="x"))):
+        taken = itertools.count()
+        results = batch(worker).run(each for each in jobs if next(taken) >= 0)
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(next, results)
+            time.sleep(0.2)
+            assert next(taken) <= 2 * (1 + AHEAD)
+            for request in worker.handed[:1]:
+                worker.end(request, answered(request))
+                worker.handed.clear()
+            waiting.result(10)
+        results.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("before", [0, 3])
+def test_what_the_iterable_raises_reaches_the_caller(before: int) -> None:
+    def jobs() -> Iterator[Job]:
+        yield from map(job, range(before))
+        raise LookupError("no more answers")
+
+    with pytest.raises(LookupError, match="no more answers"):
+        graded(FakeWorker(), jobs())
+
+
+def test_a_bad_job_is_a_result_and_stops_no_other(competition: Path) -> None:
+    bad = [
+        Job(problem="trebble", submission="x", key="no such problem"),
+        Job(problem="double", submission=competition / "none.py", key="no such file"),
+        Job(problem="double", submission="#" * (1 << 21), key="too large"),
+        Job(problem="double", submission="x", language="rb", key="language"),
+        Job(problem="double", submission="x", run="17", key="run id"),
+    ]
+    given = [each for number, one in enumerate(bad) for each in (job(number), one)]
+    results = {each.job.key: each for each in graded(FakeWorker(), given)}
+    assert set(results) == {each.key for each in given}
+    for each in bad:
+        result = results[each.key]
+        assert isinstance(result.error, UsageError), each.key
+        assert result.verdict is None
+    assert all(results[number].verdict for number in range(len(bad)))
+
+
+@pytest.mark.parametrize(
+    "error", [UsageError("a", "b", "c"), ProblemError("x/problem.toml", "differs"), SubmissionError("f.cu", "no", "do"),
+              HarnessError("failed", "again"), LedgerError("broken")],
+)  # fmt: skip
+def test_a_workers_error_keeps_its_class_and_its_line(error: HarnessError | UsageError) -> None:
+    def act(request: Request) -> Answer:
+        return Answer(run=request.run, error=str(error), error_class=type(error).__name__)
+
+    [result] = graded(FakeWorker(act), [job(1)])
+    assert (type(result.error), str(result.error), result.verdict) == (type(error), str(error), None)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_job_whose_worker_was_lost_is_handed_over_again(times: int) -> None:
+    act, tried = lost_times(times)
+    results = graded(FakeWorker(act, slots=2), map(job, range(20)))
+    assert sorted(keys(results)) == list(range(20))  # type: ignore[type-var]
+    assert all(each.verdict and each.error is None for each in results)
+    assert set(tried.values()) == {times + 1}
+
+
+def test_a_job_that_loses_its_worker_three_times_fails_alone() -> None:
+    tried: Counter[str] = Counter()
+
+    def act(request: Request) -> Answer | WorkerLost:
+        tried[request.source] += 1
+        return LOST if request.source == "# 3\n" else answered(request)
+
+    worker = FakeWorker(act)
+    plan = planned(worker)
+    results = {each.job.key: each for each in soon(lambda: list(batch(plan=plan).run(map(job, range(6)))))}
+    error = results[3].error
+    assert type(error) is HarnessError
+    assert str(error) == "a worker ended, 3 times while this was graded"
+    assert (tried["# 3\n"], results[3].verdict, results[3].device) == (3, None, "")
+    assert all(results[number].verdict for number in (0, 1, 2, 4, 5))
+    assert plan.counts() == (5, 0, {"CPU": 5})
+
+
+def test_each_job_has_one_result_whatever_workers_do() -> None:
+    """Workers that answer late, fail, and are lost with all their jobs, from other threads; a third are duplicates."""
+    draw = random.Random(1)
+    with ThreadPoolExecutor(8) as pool:
+
+        def later(worker: FakeWorker, request: Request, what: Answer | WorkerLost, after_s: float) -> None:
+            time.sleep(after_s)
+            worker.end(request, what)
+
+        def acting(worker: FakeWorker) -> Act:
+            def act(request: Request) -> None:
+                error = Answer(run=request.run, error="failed", error_class="SandboxError")
+                what = draw.choices([answered(request), error, LOST], [6, 1, 2])[0]
+                pool.submit(later, worker, request, what, draw.uniform(0, 0.01))
+
+            return act
+
+        workers = [FakeWorker(slots=slots, name=f"GPU {slots}") for slots in (1, 2, 3)]
+        for worker in workers:
+            worker.act = acting(worker)
+        numbers = [draw.randrange(200) for _ in range(300)]
+        plan = planned(*workers)
+        given = [Job(problem="double", submission=f"# {n}\n", key=index) for index, n in enumerate(numbers)]
+        results = soon(lambda: list(batch(plan=plan).run(given)), 60)
+    assert sorted(keys(results)) == list(range(300))  # type: ignore[type-var]
+    assert all((each.verdict is None) != (each.error is None) for each in results)
+    runs = [each.verdict.run for each in results if each.verdict]
+    assert len(set(runs)) == len(runs) > 100
+    assert plan.counts()[1] == 0
+
+
+@pytest.mark.parametrize("act", [held, answered])
+def test_a_batch_that_is_left_early_leaves_nothing(act: Act) -> None:
+    """The thread that reads the jobs ends (see `no_thread_stays`), and its jobs count no more once they have ended."""
+    worker = FakeWorker(act)
+    plan, jobs = planned(worker), Endless()
+    results = batch(plan=plan).run(jobs)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        jobs.stays_at(1 + AHEAD)
+        if act is held:
+            worker.end(worker.handed[0], answered(worker.handed[0]))
+        waiting.result(10)
+    results.close()  # type: ignore[attr-defined]
+    if act is held:
+        for request in worker.handed[1:]:
+            worker.end(request, answered(request))
+    assert plan.counts()[1] == 0
+    taken = jobs.taken
+    time.sleep(0.1)
+    assert jobs.taken == taken
+
+
+def test_a_batch_that_is_left_while_the_next_job_is_awaited_ends_with_it() -> None:
+    goes_on = threading.Event()
+
+    def jobs() -> Iterator[Job]:
+        yield job(1)
+        goes_on.wait(10)
+        yield job(2)
+
+    worker = FakeWorker()
+    results = batch(worker).run(jobs())
+    assert soon(lambda: next(results)).job.key == 1
+    soon(results.close)  # type: ignore[attr-defined]
+    goes_on.set()
+    time.sleep(0.1)
+    assert len(worker.handed) == 1
+
+
+def test_two_batches_at_once_get_their_own_results() -> None:
+    def act(worker: FakeWorker) -> Act:
+        def later(request: Request) -> None:
+            pool.submit(lambda: (time.sleep(0.002), worker.end(request, answered(request))))
+
+        return later
+
+    with ThreadPoolExecutor(4) as pool, ThreadPoolExecutor(2) as callers:
+        workers = [FakeWorker(slots=2), FakeWorker(slots=1)]
+        for worker in workers:
+            worker.act = act(worker)
+        plan = planned(*workers)
+        both = [
+            callers.submit(lambda own=own: list(batch(plan=plan).run(map(job, own))))  # type: ignore[misc]
+            for own in (range(60), range(1000, 1060))
+        ]
+        assert [sorted(keys(each.result(30))) for each in both] == [  # type: ignore[type-var]
+            list(range(60)), list(range(1000, 1060)),
+        ]  # fmt: skip
+    assert plan.counts() == (120, 0, {"CPU": 120})
+
+
+def test_two_batches_that_record_at_once_keep_one_ledger(competition: Path) -> None:
+    plan = planned(FakeWorker(slots=2))
+
+    def record(own: Sequence[int]) -> list[JobResult]:
+        return list(batch(plan=plan, record=True).run(map(job, own)))
+
+    with ThreadPoolExecutor(2) as callers:
+        both = list(callers.map(record, (range(8), range(100, 108))))
+    assert [each.error for results in both for each in results] == [None] * 16
+    runs = [each.verdict.run for results in both for each in results if each.verdict]
+    assert sorted(each.run for each in recorded(competition)) == sorted(runs)
+
+
+def test_the_worker_with_the_most_room_gets_the_next_job() -> None:
+    small, large = FakeWorker(held, slots=1, name="small"), FakeWorker(held, slots=3, name="large")
+    plan = planned(small, large)
+    results = batch(plan=plan).run(map(job, range(100)))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        room = 4 + 2 * AHEAD
+        small.has(room // 4)
+        large.has(room - room // 4)
+        assert plan.counts()[1] == room
+        for _ in range(4):  # whoever ends a job gets the next
+            request = large.handed[-1]
+            large.end(request, answered(request))
+            assert waiting.result(10).device == "large"
+            waiting = pool.submit(next, results)
+            large.has(len(large.handed) + 1) if len(large.handed) < room else None
+        assert len(small.handed) == room // 4
+        plan.close()
+        waiting.result(10)
+    results.close()  # type: ignore[attr-defined]
+
+
+def test_a_closed_fleet_ends_its_batches_and_begins_no_other() -> None:
+    worker = FakeWorker(held)
+    plan = planned(worker)
+    results = batch(plan=plan).run(map(job, range(20)))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        worker.has(1 + AHEAD)
+        plan.close()
+        got = [waiting.result(10), *soon(lambda: list(results))]
+    assert sorted(keys(got)) == list(range(20))  # type: ignore[type-var]
+    assert {type(each.error) for each in got} == {HarnessError}
+    assert {str(each.error) for each in got} == {"the fleet was closed"}
+    assert len(worker.handed) == 1 + AHEAD, "no job of a closed fleet is tried again"
+    with pytest.raises(UsageError, match="is closed"):
+        plan.start()

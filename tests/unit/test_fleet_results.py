@@ -1,0 +1,184 @@
+"""What a fleet's results are: copies for duplicates, verdicts that are recorded once, and those of an earlier try."""
+
+from __future__ import annotations
+
+import queue
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LedgerError, UsageError
+from harness.problem import load
+from harness.submission import Submission
+from kernelmark.services.fleet import dispatch
+from kernelmark.services.fleet.job import Job
+from kernelmark.services.prepared import PreparedJob
+from tests.unit.conftest import recorded
+from tests.workers import (
+    FakeWorker,
+    answered,
+    batch,
+    graded,
+    held,
+    job,
+    lost_times,
+    soon,
+)
+
+pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
+
+
+def test_a_source_is_graded_once_while_and_after_it_is() -> None:
+    worker = FakeWorker(held)
+    named = Job(problem="double", submission=Submission(name="own.py", author="eve", language="py", source=b"# 1\n"))
+    given = [job(1, author="ada"), job(1, author="bob", run="b" * 16), named, job(2), job(1, author="zoe")]
+    results = batch(worker).run(given)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        one, two = worker.has(2)
+        worker.end(one, answered(one))
+        got = [waiting.result(10)]
+        worker.end(two, answered(two))
+        got += soon(lambda: list(results))
+    same = [each for each in got if each.job.key != 2]
+    assert [each.duplicate for each in same] == [False, True, True, True]
+    verdicts = [each.verdict for each in same if each.verdict]
+    assert [(v.submission.author, v.submission.name) for v in verdicts] == [
+        ("ada", one.name), ("bob", one.name), ("eve", "own.py"), ("zoe", one.name),
+    ]  # fmt: skip
+    assert len({v.run for v in verdicts}) == 4
+    assert verdicts[1].run == "b" * 16
+    assert len({v.score for v in verdicts}) == 1
+    assert len(worker.handed) == 2
+
+
+def test_another_language_or_problem_is_another_source(competition: Path) -> None:
+    other = competition / "other"
+    other.mkdir()
+    for file in ("problem.toml", "reference.py"):
+        (other / file).write_text((competition / "problems/double" / file).read_text() + "# other\n")
+    given = [job(1), job(1, language="cpp"), Job(problem=other, submission="# 1\n"), Job(
+        problem=load(other), submission="# 1\n")]  # fmt: skip
+    worker = FakeWorker()
+    results = graded(worker, given)
+    assert [each.duplicate for each in results] == [False, False, False, True]
+    assert [each.problem for each in worker.handed] == ["double", "double", str(other)]
+
+
+def test_a_check_of_a_duplicate_has_its_own_author() -> None:
+    worker = FakeWorker()
+    one, two = graded(worker, [job(1, author="ada"), job(1, author="bob")], timed=False)
+    assert [request.timed for request in worker.handed] == [False]
+    assert (one.verdict, two.verdict) == (None, None)
+    assert one.check is not None
+    assert two.check is not None
+    assert [one.check.submission.author, two.check.submission.author] == ["ada", "bob"]
+    assert two.duplicate
+
+
+def test_an_error_is_not_kept_for_later_duplicates() -> None:
+    act, tried = lost_times(3)
+    given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    results = batch(FakeWorker(act)).run(iter(given.get, None))
+    got = []
+    for each in (job(1), job(1), None):
+        given.put(each)
+        got += [soon(lambda: next(results))] if each else soon(lambda: list(results))
+    assert [(each.error is None, each.duplicate) for each in got] == [(False, False), (True, False)]
+    assert tried["# 1\n"] == 4
+
+
+def test_only_so_many_answers_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "_KEPT", 3)
+    worker = FakeWorker()
+    given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    results = batch(worker).run(iter(given.get, None))
+    copied = []
+    for number in (0, 1, 2, 0, 3, 0, 1, 4, 5, 6, 0):  # 0 stays while it is asked for, until three others come
+        given.put(job(number))
+        if soon(lambda: next(results)).duplicate:
+            copied.append(number)
+    given.put(None)
+    assert soon(lambda: list(results)) == []
+    assert copied == [0, 0]
+    assert [each.source for each in worker.handed] == [f"# {n}\n" for n in (0, 1, 2, 3, 1, 4, 5, 6, 0)]
+
+
+def test_each_result_is_recorded_once_by_its_author_and_name(competition: Path) -> None:
+    worker = FakeWorker()
+    named = Submission(name="b.py", author="ada", language="py", source=b"# 1\n")
+    given = [job(1, author="ada"), job(1, author="ada"), job(1, author="bob"), Job(problem="double", submission=named)]
+    results = graded(worker, given, record=True)
+    assert [each.error for each in results] == [None] * 4
+    assert [each.duplicate for each in results] == [False, True, False, False]
+    runs = [each.verdict.run for each in results if each.verdict]
+    assert runs[0] == runs[1], "one run, one line in the ledger"
+    assert [each.run for each in recorded(competition)] == [runs[0], runs[2], runs[3]]
+    assert results[0].table is not None
+    assert (competition / "leaderboard/BOARD.md").exists()
+
+
+def test_a_recorded_run_is_not_graded_again(competition: Path) -> None:
+    given = [job(number, run=f"{number:016x}") for number in range(3)]
+    first = graded(FakeWorker(), given[:2], record=True)
+    worker = FakeWorker()
+    again = {each.job.key: each for each in graded(worker, given, record=True)}
+    assert [each.source for each in worker.handed] == ["# 2\n"]
+    assert [again[number].verdict for number in range(2)] == [each.verdict for each in first]
+    assert [each.run for each in recorded(competition)] == [each.run for each in given]
+    [other] = graded(worker, [job(9, run=given[0].run)], record=True)
+    assert isinstance(other.error, UsageError)
+    assert "is recorded for another source" in str(other.error)
+    assert len(worker.handed) == 1
+    assert len(recorded(competition)) == 3
+
+
+def test_two_jobs_with_one_run_id_do_not_get_each_others_answers() -> None:
+    worker = FakeWorker(held, slots=2)
+    results = batch(worker).run([job(1, run="a" * 16), job(2, run="a" * 16)])
+    refused = soon(lambda: next(results))
+    assert refused.job.key == 2
+    assert isinstance(refused.error, UsageError)
+    [request] = worker.has(1)
+    worker.end(request, answered(request))
+    [graded] = soon(lambda: list(results))
+    assert graded.job.key == 1
+    assert graded.verdict is not None
+
+
+def test_a_verdict_that_cannot_be_recorded_comes_with_the_error(
+    competition: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, failures = PreparedJob.record, [LedgerError("the disk is full")]
+
+    def record(self: PreparedJob, *given: object) -> object:
+        if failures:
+            raise failures.pop()
+        return real(self, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PreparedJob, "record", record)
+    worker = FakeWorker(held, slots=2)
+    results = batch(worker, record=True).run([job(1), job(1), job(2)])
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, results)
+        one, two = worker.has(2)
+        worker.end(one, answered(one))
+        got = [waiting.result(10), soon(lambda: next(results))]
+        worker.end(two, answered(two))
+        got += soon(lambda: list(results))
+    assert [(each.job.key, str(each.error)) for each in got] == [
+        (1, "the disk is full"), (1, "the disk is full"), (2, "None"),
+    ]  # fmt: skip
+    assert all(each.verdict for each in got)
+    assert len(recorded(competition)) == 1
+
+
+def test_what_may_not_be_recorded_is_not_graded(competition: Path) -> None:
+    settings = competition / "problems/double/problem.toml"
+    settings.write_text("deadline = 2020-01-01T00:00:00Z\n" + settings.read_text())
+    worker = FakeWorker()
+    [late] = graded(worker, [job(1)], record=True)
+    assert isinstance(late.error, UsageError)
+    assert "deadline" in str(late.error)
+    assert worker.handed == []

@@ -1,0 +1,151 @@
+"""Workers of a fleet that grade nothing: a test decides what becomes of each job, and when."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TypeVar
+
+from harness.verdict import Check, Verdict
+from kernelmark.services.fleet.dispatch import Batch, Plan
+from kernelmark.services.fleet.engine import WorkerLost
+from kernelmark.services.fleet.job import Job, JobResult
+from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.settings import Settings
+from tests.verdicts import accepted
+
+T = TypeVar("T")
+Act = Callable[[Request], Answer | WorkerLost | None]
+LOST = WorkerLost("a worker ended")
+
+
+def verdict(request: Request) -> Verdict:
+    """An accepted one, as a worker gives it."""
+    given = request.submission()
+    made = accepted(
+        author=given.author, name=given.name, problem=Path(request.problem).name, run=request.run, modes=("graphs",),
+        device_kind="cpu", sandbox=request.sandbox, effort=request.effort,
+    )  # fmt: skip
+    return made.model_copy(
+        update={
+            "problem": made.problem.model_copy(update={"sha256": request.problem_sha256}),
+            "submission": made.submission.model_copy(update={"sha256": given.sha256}),
+        }
+    )
+
+
+def answered(request: Request) -> Answer:
+    """A verdict, or a check if that was asked for."""
+    made = verdict(request)
+    if request.timed:
+        return Answer(run=request.run, verdict=made)
+    check = Check.model_validate({name: getattr(made, name) for name in Check.model_fields})
+    return Answer(run=request.run, check=check)
+
+
+def held(request: Request) -> None:
+    """Neither answer nor be lost until the test says so."""
+
+
+class FakeWorker:
+    """A worker that does with each job what `act` says: answer, be lost, or hold it (None)."""
+
+    def __init__(self, act: Act = answered, *, slots: int = 1, name: str = "CPU") -> None:
+        self.act, self.slots, self.name = act, slots, name
+        self.handed: list[Request] = []
+        self.closed = False
+        self._waiting: dict[str, Future[Answer]] = {}
+        self._changed = threading.Condition()
+
+    def start(self) -> None: ...
+
+    def device(self) -> str:
+        return self.name
+
+    def submit(self, request: Request) -> Future[Answer]:
+        future: Future[Answer] = Future()
+        with self._changed:
+            self.handed.append(request)
+            self._waiting[request.source] = future
+            self._changed.notify_all()
+        if self.closed:
+            self.end(request, WorkerLost("it was closed"))
+        elif (what := self.act(request)) is not None:
+            self.end(request, what)
+        return future
+
+    def close(self) -> None:
+        self.closed = True
+        for request in self.handed:
+            if request.source in self._waiting:
+                self.end(request, WorkerLost("it was closed"))
+
+    def end(self, request: Request, what: Answer | WorkerLost) -> None:
+        """What becomes of a job that it has."""
+        with self._changed:
+            future = self._waiting.pop(request.source)
+        if isinstance(what, WorkerLost):
+            future.set_exception(what)
+        else:
+            future.set_result(what)
+
+    def has(self, count: int) -> list[Request]:
+        """Waits until it has been given so many jobs, and makes sure that there are no more."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.handed) >= count, 10), self.handed
+        time.sleep(0.1)
+        assert len(self.handed) == count
+        return self.handed
+
+
+def soon(call: Callable[[], T], within_s: float = 20.0) -> T:
+    """What a call returns or raises; one that hangs fails the test."""
+    ended: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            ended.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - it belongs to the test's thread
+            ended.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return ended.result(within_s)
+
+
+def job(number: int, **given: object) -> Job:
+    return Job(problem="double", submission=f"# {number}\n", key=number, **given)  # type: ignore[arg-type]
+
+
+def batch(*workers: FakeWorker, record: bool = False, timed: bool = True, plan: Plan | None = None) -> Batch:
+    plan = plan or planned(*workers)
+    settings = Settings.load(sandbox="bwrap", effort="quick")
+    return Batch(plan, settings, ("none",), record=record, timed=timed)
+
+
+def planned(*workers: FakeWorker) -> Plan:
+    plan = Plan(workers)
+    plan.start()
+    return plan
+
+
+def graded(worker: FakeWorker, jobs: Iterable[Job], **how: bool) -> list[JobResult]:
+    return soon(lambda: list(batch(worker, **how).run(jobs)))
+
+
+def keys(results: Iterable[JobResult]) -> list[object]:
+    return [each.job.key for each in results]
+
+
+def lost_times(times: int) -> tuple[Act, Counter[str]]:
+    """Be lost so many times with each job, then answer."""
+    tried: Counter[str] = Counter()
+
+    def act(request: Request) -> Answer | WorkerLost:
+        tried[request.source] += 1
+        return LOST if tried[request.source] <= times else answered(request)
+
+    return act, tried
