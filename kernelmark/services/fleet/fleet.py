@@ -125,9 +125,7 @@ class Fleet:
             Exception: whatever the iterable raises.
         """
         self.start()
-        names = ("auto",) if baselines is None else tuple(baselines)
-        settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
-        yield from Batch(self._plan, settings, names, record=record).run(jobs)
+        yield from self._batch(effort, baselines, record=record).run(jobs)
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         """Build and test jobs, without times: results have a `check` in place of a verdict. Otherwise as `grade_many`.
@@ -148,25 +146,55 @@ class Fleet:
         record: bool = False,
     ) -> AsyncIterator[JobResult]:
         """The same for `async for`; the jobs may come from an async iterable, too."""
-        loop = asyncio.get_running_loop()
-        given = _pulled(jobs, loop) if isinstance(jobs, AsyncIterable) else jobs
-        results = self.grade_many(given, effort=effort, baselines=baselines, record=record)
+        source = _Pulled(jobs, asyncio.get_running_loop()) if isinstance(jobs, AsyncIterable) else None
+        await asyncio.to_thread(self.start)
+        batch = self._batch(effort, baselines, record=record)
+        results = batch.run(source or jobs)  # type: ignore[arg-type]  # one of them is an iterable
         try:
             while (result := await asyncio.to_thread(next, results, None)) is not None:
                 yield result
-        finally:
-            results.close()  # type: ignore[attr-defined]  # a generator
+        finally:  # also if this task is cancelled, while a thread is still waiting for the next result
+            batch.stop()
+            if source is not None:
+                source.stop()
+
+    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool) -> Batch:
+        names = ("auto",) if baselines is None else tuple(baselines)
+        settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
+        return Batch(self._plan, settings, names, record=record)
 
 
-def _pulled(jobs: AsyncIterable[Job], loop: asyncio.AbstractEventLoop) -> Iterator[Job]:
+class _Pulled:
     """The jobs of an async iterable, for a thread beside its loop."""
-    source = aiter(jobs)
 
-    async def following() -> Job | None:
-        return await anext(source, None)
+    def __init__(self, jobs: AsyncIterable[Job], loop: asyncio.AbstractEventLoop) -> None:
+        self._source, self._loop = aiter(jobs), loop
+        self._stopped = False
+        self._task: asyncio.Task[object] | None = None
 
-    while (job := asyncio.run_coroutine_threadsafe(following(), loop).result()) is not None:
-        yield job
+    def __iter__(self) -> Iterator[Job]:
+        return self
+
+    def __next__(self) -> Job:
+        job = asyncio.run_coroutine_threadsafe(self._following(), self._loop).result()
+        if job is None:
+            raise StopIteration
+        return job
+
+    def stop(self) -> None:
+        """Give up waiting for a job. Called in the loop."""
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _following(self) -> Job | None:
+        if self._stopped:
+            return None
+        self._task = asyncio.current_task()
+        try:
+            return await anext(self._source, None)
+        finally:
+            self._task = None
 
 
 def _isolated(settings: Settings) -> SandboxName:
