@@ -31,6 +31,10 @@ class UsageError(KernelmarkError):
         line = f"{where}: {what}" + (f"; {remedy}" if remedy else "")
         super().__init__(" ".join(line.split()))
 
+    def __reduce__(self) -> tuple[type[UsageError], tuple[str, str, str]]:
+        """Lets other programs' processes hand it on: by default a copy is made from the line alone."""
+        return type(self), (self.where, self.what, self.remedy)
+
 
 class ProblemError(UsageError):
     """A problem directory that cannot be used for grading: a bad `problem.toml`, or a `reference.py` that fails."""

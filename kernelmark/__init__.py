@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from harness.verdict import Check, Outcome, Verdict
     from kernelmark.services.api import check, grade
     from kernelmark.services.fleet import Fleet, Job, JobResult
+    from kernelmark.services.reward import reward
 
 __version__ = "0.1.0"
 
@@ -50,6 +51,7 @@ __all__ = [
     "Verdict",
     "check",
     "grade",
+    "reward",
 ]
 
 _HOMES = {
@@ -58,6 +60,7 @@ _HOMES = {
     "harness.verdict": ("Check", "Outcome", "Verdict"),
     "kernelmark.services.api": ("check", "grade"),
     "kernelmark.services.fleet": ("Fleet", "Job", "JobResult"),
+    "kernelmark.services.reward": ("reward",),
 }
 
 

@@ -1,0 +1,65 @@
+"""What a grading is worth to whoever trains a model on it: `kernelmark.reward`. Pure; imports no torch.
+
+The same verdict always has the same reward. A verdict is the only input, since everything else that a trainer knows
+(how long a grading took, on which machine) says nothing about the answer.
+"""
+
+from __future__ import annotations
+
+import math
+
+from harness.verdict import Check, Outcome, Verdict
+
+FAILED = 0.5
+"""What passing all tests is worth if something else fails, such as a limit while it is timed."""
+ACCEPTED = 1.0
+"""The least that an accepted answer earns."""
+SLOWEST, FASTEST = 0.25, 16.0
+"""Speedups beyond these count as these. The upper one also limits what an answer can gain by a hole in the harness."""
+
+
+def reward(graded: Check, baseline: str | None = None) -> float:
+    """The reward of one answer, from 0 to 7.
+
+    | the answer | earns |
+    |---|---|
+    | is `rejected`: it cheated | 0 |
+    | is not accepted otherwise | `FAILED` × the share of tests that passed; a test that was not run did not pass |
+    | is accepted, and timed | `ACCEPTED` + log2(speedup / `SLOWEST`), the speedup limited to `SLOWEST` .. `FASTEST` |
+    | is accepted, without a time that counts | `ACCEPTED` |
+
+    So an answer that does not compile earns 0, one that fails at most 0.5, and one that is right at least 1: 1 if it
+    takes four times as long as the baseline or longer, 3 if it is as fast, one more for each doubling, and 7 at most.
+
+    These have no time that counts, and so earn the least that an accepted answer can: a verdict on a GPU that is not
+    `replayed`, since an answer can prevent replays and cheat in the sealed rounds that take their place; Triton in its
+    interpreter; a verdict without that baseline, since an answer might have made the baseline fail; and what was only
+    checked.
+
+    The median of the speedup counts, not the lower end of its interval (`ratio.low`): the median is off in both
+    directions alike, which averages out over many answers, while the lower end is lower where the machine was
+    disturbed, which is not the answer's doing. To choose the best of many answers, rather than to train, compare
+    `ratio.low`: the greatest of many medians is a lucky one.
+
+    Args:
+        graded: a `Verdict`, or a `Check`, which has no times.
+        baseline: the name of the baseline whose speedup counts; None: the first that the verdict has.
+    """
+    if graded.outcome is Outcome.REJECTED:
+        return 0.0
+    if graded.outcome is not Outcome.ACCEPTED:
+        passed = sum(test.outcome is Outcome.ACCEPTED for test in graded.tests)
+        return FAILED * passed / max(len(graded.tests) + graded.tests_not_run, 1)
+    speedup = _speedup(graded, baseline) if isinstance(graded, Verdict) and _timed(graded) else SLOWEST
+    return ACCEPTED + math.log2(min(max(speedup, SLOWEST), FASTEST) / SLOWEST)
+
+
+def _timed(verdict: Verdict) -> bool:
+    """Whether its times are those of the kernel, by a clock that the answer could not reach."""
+    where = verdict.environment
+    return verdict.timing == "replayed" if where.device_kind == "cuda" else not where.interpreted
+
+
+def _speedup(verdict: Verdict, baseline: str | None) -> float:
+    found = (each.ratio.median for each in verdict.speedups if baseline in (None, each.baseline))
+    return next(found, SLOWEST)

@@ -1,0 +1,148 @@
+"""What a grading earns, and that what a training program passes between its processes survives it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kernelmark
+from harness import errors
+from harness.problem import load
+from harness.verdict import CaseResult, Check, Outcome, Verdict
+from kernelmark.services.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, reward
+from tests.verdicts import REPLAYED, accepted, failed
+
+ROOT = Path(__file__).resolve().parents[2]
+OTHERWISE = [each for each in Outcome if each not in (Outcome.ACCEPTED, Outcome.REJECTED)]
+SPEEDUPS = st.floats(min_value=1e-6, max_value=1e6)
+ERRORS = [
+    errors.UsageError("Fleet", "slots=0 is not a number of jobs", "use 1 or more"),
+    errors.SubmissionError("kernel.py", "is not UTF-8 text"),
+    errors.ProblemError("problems/x", "has no tests", "add one"),
+    errors.SettingsError("device", "is unknown"),
+    errors.HarnessError("it broke", "run `kernelmark doctor`"),
+    errors.SandboxError("no sandbox"),
+    errors.DeviceError("no device"),
+    errors.LedgerError("is broken", "verify it"),
+]
+
+
+def timed(speedup: float | None = None, **told: float) -> Verdict:
+    """A verdict whose time counts, with these speedups; without a name it is over `eager`."""
+    return accepted(modes=REPLAYED, speedups=({} if speedup is None else {"eager": speedup}) | told)
+
+
+def ended(outcome: Outcome, passed: int, wrong: int, not_run: int) -> Verdict:
+    right = [CaseResult(name=f"right {i}", outcome=Outcome.ACCEPTED) for i in range(passed)]
+    faulty = [CaseResult(name=f"wrong {i}", outcome=Outcome.WRONG_ANSWER, message="no") for i in range(wrong)]
+    return failed(outcome).model_copy(update={"tests": (*right, *faulty), "tests_not_run": not_run})
+
+
+def check(verdict: Verdict) -> Check:
+    return Check.model_validate({name: getattr(verdict, name) for name in Check.model_fields})
+
+
+@pytest.mark.parametrize(
+    ("speedup", "earned"),
+    [(1.0, 3), (2.0, 4), (0.5, 2), (8.0, 6), (SLOWEST, ACCEPTED), (SLOWEST / 9, ACCEPTED), (FASTEST, 7), (1e5, 7)],
+)
+def test_each_doubling_of_the_speedup_is_worth_one(speedup: float, earned: float) -> None:
+    assert kernelmark.reward(timed(speedup)) == pytest.approx(earned)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "earned"),
+    [
+        (ended(Outcome.WRONG_ANSWER, 3, 1, 0), 0.75 * FAILED),
+        (ended(Outcome.WRONG_ANSWER, 3, 1, 8), 0.25 * FAILED),
+        (ended(Outcome.RUNTIME_ERROR, 0, 1, 5), 0),
+        (ended(Outcome.TIMEOUT, 6, 0, 0), FAILED),
+        (ended(Outcome.UNSUPPORTED, 1, 0, 3), 0.25 * FAILED),
+        (ended(Outcome.COMPILE_ERROR, 0, 0, 12), 0),
+        (ended(Outcome.COMPILE_ERROR, 0, 0, 0), 0),
+        (ended(Outcome.REJECTED, 12, 0, 0), 0),
+    ],
+)
+def test_what_is_not_accepted_earns_by_its_tests_unless_it_cheated(verdict: Verdict, earned: float) -> None:
+    assert reward(verdict) == pytest.approx(earned)
+
+
+@pytest.mark.parametrize(
+    ("graded", "earned"),
+    [
+        (accepted(speedups={"eager": 8.0}), ACCEPTED),  # on a GPU in sealed rounds
+        (accepted(speedups={"eager": 8.0}, device_kind="cpu"), 6),
+        (accepted(speedups={"eager": 8.0}, device_kind="cpu", interpreted=True), ACCEPTED),
+        (timed(), ACCEPTED),
+        (check(timed(8.0)), ACCEPTED),
+        (check(ended(Outcome.WRONG_ANSWER, 1, 1, 2)), 0.25 * FAILED),
+    ],
+)
+def test_a_time_counts_if_it_is_the_kernels_and_out_of_the_answers_reach(graded: Check, earned: float) -> None:
+    assert reward(graded) == pytest.approx(earned)
+
+
+def test_the_baseline_is_the_first_or_the_one_that_is_named() -> None:
+    both = timed(compiled=2.0, eager=8.0)
+    assert [reward(both), reward(both, "compiled"), reward(both, baseline="eager")] == pytest.approx([4, 4, 6])
+    assert reward(both, "absent") == ACCEPTED
+
+
+@given(slow=SPEEDUPS, fast=SPEEDUPS)
+def test_faster_never_earns_less_and_stays_within_bounds(slow: float, fast: float) -> None:
+    slow, fast = sorted((slow, fast))
+    low, high = reward(timed(slow)), reward(timed(fast))
+    assert ACCEPTED <= low <= high <= 7
+
+
+@given(slow=st.floats(SLOWEST, FASTEST / 2), factor=st.floats(1.001, 2))
+def test_between_the_bounds_faster_earns_more(slow: float, factor: float) -> None:
+    assert reward(timed(slow)) < reward(timed(slow * factor))
+
+
+def test_a_wide_interval_costs_nothing() -> None:
+    (given,) = timed(2.0).speedups
+    wide = given.model_copy(update={"ratio": given.ratio.model_copy(update={"low": 0.3, "high": 9.0})})
+    assert reward(timed(2.0).model_copy(update={"speedups": (wide,)})) == reward(timed(2.0))
+
+
+@given(outcome=st.sampled_from(OTHERWISE), passed=st.integers(0, 50), more=st.integers(0, 50), wrong=st.integers(1, 50))
+def test_more_tests_passed_never_earn_less_and_never_as_much_as_accepted(
+    outcome: Outcome, passed: int, more: int, wrong: int
+) -> None:
+    fewer = reward(ended(outcome, passed, wrong, more))
+    assert reward(ended(Outcome.REJECTED, passed, wrong, more)) == 0 <= fewer
+    assert fewer == reward(ended(outcome, passed, wrong + more, 0)), "not run is not passed"
+    assert fewer <= reward(ended(outcome, passed + more, wrong, 0)) < reward(timed(1e-6))
+    assert more == 0 or fewer < reward(ended(outcome, passed + more, wrong, 0))
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_an_error_keeps_its_class_its_line_and_its_parts(error: errors.KernelmarkError) -> None:
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):  # noqa: S301 - of our own making
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+def test_every_error_is_tried() -> None:
+    families = (errors.UsageError, errors.HarnessError)
+    known = {each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, families)}
+    assert {type(error) for error in ERRORS} == known
+
+
+@pytest.mark.parametrize(
+    "graded", [timed(2.0), accepted(device_kind="cpu"), failed(), failed(Outcome.COMPILE_ERROR), check(timed(2.0))]
+)
+def test_a_verdict_and_a_result_pass_between_processes(graded: Check) -> None:
+    job = kernelmark.Job(problem=load(ROOT / "problems/square"), submission="x = 1", key=("step", 3))
+    verdict, checked = (graded, None) if isinstance(graded, Verdict) else (None, graded)
+    error = errors.SubmissionError("source", "is too long", "shorten it")
+    result = kernelmark.JobResult(job=job, verdict=verdict, check=checked, error=error, seconds=2.5, device="cpu")
+    again = pickle.loads(pickle.dumps(result))  # noqa: S301 - of our own making
+    assert (again.job, again.verdict, again.check, again.seconds) == (job, verdict, checked, 2.5)
+    assert (type(again.error), str(again.error)) == (type(error), str(error))
+    assert reward(again.verdict or again.check) == reward(graded)
