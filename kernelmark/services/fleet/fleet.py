@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -71,6 +72,7 @@ class Fleet:
         self._sandbox = _isolated(self._settings)
         self._workers: Sequence[Worker] = local_workers(self._settings.root, self._settings.device, slots)
         self._plan = Plan(self._workers)
+        self._threads = ThreadPoolExecutor(self._plan.capacity)
         self._begun = time.monotonic()
         self._started = False
 
@@ -93,6 +95,7 @@ class Fleet:
 
     def close(self) -> None:
         """End the workers, and the sandboxes of jobs that nobody waits for any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._plan.close()
 
     def status(self) -> FleetStatus:
@@ -157,6 +160,21 @@ class Fleet:
             batch.stop()
             if source is not None:
                 source.stop()
+
+    async def agrade(
+        self, job: Job, *, effort: Effort = "quick", baselines: Sequence[str] | None = None, record: bool = False
+    ) -> JobResult:
+        """Grade one job: for programs in which many tasks ask at the same time, each for its own result.
+
+        As many are graded at a time as there is room for, and the others wait. Otherwise as `grade_many` with one job:
+        two calls with the same source are two gradings.
+        """
+
+        def graded() -> JobResult:
+            (result,) = self.grade_many([job], effort=effort, baselines=baselines, record=record)
+            return result
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
 
     def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool) -> Batch:
         names = ("auto",) if baselines is None else tuple(baselines)
