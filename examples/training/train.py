@@ -13,7 +13,7 @@ import math
 import random
 import statistics
 import time
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import kernelmark
@@ -21,46 +21,45 @@ import kernelmark
 PROBLEM, BASELINE = "square", "eager"
 ANSWERS = {file.stem: file.read_text() for file in sorted((Path(__file__).parent / "answers").glob("*.py"))}
 KNOWN = Path(f"reference/{PROBLEM}/{BASELINE}.py").read_text()
-GROUP = 4  # answers in a step
-RATE = 2.0
+GROUP = 8  # answers in a step, graded side by side
+RATE = 0.5
 TRIES = 3
 WAIT_S = 10.0
 
 
-@cache  # an answer that was given before is not graded again
-def reward(source: str) -> float:
-    """The speedup over PyTorch's kernel; 0 for an answer that is wrong, fails, cheats, or escapes the exact timing.
+def rewards(fleet: kernelmark.Fleet, sources: Iterable[str]) -> dict[str, float]:
+    """What each of these answers earns; they are graded side by side.
+
+    After a failure of the harness or the machine it waits, and grades again what failed.
 
     Raises:
         kernelmark.HarnessError: this machine cannot grade any more, not even the baseline.
         kernelmark.UsageError: this script or the project's settings are wrong, so every answer would fail.
     """
-    try:
-        verdict = grade(source)
-    except kernelmark.SubmissionError:  # too long, or not text: the answer's own fault, too
-        return 0.0
-    except kernelmark.HarnessError:
-        grade(KNOWN)  # raises if the machine is broken; else it was the answer that made its gradings fail
-        return 0.0
-    if verdict.outcome is not kernelmark.Outcome.ACCEPTED:  # `unsupported` too: an answer can cause it on a CPU
-        return 0.0
-    if verdict.environment.device_kind == "cuda" and verdict.timing != "replayed":
-        return 0.0  # an answer can prevent replays, and sealed rounds can be cheated
-    return verdict.speedups[0].ratio.median if verdict.speedups else 0.0
-
-
-def grade(source: str) -> kernelmark.Verdict:
-    """Grade one answer; after a failure of the harness or the machine wait, and try again.
-
-    Raises:
-        kernelmark.HarnessError: the last of `TRIES` tries failed as well.
-    """
-    for _ in range(TRIES - 1):
-        try:
-            return kernelmark.grade(PROBLEM, source, effort="quick", baselines=[BASELINE])
-        except kernelmark.HarnessError:
+    left, earned = set(sources), dict[str, float]()
+    for attempt in range(TRIES):
+        if attempt:
             time.sleep(WAIT_S)
-    return kernelmark.grade(PROBLEM, source, effort="quick", baselines=[BASELINE])
+        for result in grade(fleet, left):
+            if result.verdict is not None:
+                earned[str(result.job.submission)] = kernelmark.reward(result.verdict, BASELINE)
+            elif isinstance(result.error, kernelmark.SubmissionError):  # too long, or not text: the answer's own fault
+                earned[str(result.job.submission)] = 0.0
+            elif isinstance(result.error, kernelmark.UsageError):
+                raise result.error
+        left -= earned.keys()
+        if not left:
+            return earned
+    for result in grade(fleet, [KNOWN]):
+        if result.error is not None:
+            raise result.error
+    return earned | dict.fromkeys(left, 0.0)  # the machine works, so these answers make their gradings fail
+
+
+def grade(fleet: kernelmark.Fleet, sources: Iterable[str]) -> Iterator[kernelmark.JobResult]:
+    """Grade each source as fast as that is possible: until its first test that fails, and with one timed case."""
+    jobs = [kernelmark.Job(problem=PROBLEM, submission=source) for source in sources]
+    return fleet.grade_many(jobs, effort="screen", baselines=[BASELINE])
 
 
 class Policy:
@@ -80,11 +79,11 @@ class Policy:
         probabilities = self.probabilities()
         return self._random.choices(list(probabilities), list(probabilities.values()), k=GROUP)
 
-    def learn(self, names: list[str], rewards: list[float]) -> None:
-        """Move probability to the answers that are better than their group."""
-        mean = statistics.fmean(rewards)
-        for name, value in zip(names, rewards, strict=True):
-            self._logits[name] += RATE * (value - mean)
+    def learn(self, names: list[str], earned: list[float]) -> None:
+        """Move probability to the answers that are better than their group, by how many standard deviations."""
+        mean, deviation = statistics.fmean(earned), statistics.pstdev(earned)
+        for name, value in zip(names, earned, strict=True):
+            self._logits[name] += RATE * (value - mean) / deviation if deviation else 0.0
 
 
 def main() -> None:
@@ -93,15 +92,16 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    policy, earned = Policy(arguments.seed), dict[str, float]()
-    for step in range(arguments.steps):
-        names = policy.sample()
-        rewards = [reward(ANSWERS[name]) for name in names]
-        policy.learn(names, rewards)
-        earned |= zip(names, rewards, strict=True)
-        print(f"step {step:3}  mean reward {statistics.fmean(rewards):.3f}")
+    policy, known = Policy(arguments.seed), dict[str, float]()
+    with kernelmark.Fleet() as fleet:
+        for step in range(arguments.steps):
+            names = policy.sample()
+            known |= rewards(fleet, {ANSWERS[name] for name in names} - known.keys())
+            earned = [known[ANSWERS[name]] for name in names]
+            policy.learn(names, earned)
+            print(f"step {step:3}  mean reward {statistics.fmean(earned):.3f}", flush=True)
     for name, probability in policy.probabilities().items():
-        print(f"{name:<12} reward {earned.get(name, math.nan):.3f}  probability {probability:.3f}")
+        print(f"{name:<12} reward {known.get(ANSWERS[name], math.nan):.3f}  probability {probability:.3f}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import os
@@ -9,18 +10,23 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 import kernelmark
+from harness.problem import load
 from harness.verdict import Outcome
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import REPLAYED, accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+BROKEN = kernelmark.HarnessError("the machine fails")
+WRONG = failed(Outcome.WRONG_ANSWER)
 
 
 def run(directory: Path, *line: str) -> subprocess.CompletedProcess[str]:
@@ -61,16 +67,38 @@ def test_the_training_loop_moves_towards_what_gradings_prefer() -> None:
     rows = re.findall(r"^(\w+) +reward (\S+) +probability (\S+)$", said, re.MULTILINE)
     rewards = {name: float(reward) for name, reward, _ in rows}
     probabilities = {name: float(probability) for name, _, probability in rows}
-    assert rewards.keys() == {"product", "detour", "doubled", "unfinished"}
-    assert rewards["doubled"] == rewards["unfinished"] == 0
-    assert min(rewards["product"], rewards["detour"]) > 0
-    assert probabilities["doubled"] + probabilities["unfinished"] < 0.5, "half of all answers were faulty at first"
+    assert rewards.keys() == {"product", "detour", "first_block", "doubled", "unfinished"}
+    assert rewards["doubled"] == rewards["unfinished"] == 0 < rewards["first_block"] < 1
+    assert min(rewards["product"], rewards["detour"]) >= 1
+    assert probabilities["product"] + probabilities["detour"] > 0.7, "two fifths at first"
 
 
-@pytest.fixture
-def training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """The script as a module; it does not wait."""
-    spec = importlib.util.spec_from_file_location("train", EXAMPLES / "training/train.py")
+@pytest.mark.full
+@pytest.mark.bwrap
+def test_answers_to_the_environment_earn_by_how_right_they_are() -> None:
+    script = """
+import asyncio, sys
+from pathlib import Path
+sys.path.insert(0, "examples/environment")
+from kernel_answers import Grading
+bodies = "y.copy_(x * x)", "y[:4096] = x[:4096] ** 2", "y.copy_(x + x)", "#" * (1 << 21)
+answers = [*(f"```python\\ndef square(x, y):\\n    {body}\\n```" for body in bodies), "I would multiply."]
+async def main():
+    grading = Grading()
+    await grading.open()
+    try:
+        print(*await asyncio.gather(*(grading.reward(Path("problems/square"), answer) for answer in answers)))
+    finally:
+        await grading.close()
+asyncio.run(main())
+"""
+    right, partly, wrong, long, none = map(float, run(ROOT, "-c", script).stdout.split())
+    assert right >= 1 > partly > wrong == long == none == 0
+
+
+def example(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A file of an example as a module; it does not wait."""
+    spec = importlib.util.spec_from_file_location(Path(name).stem, EXAMPLES / name)
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -79,40 +107,146 @@ def training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return made
 
 
-@pytest.mark.parametrize(("failures", "reward"), [(2, 0.0), (3, 0.0), (6, None)])
-def test_a_failure_of_the_harness_is_the_answers_unless_the_baseline_fails_too(
-    training: ModuleType, monkeypatch: pytest.MonkeyPatch, failures: int, reward: float | None
+class PreparedFleet:
+    """Gives each source the results that were prepared for it in turn, the last one again and again."""
+
+    def __init__(self, prepared: dict[str, list[kernelmark.Verdict | kernelmark.KernelmarkError]]) -> None:
+        self._prepared = prepared
+        self.graded: list[str] = []
+        self.going = asyncio.Event()
+        self.going.set()
+
+    def grade_many(self, jobs: Iterable[kernelmark.Job], **how: Any) -> Iterator[kernelmark.JobResult]:
+        for job in jobs:
+            yield self._result(job, how)
+
+    async def agrade(self, job: kernelmark.Job, **how: Any) -> kernelmark.JobResult:
+        await self.going.wait()
+        return self._result(job, how)
+
+    def _result(self, job: kernelmark.Job, how: dict[str, Any]) -> kernelmark.JobResult:
+        assert how == {"effort": "screen", "baselines": ["eager"]}
+        assert isinstance(job.submission, str)
+        self.graded.append(job.submission)
+        given = self._prepared[job.submission]
+        result = given.pop(0) if len(given) > 1 else given[0]
+        if isinstance(result, kernelmark.Verdict):
+            return kernelmark.JobResult(job=job, verdict=result)
+        return kernelmark.JobResult(job=job, error=result)
+
+
+@pytest.fixture
+def training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.chdir(ROOT)
+    return example("training/train.py", monkeypatch)
+
+
+def test_each_answer_of_a_group_earns_what_its_verdict_is_worth(training: ModuleType) -> None:
+    fast = accepted(modes=REPLAYED, speedups={"compiled": 1.0, "eager": 2.0})
+    sealed = accepted(speedups={"eager": 2.0})
+    long = kernelmark.SubmissionError("source", "is larger than 1,048,576 bytes")
+    fleet = PreparedFleet({"fast": [fast], "sealed": [sealed], "wrong": [WRONG], "long": [long]})
+    earned = training.rewards(fleet, ["fast", "sealed", "wrong", "long"])
+    assert earned == {"fast": 4, "sealed": 1, "wrong": kernelmark.reward(WRONG), "long": 0}
+    assert sorted(fleet.graded) == ["fast", "long", "sealed", "wrong"]
+
+
+@pytest.mark.parametrize(("failures", "earns"), [(1, True), (2, True), (3, False)])
+def test_a_failure_of_the_harness_is_the_answers_unless_it_fails_again_and_again(
+    training: ModuleType, failures: int, earns: bool
 ) -> None:
-    answers = [kernelmark.HarnessError("the machine fails")] * failures + [failed(Outcome.WRONG_ANSWER)]
-
-    def grade(*_: object, **__: object) -> kernelmark.Verdict:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    monkeypatch.setattr(kernelmark, "grade", grade)
-    if reward is None:
-        with pytest.raises(kernelmark.HarnessError, match="the machine fails"):
-            training.reward("kernel")
-    else:
-        assert training.reward("kernel") == reward
-        assert answers == []
+    fleet = PreparedFleet({"flaky": [*[BROKEN] * failures, WRONG], "well": [WRONG], training.KNOWN: [accepted()]})
+    worth = kernelmark.reward(WRONG)
+    assert training.rewards(fleet, ["flaky", "well"]) == {"flaky": worth if earns else 0, "well": worth}
+    assert fleet.graded.count("well") == 1, "only what failed is graded again"
+    assert (training.KNOWN in fleet.graded) is not earns
 
 
-def test_an_answer_earns_nothing_that_is_unsupported_or_escapes_the_replays(
-    training: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graded = {
-        "unsupported": failed(Outcome.UNSUPPORTED),
-        "sealed": accepted(speedups={"eager": 2.0}),
-        "replayed": accepted(modes=REPLAYED, speedups={"eager": 2.0}),
-    }
-    assert {verdict.environment.device_kind for verdict in graded.values()} == {"cuda"}
-    monkeypatch.setattr(kernelmark, "grade", lambda _, source, **__: graded[source])
-    rewards = {source: training.reward(source) for source in graded}
-    assert rewards == {"unsupported": 0, "sealed": 0, "replayed": pytest.approx(2.0)}
+def test_training_stops_where_not_even_the_baseline_can_be_graded(training: ModuleType) -> None:
+    fleet = PreparedFleet({"kernel": [BROKEN], training.KNOWN: [BROKEN]})
+    with pytest.raises(kernelmark.HarnessError, match="the machine fails"):
+        training.rewards(fleet, ["kernel"])
+    fleet = PreparedFleet({"kernel": [kernelmark.UsageError("problem square", "has no case for cpu")]})
+    with pytest.raises(kernelmark.UsageError, match="no case for cpu"):
+        training.rewards(fleet, ["kernel"])
 
 
-def test_an_answer_that_is_too_long_earns_nothing(training: ModuleType) -> None:
-    assert training.reward("#" * (1 << 21)) == 0
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    return example("environment/kernel_answers.py", monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "problem", sorted((ROOT / "problems").glob("*/problem.toml")), ids=lambda file: file.parent.name
+)
+def test_a_prompt_says_what_to_write_and_what_is_right(environment: ModuleType, problem: Path) -> None:
+    said = environment.prompt(problem.parent, "cu")
+    assert said.startswith(f"# {problem.parent.name}")
+    assert f"Write `{load(problem.parent).entry}` as a CUDA file" in said
+    assert environment.source_in(said) == (problem.parent / "reference.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("answer", "source"),
+    [
+        ("Here:\n```python\nx = 1\n```\nIt is fast.", "x = 1\n"),
+        ("```\nx = 1\n```", "x = 1\n"),
+        ("```cpp\nint x;\n```  \n", "int x;\n"),
+        ("<think>\n```python\nfirst\n```\n</think>\n```python\nlast\n```", "last\n"),
+        ("```python\nlast\n```\n```python\ncut off", "last\n"),
+        ("```python\nx = '```'\n# ``` x\n```", "x = '```'\n# ``` x\n"),
+        ("```python\n```", ""),
+        ("```python\ncut off", None),
+        ("use `y = x`, or ```y```", None),
+        ("", None),
+    ],
+)
+def test_the_source_is_the_last_block_that_ends(environment: ModuleType, answer: str, source: str | None) -> None:
+    assert environment.source_in(answer) == source
+
+
+def rewards(environment: ModuleType, fleet: PreparedFleet, *answers: str) -> list[float | BaseException]:
+    async def all_at_a_time() -> list[float | BaseException]:
+        grading = environment.Grading()
+        grading._fleet = fleet
+        calls = (grading.reward(Path("problems/square"), answer) for answer in answers)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    return asyncio.run(all_at_a_time())
+
+
+def test_an_answer_is_graded_once_for_all_that_wait_for_it(environment: ModuleType) -> None:
+    fleet = PreparedFleet({"a\n": [WRONG], "b\n": [kernelmark.SubmissionError("source", "is not text")]})
+    worth = kernelmark.reward(WRONG)
+    assert rewards(environment, fleet, "```\na\n```", "```\nb\n```", "none", "so:\n```\na\n```") == [worth, 0, 0, worth]
+    assert fleet.graded == ["a\n", "b\n"]
+    rewards(environment, fleet, "```\na\n```")
+    assert fleet.graded == ["a\n", "b\n", "a\n"], "later ones are measured again"
+
+
+def test_the_machines_failure_is_tried_again_and_never_rewarded(environment: ModuleType) -> None:
+    usage = kernelmark.UsageError("problem square", "has no case for cpu")
+    fleet = PreparedFleet({"flaky\n": [BROKEN, BROKEN, WRONG], "fails\n": [BROKEN], "all\n": [usage]})
+    blocks = (f"```\n{source}\n```" for source in ("flaky", "fails", "all"))
+    assert rewards(environment, fleet, *blocks) == [kernelmark.reward(WRONG), BROKEN, usage]
+    assert sorted(fleet.graded) == ["all\n", *["fails\n"] * 3, *["flaky\n"] * 3]
+
+
+def test_a_rollout_that_is_cancelled_leaves_the_others_their_grading(environment: ModuleType) -> None:
+    fleet = PreparedFleet({"a\n": [WRONG]})
+
+    async def cancelled() -> float:
+        grading = environment.Grading()
+        grading._fleet = fleet
+        fleet.going.clear()
+        first, second = (asyncio.create_task(grading.reward(Path("p"), "```\na\n```")) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.sleep(0)
+        fleet.going.set()
+        earned: float = await second
+        assert first.cancelled()
+        return earned
+
+    assert asyncio.run(cancelled()) == kernelmark.reward(WRONG)
+    assert fleet.graded == ["a\n"]
