@@ -1,0 +1,239 @@
+"""A worker's process, from the dispatcher's side, with a program in its place that says and does what a test wants."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.errors import HarnessError
+from kernelmark.services.fleet import process
+from kernelmark.services.fleet.engine import WorkerLost
+from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.fleet.process import WorkerProcess
+from tests.workers import soon
+
+pytestmark = pytest.mark.usefixtures("no_thread_stays")
+
+# Requests are lines; what is done with one is its `source`, a statement.
+PROGRAM = """
+import json, os, signal, sys, time
+with open(sys.argv[1] + "/pids", "a") as file:
+    print(os.getpid(), file=file)
+def say(**message):
+    print(json.dumps(message), flush=True)
+def answer(**more):
+    say(run=run, error=f"{os.getpid()}", error_class="HarnessError")
+assert sys.argv[2:4] == ["--slots", "2"], sys.argv
+BEFORE
+say(device="scripted", slots=2)
+for line in sys.stdin:
+    request = json.loads(line)
+    run = request["run"]
+    exec(request["source"])
+AFTER
+"""
+Started = Callable[..., WorkerProcess]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Started]:
+    made: list[WorkerProcess] = []
+
+    def start(before: str = "", after: str = "") -> WorkerProcess:
+        program = PROGRAM.replace("BEFORE", before).replace("AFTER", after)
+        worker = WorkerProcess(tmp_path, 2, os.environ, program=[sys.executable, "-c", program])
+        made.append(worker)
+        worker.start()
+        return worker
+
+    before = open_files()
+    yield start
+    for worker in made:
+        soon(worker.close)
+    made.clear()
+    assert not [pid for pid in pids(tmp_path) if Path(f"/proc/{pid}").exists()]
+    assert open_files() == before
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def pids(folder: Path) -> list[int]:
+    """The processes that were started, in order."""
+    return [int(line) for line in (folder / "pids").read_text().split()]
+
+
+def request(statement: str = "answer()", run: str = "a" * 16) -> Request:
+    return Request(
+        run=run, problem="double", problem_sha256="0" * 64, name="k.py", author="ada", language="py", source=statement,
+        effort="quick", baselines=(), device="cpu", sandbox="bwrap",
+    )  # fmt: skip
+
+
+def runs(count: int) -> list[str]:
+    return [f"{number:016x}" for number in range(count)]
+
+
+def is_lost(answer: Future[Answer], told: str = "") -> bool:
+    error = soon(answer.exception)
+    return isinstance(error, WorkerLost) and told in str(error)
+
+
+def test_it_starts_once_and_answers_each_job(started: Started, tmp_path: Path) -> None:
+    worker = started()
+    worker.start()
+    assert soon(worker.device) == "scripted"
+    answers = {run: worker.submit(request(run=run)) for run in runs(100)}
+    [pid] = pids(tmp_path)
+    assert {run: soon(each.result) for run, each in answers.items()} == {
+        run: Answer(run=run, error=str(pid), error_class="HarnessError") for run in answers
+    }
+
+
+def test_answers_come_in_any_order_and_from_jobs_of_many_threads(started: Started) -> None:
+    """A request is larger than a pipe holds, so that two threads write at once."""
+    worker = started(before="held = []")
+    keeps = "held.append(run)\nif len(held) == 40:\n    for run in reversed(held): answer()\n#" + 100_000 * "x"
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda run: worker.submit(request(keeps, run)), runs(40)))
+    assert [soon(each.result).run for each in answers] == runs(40)
+
+
+def test_a_killed_process_loses_all_its_jobs_and_the_next_job_starts_another(started: Started, tmp_path: Path) -> None:
+    worker = started()
+    waiting = [worker.submit(request("pass", run)) for run in runs(20)]
+    assert soon(worker.submit(request(run="b" * 16)).result).run == "b" * 16
+    [first] = pids(tmp_path)
+    os.kill(first, signal.SIGKILL)
+    assert all(is_lost(each, "a worker ended with status -9") for each in waiting)
+    again = soon(worker.submit(request(run=runs(1)[0])).result)
+    assert pids(tmp_path) == [first, int(again.error)]
+    assert soon(worker.device) == "scripted"
+
+
+@pytest.mark.parametrize("ending", ["os._exit(3)", "os.kill(os.getpid(), signal.SIGSEGV)", "raise SystemExit"])
+def test_a_job_that_ends_its_worker_is_lost_with_it(started: Started, ending: str) -> None:
+    worker = started()
+    lost = [worker.submit(request("pass", "b" * 16)), worker.submit(request(ending, "c" * 16))]
+    assert all(map(is_lost, lost))
+    assert soon(worker.submit(request()).result).run == "a" * 16
+
+
+def test_jobs_handed_over_while_workers_die_end_all_the_same(started: Started, tmp_path: Path) -> None:
+    """Each answers or is lost, whichever moment its worker ends in."""
+    worker = started()
+    dies = "answer()\nif int(run, 16) % 7 == 0: os._exit(1)"
+    with ThreadPoolExecutor(4) as pool:
+        ended = list(pool.map(lambda run: soon(worker.submit(request(dies, run)).exception), runs(120)))
+    assert {type(each) for each in ended} == {type(None), WorkerLost}
+    assert len(pids(tmp_path)) > 3
+
+
+@pytest.mark.parametrize("rubbish", ["rubbish", "{}", '{"run": "x"', "\\xff\\xfe", "[]", '{"run": "x", "more": 1}'])
+def test_a_worker_that_prints_rubbish_is_lost_and_not_listened_to_again(
+    started: Started, tmp_path: Path, rubbish: str
+) -> None:
+    worker = started()
+    said = f"sys.stdout.buffer.write(b'''{rubbish}\\n'''); answer(); time.sleep(60)"
+    lost = worker.submit(request(said))
+    assert is_lost(lost, "a worker ended with status")
+    assert not Path(f"/proc/{pids(tmp_path)[0]}").exists()
+    assert soon(worker.submit(request()).result).run == "a" * 16
+
+
+def test_an_answer_to_an_unknown_job_is_dropped(started: Started) -> None:
+    worker = started()
+    twice = "answer(); answer(); say(run='nobody', error='x', error_class='HarnessError')"
+    assert soon(worker.submit(request(twice)).result).run == "a" * 16
+    assert soon(worker.submit(request(run="b" * 16)).result).run == "b" * 16
+
+
+@pytest.mark.parametrize("before", ["sys.exit(3)", "print('no module named torch'); time.sleep(60)", "say(device='x')"])
+def test_a_worker_that_does_not_start_is_an_error(started: Started, before: str) -> None:
+    worker = started(before)
+    with pytest.raises(
+        HarnessError, match=r"a worker of the fleet did not start \(a worker ended with .*\); run `kernelmark doctor`"
+    ):
+        soon(worker.device)
+    assert is_lost(worker.submit(request()))
+
+
+def test_a_worker_that_never_becomes_ready_is_given_up(
+    started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first and one that is started again: jobs do not wait for it for ever."""
+    monkeypatch.setattr(process, "_START_S", 0.5)
+    worker = started("time.sleep(60)")
+    job = worker.submit(request())
+    with pytest.raises(HarnessError, match="did not start"):
+        soon(worker.device)
+    assert is_lost(job)
+    assert is_lost(worker.submit(request()))
+    assert len(pids(tmp_path)) == 2
+
+
+def test_a_worker_that_is_ready_is_not_given_up(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_START_S", 0.5)
+    worker = started()
+    soon(worker.device)
+    assert soon(worker.submit(request("time.sleep(1); answer()")).result).run == "a" * 16
+
+
+def test_closing_ends_the_process_and_loses_its_jobs(started: Started, tmp_path: Path) -> None:
+    worker = started(after=f"open({str(tmp_path / 'tidied')!r}, 'w')")
+    waiting = worker.submit(request("pass"))
+    soon(worker.device)
+    soon(worker.close)
+    assert (tmp_path / "tidied").exists(), "it saw the end of its requests"
+    assert is_lost(waiting, "a worker ended with status 0")
+    assert is_lost(worker.submit(request()), "the fleet was closed")
+    soon(worker.close)
+    assert len(pids(tmp_path)) == 1
+
+
+def test_closing_one_that_only_starts(started: Started, tmp_path: Path) -> None:
+    worker = started("time.sleep(0.3)")
+    while not (tmp_path / "pids").exists():
+        time.sleep(0.01)
+    waiting = worker.submit(request("pass"))
+    soon(worker.close)
+    assert is_lost(waiting)
+
+
+def test_a_worker_that_does_not_end_is_killed(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "_END_S", 0.3)
+    worker = started(after="time.sleep(60)")
+    waiting = worker.submit(request("pass"))
+    soon(worker.device)
+    soon(worker.close)
+    assert is_lost(waiting, "a worker ended with status -9")
+
+
+def test_closing_beside_threads_that_hand_over(started: Started, tmp_path: Path) -> None:
+    worker = started()
+    ended: list[BaseException | None] = []
+
+    def hand_over(first: int) -> None:
+        for number in range(200):
+            ended.append(soon(worker.submit(request(run=f"{first + number:016x}")).exception))
+
+    threads = [threading.Thread(target=hand_over, args=(1000 * n,)) for n in range(4)]
+    for each in threads:
+        each.start()
+    while len(ended) < 50:
+        time.sleep(0.001)
+    soon(worker.close)
+    for each in threads:
+        each.join(20)
+    assert len(ended) == 800
+    assert {type(each) for each in ended} == {type(None), WorkerLost}
+    assert len(pids(tmp_path)) == 1, "a closed worker does not start again"
