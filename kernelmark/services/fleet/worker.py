@@ -8,12 +8,13 @@ by side; whatever is timed has the device to itself (`harness.judge.timing.devic
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import secrets
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import FrameType
@@ -28,12 +29,12 @@ from harness.kinds import DeviceKind
 from harness.sandbox import Provider
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
-from harness.verdict import Outcome, Verdict
+from harness.verdict import Check, Outcome, Verdict
 from kernelmark.services.choice import choose_provider, cuda_is_here
 from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Ready, Request
-from kernelmark.services.prepared import PreparedJob
+from kernelmark.services.prepared import PreparedJob, twice
 from kernelmark.services.problems import find_baselines, find_problem
 from kernelmark.services.settings import SandboxChoice, Settings
 from kernelmark.text.terminal import warn
@@ -92,13 +93,16 @@ class Worker:
     def _graded(self, request: Request) -> Answer:
         settings, job = self._prepared(request)
         if not request.timed:
-            with self._slots:
-                return Answer(run=request.run, check=job.check())
+            return Answer(run=request.run, check=twice(lambda: self._checked(job, request.run)))
         verdict = self._verdict(job, request.run)
         if request.effort == "screen" and verdict.outcome is Outcome.ACCEPTED:
             speedups = tuple(known_speedups(verdict, self._known_times(settings, job)))
             verdict = verdict.model_copy(update={"speedups": speedups})
         return Answer(run=request.run, verdict=verdict)
+
+    def _checked(self, job: PreparedJob, run: str) -> Check:
+        with self._grader(job, run) as grader, self._turn():
+            return grader.check()
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
@@ -111,21 +115,40 @@ class Worker:
         return self._once(job, run, alone=True)
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict:
-        grader = job.grader(run, self._provider(job.settings))
-        with self._lock:
-            if self._stopped:
-                raise HarnessError("the fleet was closed")
-            self._graders.add(grader)
-        try:
+        with self._grader(job, run) as grader:
             with self._starting:
                 grader.start()
                 grader.wait()
-            with self._slots:
+            with self._turn():
                 return grader.grade(alone=alone)
+
+    @contextlib.contextmanager
+    def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
+        """A job's grader, which `stop` closes."""
+        grader = job.grader(run, self._provider(job.settings))
+        with self._lock:
+            self._refuse_if_stopped()
+            self._graders.add(grader)
+        try:
+            yield grader
+        except HarnessError:
+            self._refuse_if_stopped()  # its sandboxes were ended; it is not tried again
+            raise
         finally:
             grader.close()
             with self._lock:
                 self._graders.discard(grader)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One of the slots; those who still wait when the worker stops start no sandbox any more."""
+        with self._slots:
+            self._refuse_if_stopped()
+            yield
+
+    def _refuse_if_stopped(self) -> None:
+        if self._stopped:
+            raise _Stopped
 
     def _provider(self, settings: Settings) -> Provider:
         """The sandbox of these settings, made once: the first use of Docker's removes what killed judges left."""
@@ -217,6 +240,10 @@ def main() -> NoReturn:
         pass
     worker.stop()
     os._exit(0)
+
+
+class _Stopped(Exception):
+    """Nobody waits for the answer any more."""
 
 
 class _EndOfRequests(Exception):
