@@ -1,0 +1,322 @@
+"""A worker's threads, with graders that give prepared answers: what it answers, what it times once, how it stops."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
+from harness.problem import load
+from harness.submission import Submission
+from harness.verdict import Check, Outcome, Verdict
+from kernelmark.services import prepared
+from kernelmark.services.fleet.engine import AHEAD
+from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.fleet.worker import Worker
+from tests.verdicts import accepted, failed
+
+KERNEL_NS, BASELINE_NS = 50_000, 100_000
+RUNS = [f"{number:016x}" for number in range(20)]
+
+
+class Graders:
+    """Stands for the class `Grader`: what its graders do is in `does`, by source, and applies to all tries."""
+
+    def __init__(self) -> None:
+        self.does: dict[str, Callable[[], Verdict | None]] = {}
+        self.made: list[FakeGrader] = []
+        self.graded: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
+
+    def __call__(self, problem: Any, submission: Submission, *, run: str, **given: Any) -> FakeGrader:
+        with self.lock:
+            self.made.append(FakeGrader(self, problem.slug, submission, run, given))
+        return self.made[-1]
+
+
+class FakeGrader:
+    def __init__(self, all_of_them: Graders, slug: str, submission: Submission, run: str, given: Any) -> None:
+        self._all, self._slug, self._submission, self._run, self.given = all_of_them, slug, submission, run, given
+        self.used, self.closed = False, threading.Event()
+
+    def start(self) -> None:
+        self.used = True
+
+    def wait(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed.set()
+
+    def grade(self, **_: Any) -> Verdict:
+        source, all_of_them, self.used = self._submission.source.decode().strip(), self._all, True
+        with all_of_them.lock:
+            all_of_them.graded.append(source)
+            all_of_them.at_once += 1
+            all_of_them.most_at_once = max(all_of_them.most_at_once, all_of_them.at_once)
+        try:
+            special = all_of_them.does.get(source, lambda: None)()
+        finally:
+            with all_of_them.lock:
+                all_of_them.at_once -= 1
+        if special is not None:
+            return special
+        score_ns = BASELINE_NS if self._submission.author == "baseline" else KERNEL_NS
+        made = accepted(run=self._run, problem=self._slug, name=self._submission.name, score_ns=score_ns)
+        return made.model_copy(update={"effort": self.given["effort"]})
+
+    def check(self) -> Check:
+        made = self.grade()
+        return Check.model_validate({name: getattr(made, name) for name in Check.model_fields})
+
+
+class Answers:
+    def __init__(self) -> None:
+        self._got: queue.SimpleQueue[Answer] = queue.SimpleQueue()
+
+    def __call__(self, answer: Answer) -> None:
+        self._got.put(answer)
+
+    def take(self, count: int = 1) -> dict[str, Answer]:
+        return {each.run: each for each in (self._got.get(timeout=20) for _ in range(count))}
+
+    def one(self) -> Answer:
+        [answer] = self.take().values()
+        return answer
+
+    def none_within(self, seconds: float) -> bool:
+        try:
+            self._got.get(timeout=seconds)
+        except queue.Empty:
+            return True
+        return False
+
+
+@pytest.fixture
+def graders(monkeypatch: pytest.MonkeyPatch) -> Graders:
+    fake = Graders()
+    monkeypatch.setattr(prepared, "Grader", fake)
+    return fake
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def worker(competition: Path, graders: Graders, answers: Answers) -> Iterator[Worker]:
+    folder = competition / "reference/double"
+    folder.mkdir(parents=True)
+    for name in ("eager", "other"):
+        (folder / f"{name}.py").write_text(f"# {name}\n")
+    made = Worker(competition, "cpu", 2, answers)
+    yield made
+    made.stop()
+
+
+def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> Request:
+    given = {"effort": "quick", "baselines": (), "problem": "double", **changes}
+    sha256 = given.pop("sha256", None) or load(Path("problems/double")).sha256
+    return Request(
+        run=run, problem_sha256=sha256, name="k.py", author="ada", language="py", source=f"# {source}\n",
+        device="cpu", sandbox="process", **given,
+    )  # fmt: skip
+
+
+class InTurn:
+    """Raises or returns these in turn, then nothing."""
+
+    def __init__(self, *what: BaseException | Verdict) -> None:
+        self._what = list(what)
+
+    def __call__(self) -> Verdict | None:
+        if not self._what:
+            return None
+        what = self._what.pop(0)
+        if isinstance(what, BaseException):
+            raise what
+        return what
+
+
+def test_a_verdict_has_the_run_that_the_dispatcher_drew(worker: Worker, graders: Graders, answers: Answers) -> None:
+    worker.take(request(run="0123456789abcdef", effort="thorough", baselines=("eager",)))
+    answer = answers.one()
+    assert answer.verdict is not None
+    assert (answer.run, answer.verdict.run, answer.verdict.effort) == ("0123456789abcdef",) * 2 + ("thorough",)
+    [grader] = graders.made
+    assert [each.source for each in grader.given["baselines"]] == [b"# eager\n"], "beside those it alternates with"
+    assert grader.closed.is_set()
+
+
+def test_a_check_is_one(worker: Worker, graders: Graders, answers: Answers) -> None:
+    worker.take(request(timed=False))
+    answer = answers.one()
+    assert (type(answer.check), answer.verdict, answer.error) == (Check, None, "")
+    assert [grader.closed.is_set() for grader in graders.made] == [True]
+
+
+@pytest.mark.parametrize("timed", [True, False])
+@pytest.mark.parametrize(
+    ("failures", "kind", "told"),
+    [
+        ([UsageError("kernel.cu", "does not run on a CPU", "use a GPU")], "UsageError", "kernel.cu: does not run"),
+        ([ProblemError("reference.py:3", "raised ValueError")], "ProblemError", "reference.py:3: raised"),
+        ([SandboxError("first"), DeviceError("second")], "DeviceError", "second"),
+        ([SandboxError("first"), ZeroDivisionError()], "HarnessError", "unexpected failure (ZeroDivisionError: )"),
+        ([ZeroDivisionError("by 0")], "HarnessError", "unexpected failure (ZeroDivisionError: by 0)"),
+    ],
+    ids=lambda value: None if isinstance(value, list) else str(value),
+)  # fmt: skip
+def test_an_error_is_an_answer_with_its_class(
+    worker: Worker, graders: Graders, answers: Answers, failures: Any, kind: str, told: str, timed: bool
+) -> None:
+    graders.does["# bad"] = InTurn(*failures)
+    worker.take(request("bad", RUNS[1], timed=timed))
+    worker.take(request("good", RUNS[2], timed=timed))
+    got = answers.take(2)
+    assert (got[RUNS[1]].error_class, got[RUNS[1]].verdict) == (kind, None)
+    assert got[RUNS[1]].error.startswith(told)
+    assert not got[RUNS[2]].error, "one job's failure is no other's"
+    assert all(grader.closed.is_set() for grader in graders.made)
+    assert graders.graded.count("# bad") == len(failures), "ours are tried twice, the user's once"
+
+
+def test_our_failure_is_tried_once_more_in_new_sandboxes(worker: Worker, graders: Graders, answers: Answers) -> None:
+    graders.does["# mine"] = InTurn(SandboxError("transient"))
+    worker.take(request())
+    answer = answers.one()
+    assert answer.verdict is not None
+    assert len(graders.made) == 2
+
+
+def test_another_version_of_a_problem_is_refused(
+    worker: Worker, graders: Graders, answers: Answers, competition: Path
+) -> None:
+    worker.take(request(sha256="0" * 64))
+    refused = answers.one()
+    assert refused.error_class == "ProblemError"
+    assert "use the same version of the project on all machines" in refused.error
+    assert graders.made == []
+    for problem in ("trebble", str(competition / "nowhere")):
+        worker.take(request(problem=problem))
+        assert issubclass(type(answers.one().failure()), UsageError)
+    worker.take(request(problem=str(competition / "problems/double")))
+    assert answers.one().verdict is not None
+
+
+def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders: Graders, answers: Answers) -> None:
+    goes_on = threading.Event()
+
+    def waits() -> None:
+        goes_on.wait(10)
+
+    for number in range(2 + AHEAD + 3):
+        graders.does[f"# {number}"] = waits
+        worker.take(request(str(number), RUNS[number]))
+    deadline = time.monotonic() + 10
+    while len(graders.made) < 2 + AHEAD and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    assert (graders.at_once, len(graders.made)) == (2, 2 + AHEAD), "the sandboxes of some start ahead"
+    goes_on.set()
+    assert len(answers.take(2 + AHEAD + 3)) == 2 + AHEAD + 3
+    assert graders.most_at_once == 2
+
+
+def screened(worker: Worker, answers: Answers, *runs: str, **changes: Any) -> list[Answer]:
+    for run in runs:
+        worker.take(request(run, run, effort="screen", **{"baselines": ("eager",), **changes}))
+    return list(answers.take(len(runs)).values())
+
+
+def speedups(answer: Answer) -> list[tuple[str, float, bool]]:
+    assert answer.verdict is not None, answer.error
+    return [(each.baseline, round(each.ratio.median, 6), each.known) for each in answer.verdict.speedups]
+
+
+def test_a_screens_baselines_are_timed_once_by_the_worker(worker: Worker, graders: Graders, answers: Answers) -> None:
+    graders.does["# eager"] = lambda: time.sleep(0.2)  # so that others want it meanwhile
+    got = [*screened(worker, answers, *RUNS[:6]), *screened(worker, answers, *RUNS[6:8])]
+    assert {tuple(speedups(each)) for each in got} == {(("eager", BASELINE_NS / KERNEL_NS, True),)}
+    assert Counter(graders.graded)["# eager"] == 1
+    assert all(grader.given["baselines"] == [] for grader in graders.made), "nothing alternates with the submission"
+    [both] = screened(worker, answers, RUNS[8], baselines=("eager", "other"))
+    assert [each[0] for each in speedups(both)] == ["eager", "other"]
+    assert (Counter(graders.graded)["# eager"], Counter(graders.graded)["# other"]) == (1, 1)
+
+
+def test_a_baseline_of_a_changed_problem_is_timed_again(
+    worker: Worker, graders: Graders, answers: Answers, competition: Path
+) -> None:
+    screened(worker, answers, RUNS[0])
+    file = competition / "problems/double/problem.toml"
+    file.write_text(file.read_text().replace("1_000_000", "2_000_000"))
+    screened(worker, answers, RUNS[1])
+    assert Counter(graders.graded)["# eager"] == 2
+
+
+def test_no_baseline_is_timed_for_what_is_not_accepted_or_another_effort(
+    worker: Worker, graders: Graders, answers: Answers
+) -> None:
+    graders.does[f"# {RUNS[0]}"] = InTurn(failed(Outcome.WRONG_ANSWER, problem="double"))
+    [wrong] = screened(worker, answers, RUNS[0])
+    assert wrong.verdict is not None
+    assert wrong.verdict.outcome is Outcome.WRONG_ANSWER
+    worker.take(request(effort="quick", baselines=("eager",)))
+    answers.one()
+    assert Counter(graders.graded)["# eager"] == 0
+
+
+def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
+    worker: Worker, graders: Graders, answers: Answers
+) -> None:
+    graders.does["# eager"] = InTurn(failed(Outcome.WRONG_ANSWER, problem="double"))
+    assert [speedups(each) for each in screened(worker, answers, *RUNS[:3])] == [[]] * 3
+    assert Counter(graders.graded)["# eager"] == 1
+
+
+def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
+    worker: Worker, graders: Graders, answers: Answers
+) -> None:
+    graders.does["# eager"] = InTurn(SandboxError("once"), SandboxError("twice"))
+    screened(worker, answers, RUNS[0])
+    assert Counter(graders.graded)["# eager"] == 2
+    [later] = screened(worker, answers, RUNS[1])
+    assert speedups(later) == [("eager", BASELINE_NS / KERNEL_NS, True)]
+    assert Counter(graders.graded)["# eager"] == 3
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
+    worker: Worker, graders: Graders, answers: Answers, timed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A grading that waits for its turn must not begin while the worker ends: its sandbox would be left behind."""
+    jobs = 2 + AHEAD + 2
+
+    def until_closed() -> None:
+        assert graders.made[0].closed.wait(10)
+        raise HarnessError("its sandbox was ended")
+
+    for number in range(jobs):
+        graders.does[f"# {number}"] = until_closed
+        worker.take(request(str(number), RUNS[number], timed=timed))
+    deadline = time.monotonic() + 10
+    while graders.at_once < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    worker.stop()
+    assert answers.none_within(0.5), "nobody waits for them"
+    assert graders.at_once == 0
+    assert len(graders.graded) == 2, "neither those that waited nor those that failed begin"
+    assert all(grader.closed.is_set() for grader in graders.made if grader.used)
+    worker.take(request("late", RUNS[-1], timed=timed))
+    assert answers.none_within(0.2)
+    assert len(graders.graded) == 2
+    assert caplog.records == [], "nothing is tried again"
