@@ -21,7 +21,8 @@ from harness.errors import LedgerError, UsageError
 from harness.verdict import Outcome
 from leaderboard.record.entry import NO_HASH, chain_hash
 from leaderboard.record.ledger import JsonlLedger
-from tests.verdicts import accepted, failed
+from leaderboard.record.moderation import Moderation
+from tests.verdicts import EPOCH, accepted, failed
 
 ROOT = Path(__file__).parents[2]
 SMALL = [accepted(author=f"author-{n}", run=f"{n:016x}", modes=("graphs",)) for n in range(1, 5)]
@@ -344,3 +345,25 @@ def test_a_line_number_with_a_zero_before_it_is_no_line(tmp_path, whole):
     ledger.path.write_bytes(whole.replace(b'{"seq":1,', b'{"seq":01,', 1))
     with pytest.raises(LedgerError, match="line 1: is not a ledger line"):
         ledger.verify()
+
+
+def test_a_run_is_found_by_its_whole_id(tmp_path):
+    ledger = JsonlLedger(tmp_path / "softmax.jsonl")
+    assert ledger.find("a" * 16) is None, "there is no ledger yet"
+    named = accepted(run="a" * 16, log='its log names "run":"bbbbbbbbbbbbbbbb"', modes=("graphs",))
+    for verdict in (*SMALL, named):
+        ledger.append(verdict)
+    ledger.moderate(Moderation(run="a" * 16, action="annotate", actor="ada", reason="fine", created_at=EPOCH))
+    append_foreign_kind(ledger)
+    assert ledger.find("a" * 16) == named
+    assert [ledger.find(each.run) for each in SMALL] == SMALL
+    for unknown in ("b" * 16, "a" * 15, "a" * 17, "", '"', "0"):
+        assert ledger.find(unknown) is None, unknown
+
+
+def test_a_run_is_not_found_in_a_broken_chain(tmp_path):
+    ledger = filled(tmp_path)
+    damaged = ledger.path.read_bytes().replace(b'"author":"author-1"', b'"author":"author-9"')
+    ledger.path.write_bytes(damaged)
+    with pytest.raises(LedgerError, match="line 1"):
+        ledger.find(SMALL[3].run)

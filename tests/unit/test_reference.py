@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +14,7 @@ import torch
 
 from harness.errors import ProblemError
 from harness.problem import load
-from harness.problem.reference import Reference, Value
+from harness.problem.reference import Reference, Value, _FullPrecision
 
 TOML = """
 title = "Everything at once"
@@ -284,3 +288,76 @@ def test_compare_returns_text_or_none(tmp_path: Path) -> None:
         ProblemError, match=r"reference\.py:8: `compare` returned bool; return None if right, else text"
     ):
         reference.compare({}, {}, {})
+
+
+def precision() -> tuple[object, ...]:
+    """What torch keeps for the whole process."""
+    cudnn = torch.backends.cudnn
+    return (torch.get_float32_matmul_precision(), cudnn.allow_tf32, cudnn.deterministic, cudnn.benchmark, cudnn.enabled)
+
+
+@pytest.fixture
+def fast() -> Iterator[tuple[object, ...]]:
+    """A process that allows TF32, as `torch.set_float32_matmul_precision` does for a user."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    yield precision()
+    torch.set_float32_matmul_precision(before)
+
+
+def test_references_in_several_threads_all_compute_without_tf32(fast: tuple[object, ...]) -> None:
+    """Whoever leaves first does not give TF32 back to those who still compute."""
+    full, begun, seen = _FullPrecision(), threading.Barrier(3), []
+    leave = [threading.Event() for _ in range(2)]
+
+    def compute(mine: int) -> None:
+        with suppress(ValueError), full:
+            begun.wait(10)
+            leave[mine].wait(10)
+            seen.append(precision()[:2])
+            raise ValueError("a reference that fails leaves, too")
+
+    threads = [threading.Thread(target=compute, args=(number,)) for number in range(2)]
+    for each in threads:
+        each.start()
+    begun.wait(10)
+    assert precision()[:2] == ("highest", False)
+    leave[0].set()
+    threads[0].join(10)
+    assert precision()[:2] == ("highest", False)
+    leave[1].set()
+    threads[1].join(10)
+    assert precision() == fast
+    assert seen == [("highest", False)] * 2
+    with full, full:
+        assert precision()[:2] == ("highest", False)
+    assert precision() == fast
+
+
+def test_the_settings_of_a_process_survive_many_threads(fast: tuple[object, ...]) -> None:
+    full = _FullPrecision()
+
+    def compute(_: int) -> tuple[object, ...]:
+        with full:
+            return precision()[:2]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(compute, range(400))) == {("highest", False)}
+    assert precision() == fast
+
+
+def test_a_reference_is_computed_without_tf32(tmp_path: Path, fast: tuple[object, ...]) -> None:
+    asks = """
+import torch
+
+def reference(x, state, alpha):
+    assert (torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32) == ("highest", False)
+    raise LookupError("as it should be")
+"""
+    (tmp_path / "problem.toml").write_text(TOML)
+    (tmp_path / "reference.py").write_text(asks)
+    problem = load(tmp_path)
+    given: dict[str, Value] = {"x": torch.zeros(4), "state": torch.zeros(4)}
+    with pytest.raises(ProblemError, match="LookupError: as it should be"):
+        Reference.load(problem)(given, {"alpha": 0.5}, problem.resolve(problem.tests[0]))
+    assert precision() == fast

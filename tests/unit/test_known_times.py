@@ -1,0 +1,64 @@
+"""Speedups over times that a baseline had in an earlier grading."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.judge.timing.overall import KnownTimes, known_speedups
+from harness.verdict import Speedup, Verdict
+from tests.verdicts import REPLAYED, accepted, failed
+
+MODES = ("graphs", "graphs")
+
+
+def over(own: Verdict, *baselines: Verdict) -> list[Speedup]:
+    return list(known_speedups(own, [KnownTimes.of(each) for each in baselines]))
+
+
+def test_a_speedup_is_as_wide_as_both_intervals_allow() -> None:
+    own = accepted(score_ns=1000, low_ns=900, high_ns=1100, modes=("graphs",))
+    baseline = accepted(name="eager.py", score_ns=2000, low_ns=1900, high_ns=2200, modes=("graphs",))
+    [speedup] = over(own, baseline)
+    ratio = speedup.ratio
+    assert (ratio.median, ratio.low, ratio.high) == pytest.approx((2.0, 1900 / 1100, 2200 / 900))
+    assert ratio.confidence == pytest.approx(0.95 * 0.95), "both hold at once in so many cases"
+    assert (speedup.baseline, speedup.sha256, speedup.known) == ("eager", baseline.submission.sha256, True)
+
+
+def test_over_several_cases_it_is_their_geometric_mean() -> None:
+    own, baseline = accepted(score_ns=1000, modes=MODES), accepted(name="eager.py", score_ns=3000, modes=MODES)
+    twice = [each.model_copy(update={"score": accepted(score_ns=12_000).score}) for each in baseline.benchmarks[1:]]
+    uneven = baseline.model_copy(update={"benchmarks": (*baseline.benchmarks[:1], *twice)})
+    [speedup] = over(own, uneven)
+    assert speedup.ratio.median == pytest.approx(6.0)
+    assert 5.9 < speedup.ratio.low < 6 < speedup.ratio.high < 6.1
+
+
+def test_a_screens_one_case_is_compared_with_that_case_of_the_baseline() -> None:
+    baseline = accepted(name="eager.py", score_ns=3000, modes=("graphs",) * 3)
+    own = accepted(score_ns=1000, modes=("graphs",) * 3)
+    screened = own.model_copy(update={"benchmarks": own.benchmarks[2:]})
+    [speedup] = over(screened, baseline)
+    assert speedup.ratio.median == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("own", "baseline"),
+    [
+        (accepted(modes=MODES), accepted(modes=MODES[:1])),
+        (accepted(modes=REPLAYED[:2]), accepted(modes=MODES)),
+        (accepted(modes=MODES), accepted(modes=REPLAYED[:2])),
+        (failed(), accepted(modes=MODES)),
+    ],
+    ids=["a case is unknown", "the baseline was timed in another way", "or the submission was", "not accepted"],
+)
+def test_what_cannot_be_compared_has_no_speedup(own: Verdict, baseline: Verdict) -> None:
+    assert over(own, baseline) == []
+    other = accepted(name="other.py", modes=REPLAYED if own.timing == "replayed" else MODES)
+    assert len(over(own, baseline, other)) == (own.score is not None), "and takes no other's"
+
+
+def test_times_below_the_clocks_resolution_divide_nothing_by_zero() -> None:
+    tiny = accepted(score_ns=1, low_ns=0, high_ns=1, modes=("graphs",))
+    [speedup] = over(tiny, accepted(name="eager.py", score_ns=1, low_ns=0, high_ns=2, modes=("graphs",)))
+    assert (speedup.ratio.low, speedup.ratio.median, speedup.ratio.high) == (1.0, 1.0, 2.0)
