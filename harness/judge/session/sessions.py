@@ -63,11 +63,12 @@ class Sessions:
 
     def close(self) -> None:
         """End every sandbox, side by side. Idempotent."""
+        self._pool.shutdown()
         started = [each for each in (self._runner, *self._runners, *self._launchers) if each is not None]
         up = [each.result() for each in started if each.exception() is None]
-        for _ in self._pool.map(Session.close, up):
-            pass
-        self._pool.shutdown()
+        with ThreadPoolExecutor(max(1, len(up))) as pool:  # its own: another thread may be closing, too
+            for _ in pool.map(Session.close, up):
+                pass
 
     def _start(self, role: Role) -> Future[Session]:
         records = self._replayed and role == "runner"
