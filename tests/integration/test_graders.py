@@ -1,0 +1,193 @@
+"""A grading's sandboxes: when they start, and that they end, whatever happens. The runners are scripted."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import HarnessError, SandboxError
+from harness.judge import Grader
+from harness.judge.session import Session, Sessions
+from harness.judge.timing import device_lock
+from harness.problem import Case, Problem, load
+from harness.sandbox import Launch
+from harness.submission import Submission
+from harness.verdict import Outcome
+from kernelmark.services.selftest import PROBLEMS
+from tests.integration.test_sandboxes import eventually
+from tests.runners import Script, Scripted, doubling
+
+SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
+
+
+@pytest.fixture(scope="module")
+def problem() -> Problem:
+    short = Case(name="short", params={"n": 30_000})
+    return load(PROBLEMS / "double").model_copy(update={"benchmarks": (short,)})
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Neither files nor descriptors; other gradings on this machine are nobody's neighbours."""
+    folder = Path(tempfile.mkdtemp(prefix="gr-"))  # a short name, as that of a socket must be
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setattr(device_lock, "_DIRECTORY", folder)
+    before = open_files()
+    yield
+    assert [each.name for each in folder.iterdir() if each.suffix != ".lock"] == []
+    eventually(lambda: open_files() == before or None)  # the scripted runners end by themselves
+    shutil.rmtree(folder)
+
+
+def open_files() -> list[str]:
+    """What a session opens, and not what a library does when it is first used."""
+    links = []
+    for link in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):  # that of the listing itself
+            links.append(str(link.readlink()))
+    return sorted(each for each in links if each.startswith(("socket:", "pipe:", "/memfd:", "anon_inode:")))
+
+
+class Counted(Scripted):
+    """Counts launches and ends; the launch of one number fails."""
+
+    def __init__(self, act: Any = None, *, fails: int = -1) -> None:
+        super().__init__(act or doubling(), on_close=self._closed)
+        self.roles: list[str] = []
+        self.ended, self._fails, self._lock = 0, fails, threading.Lock()
+
+    def launch(self, launch: Launch) -> Any:
+        with self._lock:
+            self.roles.append(launch.role)
+            number = len(self.roles) - 1
+        if number == self._fails:
+            raise SandboxError("it could not be launched")
+        return super().launch(launch)
+
+    def _closed(self) -> None:
+        with self._lock:
+            self.ended += 1
+
+
+def grader(problem: Problem, provider: Scripted, **given: Any) -> Grader:
+    return Grader(problem, SUBMISSION, provider=provider, device="cpu", effort="quick", **given)
+
+
+def test_a_grading_ends_its_sandboxes_before_it_returns(problem: Problem) -> None:
+    provider = Counted()
+    with grader(problem, provider, run="0123456789abcdef", baselines=[SUBMISSION]) as one:
+        one.start()
+        one.wait()
+        assert provider.roles == [], "on a CPU a start would disturb the grading that is being timed"
+        verdict = one.grade()
+        assert provider.ended == len(provider.roles) == 2
+        one.close()
+    assert (verdict.outcome, verdict.run) == (Outcome.ACCEPTED, "0123456789abcdef"), verdict.message
+    assert provider.ended == 2
+
+
+def test_a_check_ends_when_it_is_closed(problem: Problem) -> None:
+    provider = Counted()
+    with grader(problem, provider, baselines=[SUBMISSION]) as one:
+        assert one.check().outcome is Outcome.ACCEPTED
+    assert provider.ended == len(provider.roles)
+
+
+@pytest.mark.parametrize("fails", [0, 1])
+def test_a_sandbox_that_does_not_start_ends_the_others(problem: Problem, fails: int) -> None:
+    provider = Counted(fails=fails)
+    with (
+        pytest.raises(SandboxError, match="could not be launched"),
+        grader(problem, provider, baselines=[SUBMISSION]) as one,
+    ):
+        one.grade()
+    assert provider.ended == len(provider.roles) - 1
+
+
+def test_a_grader_that_is_closed_from_another_thread_ends_at_once(problem: Problem) -> None:
+    """As a fleet's worker does when it stops: it must neither hang nor return a verdict."""
+    asked = threading.Event()
+
+    def never(script: Script, token: int, body: dict[str, Any]) -> None:
+        asked.set()
+        time.sleep(0.05)
+        while not script.gone and script.socket.fileno() >= 0:
+            time.sleep(0.02)
+        raise EOFError
+
+    provider = Counted(never)
+    one = grader(problem, provider)
+    with ThreadPoolExecutor(1) as pool:
+        grading = pool.submit(one.grade)
+        assert asked.wait(30)
+        begun = time.monotonic()
+        one.close()
+        assert time.monotonic() - begun < 5
+        error = grading.exception(15)
+        outcome = None if error else grading.result().outcome
+    assert isinstance(error, HarnessError | OSError | ValueError) or outcome is not Outcome.ACCEPTED
+    assert provider.ended == len(provider.roles) == 1
+
+
+def sessions(problem: Problem, provider: Scripted, *, baselines: int = 2, replayed: bool = True) -> Sessions:
+    return Sessions(provider, "cpu", problem.limits, baselines=baselines, replayed=replayed)
+
+
+def test_all_that_a_grading_needs_starts_at_once_and_only_once(problem: Problem) -> None:
+    provider = Counted()
+    own = sessions(problem, provider)
+    own.close()
+    assert provider.roles == [], "nothing was needed"
+    own = sessions(problem, provider)
+    own.start_all()
+    own.start_all()
+    own.wait()
+    beside, launchers = own.others()
+    assert (type(own.runner()), len(beside), len(launchers)) == (Session, 2, 3)
+    assert sorted(provider.roles) == ["launcher"] * 3 + ["runner"] * 3
+    assert len({id(each) for each in (own.runner(), *beside, *launchers)}) == 6
+    own.close()
+    own.close()
+    assert provider.ended == 6
+
+
+def test_sealed_rounds_need_no_launchers(problem: Problem) -> None:
+    provider = Counted()
+    own = sessions(problem, provider, baselines=1, replayed=False)
+    own.wait()
+    own.close()
+    assert provider.roles == ["runner"] * 2
+
+
+@pytest.mark.parametrize("fails", range(6))
+def test_whichever_does_not_start_the_rest_end(problem: Problem, fails: int) -> None:
+    provider = Counted(fails=fails)
+    own = sessions(problem, provider)
+    with pytest.raises(SandboxError, match="could not be launched"):
+        own.wait()
+    own.close()
+    assert provider.ended == len(provider.roles) - 1 == 5
+
+
+def test_one_that_never_connects_is_our_failure(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.judge.session.conversation._START_S", 0.5)
+    silent = threading.Event()
+    provider = Scripted(doubling(), on_hello=lambda _: hush(silent))
+    own = sessions(problem, provider, baselines=0, replayed=False)
+    with pytest.raises(SandboxError):
+        own.wait()
+    silent.set()
+    own.close()
+
+
+def hush(until: threading.Event) -> None:
+    until.wait(5)
