@@ -21,9 +21,9 @@ from kernelmark.commands.printing import (
     print_lines,
     sandbox_option,
     say,
-    unexpected,
 )
 from kernelmark.text.terminal import visible
+from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
     from harness.audit.tools import Tool, ToolReport

@@ -12,11 +12,10 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from harness.errors import HarnessError, KernelmarkError, SubmissionError, UsageError, nearest
+from harness.errors import SubmissionError, UsageError, nearest
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
-from kernelmark.commands.printing import unexpected
+from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.settings import Settings
-from kernelmark.text.report import Graded
 
 _PLAIN = {"100644", "100755"}
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
@@ -94,27 +93,19 @@ def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
     return sorted(submitted, key=lambda each: each.path)
 
 
-def grade(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Graded:
-    """Grade one submission; any error, its or ours, is part of the result, so that the next one still gets its turn."""
-    from kernelmark.services.prepared import PreparedJob
-    from kernelmark.text.progress import Reporter
+def asked(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Asked:
+    """A submission as `several` grades it."""
 
-    verdict = table = None
-    try:
+    def read() -> Ready:
+        from kernelmark.services.prepared import PreparedJob
+
         directory, author, name = submitted.place(settings)
         if only is not None and author != only:
             raise UsageError(submitted.path, f"is in the folder of {author}, but {only} submits it", "use your own")
         job = PreparedJob.prepare(settings, directory, submitted.read(settings, author, name), author=author)
-        lateness = job.admit(late) if record else None
-        with Reporter() as reporter:
-            verdict = job.grade(reporter.report)
-        if record:
-            table = job.record(verdict, lateness)
-    except KernelmarkError as error:
-        return Graded(submitted.path, error.exit_code, str(error), verdict)
-    except Exception as error:  # noqa: BLE001 - one failure must not keep the other files from being graded
-        return Graded(submitted.path, HarnessError.exit_code, unexpected(error), verdict)
-    return Graded(submitted.path, verdict.outcome.exit_code, verdict.message, verdict, table)
+        return Ready(job, job.admit(late) if record else None)
+
+    return Asked(submitted.path, read)
 
 
 _FETCH = "fetch both, with their history (git fetch --unshallow)"

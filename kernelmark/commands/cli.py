@@ -22,14 +22,15 @@ from kernelmark.commands import audit, organizers, site
 from kernelmark.commands.printing import (
     device_option,
     form_option,
+    jobs_option,
     load_settings,
     print_json,
     print_lines,
     sandbox_option,
     say,
-    unexpected,
 )
 from kernelmark.text.terminal import visible
+from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
     from kernelmark.services.prepared import PreparedJob
@@ -260,17 +261,22 @@ def problems_new(slug: str) -> None:
 @click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
 @sandbox_option("Where the samples run.")
 @device_option("On which device the samples run.")
-def problems_lint(problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None) -> int:
+@jobs_option("[default: by the processors that there are]")
+def problems_lint(
+    problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None, jobs: int | None
+) -> int:
     """Test PROBLEM (default: all): no kernel that skips the work or uses too low a precision may pass.
 
     Exit status: 0 if nothing is wrong with the problems, 2 if something is.
     """
     from kernelmark.services import lint
     from kernelmark.services.problems import find_directory, problem_directories
+    from kernelmark.text.batch import BatchReporter
 
     settings = load_settings(sandbox=sandbox, device=device)
     directories = [find_directory(settings, each) for each in problem] or problem_directories(settings)
-    reports = [lint.lint(settings, each, with_samples=not no_samples, say=say) for each in directories]
+    with BatchReporter() as reporter:
+        reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
     print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
     return UsageError.exit_code if any(report.wrong for report in reports) else 0
 

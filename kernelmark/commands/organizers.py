@@ -15,6 +15,7 @@ from harness.errors import HarnessError, UsageError
 from kernelmark.commands.printing import (
     device_option,
     form_option,
+    jobs_option,
     load_settings,
     print_json,
     print_lines,
@@ -131,6 +132,7 @@ def export(problem: str | None, out: Path, form: str) -> None:
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here as JUnit XML.")
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
+@jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
 @form_option
 def grade(
     base: str,
@@ -141,6 +143,7 @@ def grade(
     summary: Path | None,
     junit: Path | None,
     form: str,
+    jobs: int | None,
     **flags: str | None,
 ) -> int:
     """Grade and record the submissions that a branch adds or changes, such as submissions/softmax/ada/kernel.py.
@@ -148,28 +151,32 @@ def grade(
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
     from kernelmark.commands import changed
+    from kernelmark.commands.several import InOrder, grade_all
     from kernelmark.text import report
 
-    settings = load_settings(**flags)
-    results: list[report.Graded] = []
+    settings, record = load_settings(**flags), not no_record
     chosen: list[changed.SubmittedFile] = []
+    printed = InOrder(form)
     try:
         chosen = changed.changed(settings, base, head)
-        for each in chosen:
-            results.append(changed.grade(settings, each, only=only, late=late, record=not no_record))
-            if form == "table":
-                print_lines([*results[-1].lines(), ""])
+        asked = [changed.asked(settings, each, only=only, late=late, record=record) for each in chosen]
+        with printed:
+            for place, result in grade_all(settings, asked, jobs, record=record):
+                printed.add(place, result)
     finally:  # what was graded before an interruption is recorded, and must be reported
         missed = "not graded: the command was interrupted before its turn"
-        every = [*results, *(report.Graded(e.path, HarnessError.exit_code, missed) for e in chosen[len(results) :])]
+        every = [
+            printed.results.get(place) or report.Graded(each.path, HarnessError.exit_code, missed)
+            for place, each in enumerate(chosen)
+        ]
         with contextlib.ExitStack() as stack:  # write each, even if another one fails
             if form == "json":
                 stack.callback(print_json, [each.document() for each in every])
             stack.callback(_write, junit, report.junit(every))
             stack.callback(_write, summary, report.summary(every).encode())
-    if form == "table" and not results:
+    if form == "table" and not every:
         print_lines(["no submission was added or changed"])
-    return report.worst(results)
+    return report.worst(every)
 
 
 def _write(path: Path | None, content: bytes) -> None:
@@ -206,14 +213,16 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 @click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
+@jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
 @form_option
-def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) -> int:
+def regrade(problem: str | None, dry_run: bool, form: str, jobs: int | None, **flags: str | None) -> int:
     """Grade again the rows of PROBLEM, or of all problems, that are out of date (a problem, protocol or machine has
     changed) or too imprecise to rank.
 
     Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
     from kernelmark.commands import regrade as again
+    from kernelmark.commands.several import InOrder, grade_all
 
     settings = load_settings(**flags)
     due = again.due(settings, problem)
@@ -224,11 +233,10 @@ def regrade(problem: str | None, dry_run: bool, form: str, **flags: str | None) 
         lines = [visible(str(each)) for each in due] or ["nothing needs to be graded again here"]
         print_json(listed) if form == "json" else print_lines(lines)
         return 0
-    results = []
-    for each in due:
-        results.append(again.regrade(settings, each))
-        if form == "table":
-            print_lines([*results[-1].lines(), ""])
+    with InOrder(form) as printed:
+        for place, result in grade_all(settings, [again.asked(settings, each) for each in due], jobs, record=True):
+            printed.add(place, result)
+    results = [printed.results[place] for place in range(len(due))]
     if form == "json":
         print_json([each.document() for each in results])
     return max(each.code if each.unrecorded else 0 for each in results)

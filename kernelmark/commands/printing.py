@@ -6,9 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-import traceback
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -32,6 +29,12 @@ def device_option(text: str) -> Callable[[F], F]:
 def sandbox_option(text: str) -> Callable[[F], F]:
     """The option `--sandbox`, with this help text."""
     return click.option("--sandbox", type=click.Choice(_SANDBOXES), help=text)
+
+
+def jobs_option(default: str) -> Callable[[F], F]:
+    """The option `--jobs`; the text says what the default is."""
+    text = f"How many to grade at a time on each device; 1: one after the other in this process. {default}"
+    return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)
 
 
 form_option = click.option(
@@ -59,23 +62,6 @@ def print_json(document: object) -> None:
 def say(line: str) -> None:
     """Print a line to stderr."""
     _echo(line, err=True)
-
-
-def unexpected(error: Exception) -> str:
-    """An unexpected error in one line; its traceback is saved to a file, for a bug report."""
-    text = "".join(traceback.format_exception(error))
-    if os.environ.get("KERNELMARK_DEBUG"):
-        say(text.rstrip("\n"))
-        where = "the traceback is above"
-    else:
-        try:
-            descriptor, name = tempfile.mkstemp(prefix="kernelmark-", suffix=".txt")
-            with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text)
-            where = f"traceback in {name}"
-        except OSError as unwritten:
-            where = f"its traceback cannot be written ({unwritten.strerror}); KERNELMARK_DEBUG=1 prints it"
-    return " ".join(f"unexpected {type(error).__name__}: {error}; {where}".split())
 
 
 def _echo(text: str, *, err: bool = False) -> None:

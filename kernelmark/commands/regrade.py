@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from harness.errors import HarnessError, KernelmarkError
 from harness.kinds import isolates
-from kernelmark.commands.printing import unexpected
+from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.choice import choose_device, providers
 from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.records import current, ledgers
 from kernelmark.services.settings import Settings
-from kernelmark.text.report import Graded
 from leaderboard.record.archive import stored
 from leaderboard.record.entry import VERDICT
 from leaderboard.standings.pooling import TOO_WIDE
@@ -79,25 +77,17 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
     return due_rows
 
 
-def regrade(settings: Settings, due: Due) -> Graded:
-    """Grade one file again and record it, even after the deadline, since nothing new is submitted."""
-    from kernelmark.text.progress import Reporter
+def asked(settings: Settings, due: Due) -> Asked:
+    """A row as `several` grades it: even after the deadline, since nothing new is submitted."""
 
-    path = str(due)
-    verdict = table = None
-    try:
+    def read() -> Ready:
         entry = next(entry for entry in due.ledger.read() if entry.seq == due.row.seq and entry.kind == VERDICT)
         slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
-        job = PreparedJob.prepare(settings, settings.locate("problems") / slug, submission, author=submission.author)
-        with Reporter() as reporter:
-            verdict = job.grade(reporter.report)
-        table = job.record(verdict)
-    except KernelmarkError as error:
-        return Graded(path, error.exit_code, str(error), verdict)
-    except Exception as error:  # noqa: BLE001 - one failure must not keep the other files from being graded
-        return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
-    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
+        problem = settings.locate("problems") / slug
+        return Ready(PreparedJob.prepare(settings, problem, submission, author=submission.author), None)
+
+    return Asked(str(due), read)
 
 
 def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:

@@ -1,4 +1,4 @@
-"""Lints problems: tries null kernels in the judge's process, then grades the organizers' samples in a sandbox.
+"""Lints problems: tries null kernels in this process, and checks the organizers' samples in sandboxes.
 
 `kernelmark problems lint` calls it. Trusted. The samples go to the judge like any other submission.
 """
@@ -6,23 +6,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from harness import sandbox
 from harness.errors import ProblemError, UsageError
-from harness.kinds import isolates
+from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
-from harness.problem import Problem, load
+from harness.problem import load
 from harness.problem_lint.examine import LintFinding, examine
-from harness.verdict import Outcome
+from harness.verdict import Check, Outcome
 from kernelmark.services.choice import choose_device, providers
+from kernelmark.services.fleet import Job, JobResult
+from kernelmark.services.fleet.one_by_one import several
 from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.problems import private_folder
 from kernelmark.services.samples import EXPECTED, Sample, as_submission, read_samples
 from kernelmark.services.settings import Settings
+from kernelmark.text.batch import BatchReporter
 from kernelmark.text.terminal import INDENT, counted, visible
 
 _NAMED = 3  # cases on one line of the terminal; the JSON has all
@@ -41,36 +44,39 @@ class Report:
         return any(finding.level == "error" for finding in self.findings)
 
 
-def lint(settings: Settings, directory: Path, *, with_samples: bool, say: Callable[[str], None]) -> Report:
-    """Examine one problem; `say` is called with each step before it begins.
+def lint(
+    settings: Settings,
+    directories: Sequence[Path],
+    *,
+    with_samples: bool,
+    reporter: BatchReporter,
+    jobs: int | None = None,
+) -> list[Report]:
+    """Examine problems. With `jobs` samples at a time, the null kernels of the next problem are tried meanwhile.
 
     Raises:
-        UsageError: it has samples, and there is no sandbox for them.
+        UsageError: there are samples, and there is no sandbox for them.
         HarnessError: a sample could not be graded, twice.
     """
-    say(f"{directory.name}: null kernels")
-    private = private_folder(settings)
-    findings: list[LintFinding] = []
-    graded = 0
-    try:
-        problem = load(directory, private)
-        findings += examine(problem)
-        if with_samples:
-            samples = read_samples(directory)
-            findings += _oddities(directory, samples)
-            device, here = choose_device(settings.device, "py"), []
-            for name, sample in samples.items():
-                if device in sample.devices and any(device in case.devices for case in problem.tests):
-                    here.append((name, sample))
-            isolated = _isolated(settings) if here else settings
-            for name, sample in here:
-                say(f"{directory.name}: sample {name}")
-                findings += _unexpected(isolated, problem, name, sample)
-                graded += 1
-    except ProblemError as error:
-        if str(error) not in [finding.what for finding in findings]:  # the null kernels may have reported it already
-            findings.append(LintFinding("error", (), "", str(error)))
-    return Report(directory.name, tuple(findings), graded)
+    device = choose_device(settings.device, "py")
+    linted = [_Linted(directory) for directory in directories]
+    later: list[Job] = []  # on a GPU, samples that run on a CPU
+
+    def first() -> Iterator[Job]:
+        for each in linted:
+            reporter.say(f"{each.name}: null kernels")
+            for job in each.examine(settings, device, with_samples=with_samples):
+                reporter.expect(1)
+                mine = PreparedJob.prepare(settings, job.problem, job.submission, author=job.author)
+                if mine.device == device:
+                    yield job
+                else:
+                    later.append(job)
+
+    any_samples = with_samples and any((directory / EXPECTED).is_file() for directory in directories)
+    _check(settings, device, first(), reporter, jobs, None if any_samples else 0)
+    _check(settings, "cpu", later, reporter, jobs, len(later))
+    return [each.report() for each in linted]
 
 
 def lines(reports: Sequence[Report]) -> Iterator[str]:
@@ -114,19 +120,94 @@ def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[LintFindi
             yield LintFinding("error", (), "", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
 
 
-def _isolated(settings: Settings) -> Settings:
-    """The settings with the chosen sandbox filled in; `process` only if the settings name it."""
+class _Linted:
+    """One problem: what was found so far, and the results of its samples by name."""
+
+    def __init__(self, directory: Path) -> None:
+        self.name, self._directory = directory.name, directory
+        self._findings: list[LintFinding] = []
+        self._results: dict[str, JobResult] = {}
+        self._samples: dict[str, Sample] = {}
+
+    def examine(self, settings: Settings, device: DeviceKind, *, with_samples: bool) -> Iterator[Job]:
+        """Try the null kernels; then yield the samples to check on this device.
+
+        Raises:
+            UsageError: as for `lint`.
+        """
+        try:
+            problem = load(self._directory, private_folder(settings))
+            self._findings += examine(problem)
+            if not with_samples:
+                return
+            samples = read_samples(self._directory)
+            self._findings += _oddities(self._directory, samples)
+            if not any(device in case.devices for case in problem.tests):
+                return
+            self._samples = {name: sample for name, sample in samples.items() if device in sample.devices}
+            if self._samples:
+                _refuse_without_isolation(settings)
+            for name, sample in self._samples.items():
+                submission = as_submission(self._directory, name, sample)
+                yield Job(problem=problem, submission=submission, key=(self, name))
+        except ProblemError as error:
+            self._wrong(error)
+
+    def take(self, name: str, result: JobResult) -> None:
+        """Keep the result of a sample.
+
+        Raises:
+            UsageError, HarnessError: it could not be graded.
+        """
+        if result.error is not None and not isinstance(result.error, ProblemError):
+            raise result.error
+        self._results[name] = result
+
+    def report(self) -> Report:
+        """All findings, those about the samples in their order."""
+        checks = 0
+        for name, sample in self._samples.items():
+            result = self._results.get(name)
+            if result is not None and result.check is not None:
+                checks += 1
+                self._findings += _unexpected(name, sample, result.check)
+            elif result is not None and isinstance(result.error, ProblemError):
+                self._wrong(result.error)
+        return Report(self.name, tuple(self._findings), checks)
+
+    def _wrong(self, error: ProblemError) -> None:
+        if str(error) not in [finding.what for finding in self._findings]:  # the null kernels may have reported it
+            self._findings.append(LintFinding("error", (), "", str(error)))
+
+
+def _check(
+    settings: Settings,
+    device: DeviceKind,
+    samples: Iterable[Job],
+    reporter: BatchReporter,
+    jobs: int | None,
+    count: int | None,
+) -> None:
+    """Check samples on a kind of device, and hand the results to their problems."""
+    with several(settings, device, jobs, count=count, times=False, on_progress=reporter.report) as grades:
+        for result in grades.check_many(samples):
+            assert isinstance(result.job.key, tuple)
+            problem, name = result.job.key
+            problem.take(name, result)
+            outcome = result.check.outcome if result.check is not None else result.error
+            reporter.finished(f"{problem.name}: sample {name}", str(outcome))
+
+
+def _refuse_without_isolation(settings: Settings) -> None:
+    """Samples run in the sandbox `process` only if the settings name it."""
     provider = sandbox.choose(settings.sandbox, providers(settings))
     if not isolates(provider.name) and settings.sandbox != provider.name:
         remedy = "install Docker or bubblewrap, or give --sandbox process or --no-samples"
         raise UsageError("kernelmark problems lint", "no sandbox for the samples can be used here", remedy)
-    return settings.model_copy(update={"sandbox": provider.name})
 
 
-def _unexpected(settings: Settings, problem: Problem, name: str, sample: Sample) -> Iterator[LintFinding]:
-    """Grade one sample: what became of it, where that is not what must."""
-    submission = as_submission(problem.directory, name, sample)
-    check = PreparedJob.prepare(settings, problem, submission, author="organizer").check()
+def _unexpected(name: str, sample: Sample, check: Check) -> Iterator[LintFinding]:
+    """What became of a sample, where that is not what must."""
     said = f" ({check.message})" if check.message else ""
     if check.outcome is not sample.outcome:
         what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"

@@ -48,13 +48,21 @@ class Reporter:
         if line == self._last:
             return
         self._last = line
+        if self._status is None:
+            self._print(line)
+        else:
+            self._show(line)
+
+    def _show(self, line: str) -> None:
+        """Put a line in place of the status line."""
         if self._status is not None:
             from rich.text import Text
 
             self._status.update(Text(line))  # Text, not str: a str would be read as markup
-        else:
-            with suppress(BrokenPipeError):  # the reader is gone; the grading goes on
-                print(line, file=self._stream, flush=True)
+
+    def _print(self, line: str) -> None:
+        with suppress(BrokenPipeError):  # the reader is gone; the grading goes on
+            print(line, file=self._stream, flush=True)
 
 
 def describe(step: Progress) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from kernelmark.services import lint
 from kernelmark.services.settings import Settings
+from kernelmark.text.batch import BatchReporter
 from tests.shipped import ROOT, SLUGS
 
 WHERE = [
@@ -18,6 +19,6 @@ WHERE = [
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_lint_finds_nothing(slug: str, device: str, sandbox: str) -> None:
     settings = Settings.load(device=device, sandbox=sandbox)
-    report = lint.lint(settings, ROOT / "problems" / slug, with_samples=True, say=lambda _: None)
+    [report] = lint.lint(settings, [ROOT / "problems" / slug], with_samples=True, reporter=BatchReporter())
     assert [finding for finding in report.findings if finding.level != "note"] == []
     assert report.samples >= 4

@@ -22,6 +22,7 @@ from kernelmark.commands import cli
 from kernelmark.services import lint
 from kernelmark.services.samples import as_submission, read_samples
 from kernelmark.services.settings import Settings
+from kernelmark.text.batch import BatchReporter
 
 ROOT = Path(__file__).resolve().parents[2]
 TOML = """
@@ -354,7 +355,9 @@ def test_samples_never_run_without_isolation_unless_it_was_asked_for(
     expect(project, '[a]\nfile = "right.py"\noutcome = "accepted"\n')
     monkeypatch.setattr(lint, "providers", lambda _: [provider("process")])
     with pytest.raises(UsageError, match="no sandbox for the samples can be used here; install Docker"):
-        lint.lint(Settings.load(sandbox="auto"), project / "problems" / "p", with_samples=True, say=lambda _: None)
+        lint.lint(
+            Settings.load(sandbox="auto"), [project / "problems" / "p"], with_samples=True, reporter=BatchReporter()
+        )
 
 
 DRAWN = (

@@ -13,6 +13,7 @@ from harness.problem import load
 from harness.problem_lint.examine import examine
 from kernelmark.services import lint, skeleton
 from kernelmark.services.settings import Settings
+from kernelmark.text.batch import BatchReporter
 
 
 @pytest.fixture
@@ -33,14 +34,14 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
         "raised NotImplementedError: compute y from x, and return it"
     ]
     reference = directory / "reference.py"
-    bare = lint.lint(settings, directory, with_samples=True, say=lambda _: None)
+    [bare] = lint.lint(settings, [directory], with_samples=True, reporter=BatchReporter())
     assert [f.level for f in bare.findings if f.level != "note"] == ["error", "warning"], "the definition, once"
     assert bare.samples == 0
     todo = 'raise NotImplementedError("compute y from x, and return it")'
     assert todo in reference.read_text()
     reference.write_text(reference.read_text().replace(todo, "return x * torch.sigmoid(x)"))
     assert errors(directory) == []
-    report = lint.lint(settings, directory, with_samples=True, say=lambda _: None)
+    [report] = lint.lint(settings, [directory], with_samples=True, reporter=BatchReporter())
     assert [f.what for f in report.findings if f.level == "error"] == []
     assert "swish: passed (1 warning, 1 sample graded)" in list(lint.lines([report]))
 

@@ -112,6 +112,7 @@ class _Taken:
 class _Work:
     """A source that is being graded, for the job that came with it first and its duplicates."""
 
+    key: tuple[str, ...]
     prepared: PreparedJob
     request: Request
     lateness: Lateness | None
@@ -138,9 +139,16 @@ class Batch:
     """One call of `grade_many`."""
 
     def __init__(
-        self, plan: Plan, settings: Settings, baselines: tuple[str, ...], *, record: bool, timed: bool = True
+        self,
+        plan: Plan,
+        settings: Settings,
+        baselines: tuple[str, ...],
+        *,
+        record: bool,
+        timed: bool = True,
+        reuse: bool = True,
     ) -> None:
-        self._timed = timed
+        self._timed, self._reuse = timed, reuse
         self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
         self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
         self._room = threading.Semaphore(plan.capacity)
@@ -203,7 +211,7 @@ class Batch:
             elif key in self._working:
                 self._working[key].duplicates.append(taken)
             else:
-                work = _Work(prepared, self._request(prepared, job), lateness, taken)
+                work = _Work(key, prepared, self._request(prepared, job), lateness, taken)
                 self._hand_over(work)
                 self._working[key] = work
         except KernelmarkError as error:
@@ -248,6 +256,8 @@ class Batch:
 
     def _key(self, prepared: PreparedJob) -> tuple[str, ...]:
         """What has the same verdict; recorded ones are told apart by their author and name, which the record shows."""
+        if not self._reuse:
+            return (secrets.token_hex(8),)
         own = prepared.submission
         return (prepared.problem.sha256, own.sha256, *((own.author, own.name) if self._record else ()))
 
@@ -262,11 +272,10 @@ class Batch:
             if (error := self._again(work, lost)) is None:
                 return
             answer, device = Answer(run=work.request.run, error=str(error), error_class=type(error).__name__), ""
-        key = self._key(work.prepared)
-        del self._working[key]
+        del self._working[work.key]
         first = self._first(answer, device, work)
-        if first.error is None:
-            self._answers[key] = answer, device
+        if first.error is None and self._reuse:
+            self._answers[work.key] = answer, device
             while len(self._answers) > _KEPT:
                 self._answers.popitem(last=False)
         yield first

@@ -51,6 +51,7 @@ class Fleet:
         device: DeviceChoice = "auto",
         sandbox: SandboxChoice = "auto",
         slots: int | None = None,
+        devices: int | None = None,
     ) -> None:
         """
         Args:
@@ -58,6 +59,7 @@ class Fleet:
             device: "cpu", "cuda", or "auto": as for `kernelmark.grade`.
             sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
             slots: how many jobs a worker grades at a time; None: by the processors there are.
+            devices: how many of the devices to use; None: all.
 
         Raises:
             UsageError: `where` is not known, or the sandbox does not isolate.
@@ -70,7 +72,7 @@ class Fleet:
         given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
         self._settings = Settings.load(**given)
         self._sandbox = _isolated(self._settings)
-        self._workers: Sequence[Worker] = local_workers(self._settings.root, self._settings.device, slots)
+        self._workers: Sequence[Worker] = local_workers(self._settings.root, self._settings.device, slots)[:devices]
         self._plan = Plan(self._workers)
         self._threads = ThreadPoolExecutor(self._plan.capacity)
         self._begun = time.monotonic()
@@ -110,25 +112,26 @@ class Fleet:
         effort: Effort = "quick",
         baselines: Sequence[str] | None = None,
         record: bool = False,
+        reuse: bool = True,
     ) -> Iterator[JobResult]:
         """Grade jobs, and yield each result as soon as it is ready, in any order.
 
         Jobs are taken from the iterable in a thread of its own, and only as many as can be worked on, as long as the
-        results are taken: it may be endless. A job whose source was graded before in this call gets a copy of that
-        verdict. Whatever goes wrong with one job is its result's `error`.
+        results are taken: it may be endless. Whatever goes wrong with one job is its result's `error`.
 
         Args:
             effort: as for `kernelmark.grade`.
             baselines: as for `kernelmark.grade`. With the effort "screen" each is timed once on each device, and the
                 speedups are over that time.
             record: archive each source, append the verdict to the project's ledger and rewrite its board.
+            reuse: give a job whose source was graded before in this call a copy of that verdict.
 
         Raises:
             HarnessError: a worker did not start.
             Exception: whatever the iterable raises.
         """
         self.start()
-        yield from self._batch(effort, baselines, record=record).run(jobs)
+        yield from self._batch(effort, baselines, record=record, reuse=reuse).run(jobs)
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         """Build and test jobs, without times: results have a `check` in place of a verdict. Otherwise as `grade_many`.
@@ -176,10 +179,12 @@ class Fleet:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
 
-    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool) -> Batch:
+    def _batch(
+        self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True
+    ) -> Batch:
         names = ("auto",) if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
-        return Batch(self._plan, settings, names, record=record)
+        return Batch(self._plan, settings, names, record=record, reuse=reuse)
 
 
 class _Pulled:

@@ -38,6 +38,7 @@ from kernelmark.services.prepared import PreparedJob, twice
 from kernelmark.services.problems import find_baselines, find_problem
 from kernelmark.services.settings import SandboxChoice, Settings
 from kernelmark.text.terminal import warn
+from kernelmark.text.unexpected import unexpected
 
 
 class Worker:
@@ -81,8 +82,7 @@ class Worker:
         except KernelmarkError as error:
             answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            what = f"unexpected failure ({type(error).__name__}: {error})"
-            answer = Answer(run=request.run, error=what, error_class=HarnessError.__name__)
+            answer = Answer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
         with self._lock:
             self._jobs -= 1
             if self._jobs == 0:  # not while others are timed: memory that was just released is slow

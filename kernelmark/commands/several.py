@@ -1,0 +1,145 @@
+"""Grades and records several submissions for one command, side by side where the machine allows it.
+
+`changed` and `regrade` call it. Trusted. Any error, the submission's or ours, is part of that submission's result, so
+that the others are still graded. Results come in any order; each is recorded as soon as it is there, and `InOrder`
+prints them in the order of the submissions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from harness.errors import HarnessError, KernelmarkError
+from harness.kinds import DeviceKind
+from kernelmark.commands.printing import print_lines
+from kernelmark.services.settings import Settings
+from kernelmark.text.report import Graded
+from kernelmark.text.unexpected import unexpected
+
+if TYPE_CHECKING:
+    from harness.verdict import Verdict
+    from kernelmark.services.fleet import JobResult
+    from kernelmark.services.prepared import Lateness, PreparedJob
+    from kernelmark.text.batch import BatchReporter
+
+
+class Ready(NamedTuple):
+    """A submission that may be graded, and recorded with its lateness."""
+
+    job: PreparedJob
+    lateness: Lateness | None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A submission that a command is to grade: what its result is called, and how it is read and admitted."""
+
+    path: str
+    read: Callable[[], Ready]
+
+
+class InOrder:
+    """Prints results in the order of their places, each as soon as all before it are there; what is left at the end."""
+
+    def __init__(self, form: str) -> None:
+        self.results: dict[int, Graded] = {}
+        self._form, self._printed = form, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for place in sorted(place for place in self.results if place >= self._printed):
+            self._print(place)
+
+    def add(self, place: int, result: Graded) -> None:
+        """Add the result of a place, counted from 0."""
+        self.results[place] = result
+        while self._printed in self.results:
+            self._print(self._printed)
+            self._printed += 1
+
+    def _print(self, place: int) -> None:
+        if self._form == "table":
+            print_lines([*self.results[place].lines(), ""])
+
+
+def grade_all(
+    settings: Settings, asked: Sequence[Asked], jobs: int | None, *, record: bool
+) -> Iterator[tuple[int, Graded]]:
+    """Read and admit all submissions, then grade them; yields each one's place and result as soon as it is there.
+
+    `jobs` is how many are graded at a time on each device. Those for a GPU are graded first, and those for the CPU,
+    which the others would disturb, after them.
+    """
+    from kernelmark.text.batch import BatchReporter
+
+    with BatchReporter(len(asked)) as reporter:
+        ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
+        for place, each in enumerate(asked):
+            try:
+                read = each.read()
+                ready[read.job.device][place] = read
+            except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
+                yield from _told(reporter, place, _failed(each.path, error))
+        for device in ready:
+            yield from _graded(settings, asked, device, ready[device], jobs, record=record, reporter=reporter)
+
+
+def _graded(
+    settings: Settings,
+    asked: Sequence[Asked],
+    device: DeviceKind,
+    ready: dict[int, Ready],
+    jobs: int | None,
+    *,
+    record: bool,
+    reporter: BatchReporter,
+) -> Iterator[tuple[int, Graded]]:
+    """The same for those of one kind of device."""
+    from kernelmark.services.fleet import Job
+    from kernelmark.services.fleet.one_by_one import several
+
+    given = [Job(problem=each.job.problem, submission=each.job.submission, key=place) for place, each in ready.items()]
+    left = dict(ready)
+    try:
+        with several(settings, device, jobs, count=len(given), on_progress=reporter.report) as grades:
+            for result in grades.grade_many(given, effort=settings.effort, baselines=settings.baselines, reuse=False):
+                place = result.job.key
+                assert isinstance(place, int)
+                one = left.pop(place)
+                yield from _told(reporter, place, _recorded(asked[place].path, result, one if record else None))
+    except KernelmarkError as error:  # none could be graded, or no more
+        for place in left:
+            yield from _told(reporter, place, _failed(asked[place].path, error))
+
+
+def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
+    """The result for the report; its verdict is recorded if the submission is given."""
+    verdict = result.verdict
+    if verdict is None:
+        assert result.error is not None
+        return _failed(path, result.error)
+    try:
+        table = ready.job.record(verdict, ready.lateness) if ready is not None else None
+    except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
+        return _failed(path, error, verdict)
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
+
+
+def _failed(path: str, error: Exception, verdict: Verdict | None = None) -> Graded:
+    """The result of a submission that could not be graded, or not be recorded."""
+    if isinstance(error, KernelmarkError):
+        return Graded(path, error.exit_code, str(error), verdict)
+    return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
+
+
+def _told(reporter: BatchReporter, place: int, result: Graded) -> Iterator[tuple[int, Graded]]:
+    reporter.finished(result.path, result.outcome)
+    with reporter.hidden():
+        yield place, result
