@@ -16,6 +16,7 @@ from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark.commands.printing import (
     device_option,
     form_option,
+    jobs_option,
     load_settings,
     print_json,
     print_lines,
@@ -43,6 +44,7 @@ _REASON = 1000  # maximum length of an annotation
 @click.option("--no-record", is_flag=True, help="Print what the tools report, and append nothing.")
 @click.option("--self-test", is_flag=True, help="Try every known attack here instead, and every honest kernel.")
 @click.option("--only", multiple=True, metavar="TEXT", help="With --self-test: this case or surface, or `honest`.")
+@jobs_option("With --self-test. [default: by the processors that there are, on a GPU; a CPU tries one at a time]")
 @sandbox_option("How to isolate them.")
 @device_option("On which device.")
 @form_option
@@ -53,6 +55,7 @@ def audit(
     no_record: bool,
     self_test: bool,
     only: Sequence[str],
+    jobs: int | None,
     form: str,
     **flags: str | None,
 ) -> int:
@@ -67,7 +70,9 @@ def audit(
     if self_test:
         if runs or top or problem or no_record:
             raise UsageError("--self-test", "cannot be combined", "leave out runs, --top, --problem and --no-record")
-        return _self_test(settings, only, form)
+        return _self_test(settings, only, jobs, form)
+    if jobs is not None:
+        raise UsageError("--jobs", "needs --self-test", "leave it out: the tools watch one run at a time")
     if only or not (runs or top):
         raise UsageError("kernelmark audit", "needs a RUN, --top or --self-test", "`kernelmark board` lists the runs")
     if problem and not top:
@@ -165,13 +170,18 @@ def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]
                     yield row.run
 
 
-def _self_test(settings: Settings, only: Sequence[str], form: str) -> int:
+def _self_test(settings: Settings, only: Sequence[str], jobs: int | None, form: str) -> int:
     from kernelmark.services import selftest
+    from kernelmark.services.selftest.side_by_side import attempt_all
+    from kernelmark.text.batch import BatchReporter
 
-    trials = []
-    for case, where, isolation in selftest.choose(settings, only):
-        say(f"{case.surface or 'honest'} {case.label}")
-        trials.append(selftest.attempt(case, where, isolation))
+    chosen = selftest.choose(settings, only)
+    with BatchReporter(len(chosen)) as reporter:
+
+        def report(trial: selftest.Trial) -> None:
+            reporter.finished(f"{trial.case.surface or 'honest'} {trial.case.label}", trial.result)
+
+        trials = attempt_all(chosen, jobs, report)
     print_json(selftest.document(trials)) if form == "json" else print_lines(selftest.lines(trials))
     return HarnessError.exit_code if selftest.failed(trials) else 0
 

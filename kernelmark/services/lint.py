@@ -65,8 +65,9 @@ def lint(
     def first() -> Iterator[Job]:
         for each in linted:
             reporter.say(f"{each.name}: null kernels")
-            for job in each.examine(settings, device, with_samples=with_samples):
-                reporter.expect(1)
+            samples = list(each.examine(settings, device, with_samples=with_samples))
+            reporter.expect(len(samples))
+            for job in samples:
                 mine = PreparedJob.prepare(settings, job.problem, job.submission, author=job.author)
                 if mine.device == device:
                     yield job
@@ -130,7 +131,7 @@ class _Linted:
         self._samples: dict[str, Sample] = {}
 
     def examine(self, settings: Settings, device: DeviceKind, *, with_samples: bool) -> Iterator[Job]:
-        """Try the null kernels; then yield the samples to check on this device.
+        """Try the null kernels, then make the jobs of the samples for this device.
 
         Raises:
             UsageError: as for `lint`.

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import HERE, KnownSubmission, attacks, attempt
+from kernelmark.services.selftest import HERE, Attempts, KnownSubmission, attacks
 from tests.cases import trials
 from tests.leftovers import leftovers
 
 FOLDER = HERE / "attacks"
+ATTEMPTS = Attempts()
 
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(attacks()))
@@ -24,7 +25,7 @@ def test_attack(
     (tmp_path / "kernelmark.toml").write_text("")
     monkeypatch.chdir(tmp_path)
     before = leftovers()
-    trial = attempt(case, device, sandbox)
+    trial = ATTEMPTS.attempt(case, device, sandbox)
     assert leftovers() == before
     assert trial.failure is None
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import HERE, KnownSubmission, attempt, honest
+from kernelmark.services.selftest import HERE, Attempts, KnownSubmission, honest
 from tests.cases import trials
 
 FOLDER = HERE / "honest"
+ATTEMPTS = Attempts()
 
 
 @pytest.mark.parametrize(("case", "device", "sandbox"), trials(honest()))
@@ -19,7 +20,7 @@ def test_honest(
 ) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     monkeypatch.chdir(tmp_path)
-    assert attempt(case, device, sandbox).failure is None
+    assert ATTEMPTS.attempt(case, device, sandbox).failure is None
 
 
 def test_no_folder_is_forgotten() -> None:

@@ -100,6 +100,11 @@ class Fleet:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._plan.close()
 
+    @property
+    def capacity(self) -> int:
+        """How many jobs it takes at a time, those included whose sandboxes only start."""
+        return self._plan.capacity
+
     def status(self) -> FleetStatus:
         """What the fleet has done since it started."""
         done, in_flight, by_device = self._plan.counts()

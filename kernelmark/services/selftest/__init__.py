@@ -9,10 +9,12 @@ the honest kernel that it names.
 from __future__ import annotations
 
 import re
+import threading
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
 from datetime import UTC, datetime
-from functools import cache
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -21,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from harness import sandbox
 from harness.device import DEVICES
 from harness.errors import HarnessError, UsageError
-from harness.kinds import isolates
+from harness.kinds import Effort, isolates
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Interval, Outcome, SandboxName, Verdict
 from kernelmark.services.api import grade
@@ -40,6 +42,10 @@ Ending = Literal[
 # How much faster than its twin's interval an accepted attack may be by chance: other processes also use the CPU.
 _BY_CHANCE: dict[DeviceKind, float] = {"cpu": 0.15, "cuda": 0.01}
 _TRIES = 4
+EFFORT: Effort = "quick"
+BASELINES = ("none",)
+Judge = Callable[[Path, Submission, DeviceKind, SandboxName], Verdict]
+"""Grades a submission to a problem; raises `UsageError` and `HarnessError`."""
 
 
 class KnownSubmission(BaseModel):
@@ -90,6 +96,14 @@ class KnownSubmission(BaseModel):
         return file
 
 
+class Graded(NamedTuple):
+    """What became of one grading of a case."""
+
+    verdict: Verdict | None
+    ending: Ending
+    message: str
+
+
 class Trial(NamedTuple):
     """The result of one case on one device in one sandbox; `failure` says why it is unacceptable."""
 
@@ -101,6 +115,86 @@ class Trial(NamedTuple):
     score_ns: int | None
     twin_ns: int | None
     failure: str | None
+
+    @property
+    def result(self) -> str:
+        """For people."""
+        if self.failure:
+            return f"{'OPEN' if self.case.open else 'FAILED'}: {visible(self.failure)}"
+        return "held" if self.case.surface else "accepted"
+
+
+class Attempts:
+    """Tries cases, in any thread; `grade` grades one once."""
+
+    def __init__(self, grade: Callable[[KnownSubmission, DeviceKind, SandboxName], Graded] | None = None) -> None:
+        self._grade = grade or partial(graded, by=_in_this_process)
+        self._lock = threading.Lock()
+        self._twins: dict[tuple[str, DeviceKind, SandboxName], Future[Interval | None]] = {}
+
+    def attempt(self, case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
+        """Grade one case as often as it asks for, and its twin if the time decides.
+
+        A time that seems too short is measured again, and so is the twin's: an attack that works does so every time,
+        while a twin slowed by something else on the machine recovers.
+        """
+        for _ in range(_TRIES):
+            trial = self._once(case, device, isolation)
+            if not trial.failure or trial.twin_ns is None:
+                break
+            with self._lock:
+                self._twins.pop((case.twin, device, isolation), None)
+        return trial
+
+    def _once(self, case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
+        for _ in range(case.gradings):
+            verdict, ending, message = self._grade(case, device, isolation)
+        score = verdict.score if verdict else None
+        failure, twin_ns = _failure(case, verdict, ending, message), None
+        if failure is None and score is not None and case.twin:
+            twin = self._twin_score(case.twin, device, isolation)
+            if twin is None:
+                failure = f"its honest twin {case.twin} was not accepted"
+            else:
+                twin_ns = twin.median_ns
+                if score.median_ns < (1 - _BY_CHANCE[device]) * twin.low_ns:
+                    failure = f"accepted at {duration(score.median_ns)}, where honest work takes {duration(twin_ns)}"
+        score_ns = score.median_ns if score else None
+        return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)
+
+    def _twin_score(self, label: str, device: DeviceKind, isolation: SandboxName) -> Interval | None:
+        """The score of an honest kernel, graded once; whoever asks meanwhile waits."""
+        mine = Future[Interval | None]()
+        with self._lock:
+            known = self._twins.setdefault((label, device, isolation), mine)
+        if known is mine:
+            try:
+                twin = next(each for each in honest() if each.label == label)
+                verdict = self._grade(twin, device, isolation).verdict
+                mine.set_result(verdict.score if verdict else None)
+            except BaseException as error:
+                mine.set_exception(error)
+                raise
+        return known.result()
+
+
+def graded(case: KnownSubmission, device: DeviceKind, isolation: SandboxName, *, by: Judge) -> Graded:
+    """Grade one case once."""
+    source = case.source
+    try:
+        submission = Submission.of(
+            source.read_bytes(), source.suffix[1:], author=case.author, name=case.name or f"{case.label}{source.suffix}"
+        )
+        verdict = by(PROBLEMS / case.problem, submission, device, isolation)
+    except UsageError as error:
+        return Graded(None, "usage", str(error))
+    except HarnessError as error:
+        return Graded(None, "harness_error", str(error))
+    return Graded(verdict, _ENDINGS[verdict.outcome], verdict.message)
+
+
+def _in_this_process(problem: Path, submission: Submission, device: DeviceKind, isolation: SandboxName) -> Verdict:
+    return grade(problem, submission, device=device, sandbox=isolation, effort=EFFORT, baselines=BASELINES)
 
 
 def attacks() -> list[KnownSubmission]:
@@ -143,28 +237,12 @@ def choose(settings: Settings, only: Sequence[str]) -> list[tuple[KnownSubmissio
     return [(case, device, provider.name) for case in chosen]
 
 
-def attempt(case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
-    """Grade one case as often as it asks for, and its twin if the time decides.
-
-    A time that seems too short is measured again, and so is the twin's: an attack that works does so every time, while
-    a twin slowed by something else on the machine recovers.
-    """
-    for _ in range(_TRIES):
-        trial = _once(case, device, isolation)
-        if not trial.failure or trial.twin_ns is None:
-            break
-        _twin_score.cache_clear()
-    return trial
-
-
 def lines(trials: Sequence[Trial]) -> list[str]:
     """One line per case, and a last line with the totals."""
     rows: list[tuple[str, ...]] = [("surface", "case", "device", "sandbox", "outcome", "time", "twin", "")]
     for t in trials:
         times = [duration(ns) if ns is not None else "" for ns in (t.score_ns, t.twin_ns)]
-        good = "held" if t.case.surface else "accepted"
-        said = good if not t.failure else f"{'OPEN' if t.case.open else 'FAILED'}: {visible(t.failure)}"
-        rows.append((t.case.surface or "honest", t.case.label, t.device, t.sandbox, t.ending, *times, said))
+        rows.append((t.case.surface or "honest", t.case.label, t.device, t.sandbox, t.ending, *times, t.result))
     tried = sum(t.case.surface is not None for t in trials)
     still_open = sum(bool(t.failure and t.case.open) for t in trials)
     total = (
@@ -201,30 +279,6 @@ def _cases(kind: str) -> list[KnownSubmission]:
     return cases
 
 
-def _once(case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> Trial:
-    for _ in range(case.gradings):
-        verdict, ending, message = _graded(case, device, isolation)
-    score = verdict.score if verdict else None
-    failure, twin_ns = _failure(case, verdict, ending, message), None
-    if failure is None and score is not None and case.twin:
-        twin = _twin_score(case.twin, device, isolation)
-        if twin is None:
-            failure = f"its honest twin {case.twin} was not accepted"
-        else:
-            twin_ns = twin.median_ns
-            if score.median_ns < (1 - _BY_CHANCE[device]) * twin.low_ns:
-                failure = f"accepted at {duration(score.median_ns)}, where honest work takes {duration(twin_ns)}"
-    score_ns = score.median_ns if score else None
-    return Trial(case, device, isolation, ending, message, score_ns, twin_ns, failure)
-
-
-@cache
-def _twin_score(label: str, device: DeviceKind, isolation: SandboxName) -> Interval | None:
-    twin = next(each for each in honest() if each.label == label)
-    verdict = _graded(twin, device, isolation)[0]
-    return verdict.score if verdict else None
-
-
 def _failure(case: KnownSubmission, verdict: Verdict | None, ending: Ending, message: str) -> str | None:
     if case.host_only and ending == "accepted" and verdict and verdict.timing == "replayed":
         return None  # its time is compared with its twin's
@@ -238,27 +292,6 @@ def _failure(case: KnownSubmission, verdict: Verdict | None, ending: Ending, mes
     if not re.search(case.proof, said):
         return f"nothing shows that it ran: {case.proof!r} is not in what it printed ({said[-300:]!r})"
     return None
-
-
-def _graded(case: KnownSubmission, device: DeviceKind, isolation: SandboxName) -> tuple[Verdict | None, Ending, str]:
-    source = case.source
-    try:
-        submission = Submission.of(
-            source.read_bytes(), source.suffix[1:], author=case.author, name=case.name or f"{case.label}{source.suffix}"
-        )
-        verdict = grade(
-            PROBLEMS / case.problem,
-            submission,
-            device=device,
-            sandbox=isolation,
-            effort="quick",
-            baselines=["none"],
-        )
-    except UsageError as error:
-        return None, "usage", str(error)
-    except HarnessError as error:
-        return None, "harness_error", str(error)
-    return verdict, _ENDINGS[verdict.outcome], verdict.message
 
 
 _ENDINGS: dict[Outcome, Ending] = {
