@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from harness.verdict import Stage
+from kernelmark.text.batch import BatchReporter
 from kernelmark.text.progress import Reporter, describe
 
 
@@ -55,3 +56,32 @@ def test_a_terminal_shows_the_step_and_gets_its_cursor_back_after_a_failure(monk
     assert "time 1/3 [bold]4096" in stream.getvalue()
     hidden, shown = stream.getvalue().count("\x1b[?25l"), stream.getvalue().count("\x1b[?25h")
     assert hidden == shown > 0
+
+
+def test_of_several_submissions_a_file_gets_a_line_each() -> None:
+    stream = io.StringIO()
+    with BatchReporter(1, stream) as reporter:
+        reporter.expect(1)
+        reporter.say("softmax: null kernels")
+        reporter.report(step(Stage.BUILD))
+        reporter.finished("one.py", "accepted")
+        reporter.report(step(Stage.BUILD))
+        reporter.finished("two\x1b[2J.py", "wrong answer")
+    lines = ["softmax: null kernels", "build", "1/2 one.py: accepted", "build", "2/2 two\\x1b[2J.py: wrong answer"]
+    assert stream.getvalue().splitlines() == lines
+
+
+def test_a_terminal_shows_how_many_are_done_and_how_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    clock = iter([0.0] + [30.0] * 20)
+    monkeypatch.setattr("kernelmark.text.batch.time.monotonic", lambda: next(clock))
+    stream = Terminal()
+    with BatchReporter(3, stream) as reporter:
+        reporter.finished("one.py", "accepted")
+        reporter.report(step(Stage.TEST, 0, 2, "small"))
+        with reporter.hidden():
+            before = stream.getvalue()
+            assert before.count("\x1b[?25l") == before.count("\x1b[?25h"), "the cursor is back, and no line is live"
+    shown = stream.getvalue()
+    assert "1/3 one.py: accepted\n" in shown
+    assert "1 done, 2.0 a minute, 2 left: test 1/2 small" in shown

@@ -34,7 +34,7 @@ class Grades(Protocol):
     def grade_many(
         self, jobs: Iterable[Job], *, effort: Effort, baselines: Sequence[str], reuse: bool
     ) -> Iterator[JobResult]:
-        """As `Fleet.grade_many`."""
+        """As `Fleet.grade_many`; the baselines are those of settings, so `()` for none."""
         ...
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:

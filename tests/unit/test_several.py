@@ -1,0 +1,373 @@
+"""Several submissions graded by one command, in a fleet or in this process, and reported in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from harness.errors import HarnessError, SandboxError
+from harness.judge import Progress
+from harness.kinds import DeviceKind, SandboxName
+from harness.problem import load
+from harness.submission import Submission
+from harness.verdict import Check, Outcome, Stage, Verdict
+from kernelmark.commands.several import InOrder
+from kernelmark.services.fleet import Job, JobResult, fleet, one_by_one
+from kernelmark.services.fleet.fleet import Fleet
+from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
+from kernelmark.services.selftest import PROBLEMS, Attempts, Trial, attacks, honest, side_by_side
+from kernelmark.services.selftest.side_by_side import attempt_all
+from kernelmark.services.settings import Settings
+from kernelmark.text.report import Graded
+from leaderboard.record.ledger import JsonlLedger
+from tests.repository import commit, init
+from tests.unit.conftest import Command, Judge
+from tests.verdicts import REPLAYED, accepted, failed
+
+RIGHT = "def twice(x, y): y.copy_(2 * x)\n"
+
+
+class Provider:
+    """A sandbox that can be used."""
+
+    def __init__(self, name: SandboxName) -> None:
+        self.name = name
+
+    def unavailable(self) -> None: ...
+
+
+class FakeFleet:
+    """Grades jobs in reverse order, by what their sources say; remembers how it was made and what it was given."""
+
+    made: ClassVar[list[dict[str, Any]]] = []
+    given: ClassVar[list[dict[str, Any]]] = []
+    taken: ClassVar[list[Job]] = []
+    capacity = 6
+
+    def __init__(self, **given: Any) -> None:
+        self.made.append(given)
+
+    def __enter__(self) -> FakeFleet:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
+        self.given.append(given)
+        for job in reversed(list(jobs)):
+            self.taken.append(job)
+            own = job.submission
+            assert isinstance(own, Submission)
+            if b"broken" in own.source:
+                yield JobResult(job=job, error=SandboxError("no daemon"))
+                continue
+            if b"lost" in own.source:
+                raise HarnessError("a worker of the fleet did not start")
+            if b"interrupted" in own.source:
+                raise KeyboardInterrupt
+            make: Callable[..., Verdict] = failed if b"wrong" in own.source else accepted
+            verdict = make(author=own.author, problem="double", name=own.name)
+            told = verdict.submission.model_copy(update={"sha256": own.sha256})
+            yield JobResult(job=job, verdict=verdict.model_copy(update={"submission": told}))
+
+    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        for result in self.grade_many(jobs):
+            assert result.verdict is not None
+            check = {name: getattr(result.verdict, name) for name in Check.model_fields}
+            yield JobResult(job=result.job, check=Check.model_validate(check))
+
+
+@pytest.fixture
+def fakes(monkeypatch: pytest.MonkeyPatch) -> type[FakeFleet]:
+    """Fleets that grade nothing, in a sandbox that isolates."""
+    for seen in (FakeFleet.made, FakeFleet.given, FakeFleet.taken):
+        seen.clear()
+    monkeypatch.setattr(one_by_one, "Fleet", FakeFleet)
+    monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("bwrap")])
+    return FakeFleet
+
+
+@pytest.fixture
+def base(competition: Path) -> str:
+    (competition / "submissions").mkdir()
+    (competition / "submissions/README.md").write_text("put it here\n")
+    (competition / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "bwrap"\n')
+    return init(competition)
+
+
+def submitted(competition: Path, **sources: str) -> None:
+    commit(competition, {f"submissions/double/{author}/kernel.py": source for author, source in sources.items()})
+
+
+def authors(competition: Path) -> list[str]:
+    entries = JsonlLedger(competition / "leaderboard/results/double.jsonl").read()
+    return [entry.verdict.submission.author for entry in entries]
+
+
+@pytest.mark.parametrize(
+    ("device", "jobs", "count", "times", "sandbox", "slots"),
+    [
+        # What is asked for, and how many slots a fleet then has; 0: no fleet.
+        ("cuda", None, 5, True, "bwrap", None),
+        ("cuda", None, None, False, "docker", None),
+        ("cuda", 3, 5, True, "bwrap", 3),
+        ("cuda", 1, 5, True, "bwrap", 0),
+        ("cuda", None, 1, True, "bwrap", 0),
+        ("cuda", None, 0, True, "bwrap", 0),
+        ("cuda", 3, 5, True, "process", 0),
+        ("cpu", None, 5, True, "bwrap", 0),
+        ("cpu", 2, 5, True, "bwrap", 2),
+        ("cpu", None, None, False, "bwrap", 3),
+        ("cpu", None, None, False, "process", 0),
+    ],
+)
+def test_a_fleet_grades_where_several_may_be_graded_at_a_time(
+    fakes: type[FakeFleet],
+    monkeypatch: pytest.MonkeyPatch,
+    device: DeviceKind,
+    jobs: int | None,
+    count: int | None,
+    times: bool,
+    sandbox: SandboxName,
+    slots: int | None,
+) -> None:
+    monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider(sandbox)])
+    monkeypatch.setattr(one_by_one, "TESTED_AT_A_TIME", 3)
+    with several(Settings(), device, jobs, count=count, times=times) as grades:
+        assert isinstance(grades, OneByOne) == (slots == 0)
+    made = {"device": device, "sandbox": sandbox, "slots": slots, "devices": count}
+    assert fakes.made == ([] if slots == 0 else [made])
+    assert 1 <= TESTED_AT_A_TIME <= 8
+
+
+def test_what_is_asked_for_and_cannot_be_is_said(
+    fakes: type[FakeFleet], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("process")])
+    for jobs in (None, 2):
+        with several(Settings(), "cuda", jobs, count=2):
+            pass
+    [said] = caplog.messages
+    assert "the sandbox process does not isolate, so submissions are graded one after the other" in said
+
+
+def test_results_are_reported_in_order_and_recorded_as_they_come(
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command
+) -> None:
+    submitted(competition, ada=RIGHT, bob="# broken\n", eve="# wrong\n", joe=RIGHT, zoe="a\0b")
+    said = command("grade", "--changed", base, "--jobs", "3")
+    assert said.code == 7
+    paths = [line for line in said.out.splitlines() if line.startswith("submissions/double/")]
+    assert paths == [f"submissions/double/{author}/kernel.py" for author in ("ada", "bob", "eve", "joe", "zoe")]
+    assert "our fault: no daemon" in said.out
+    assert authors(competition) == ["joe", "eve", "ada"]
+    assert fakes.made == [{"device": "cpu", "sandbox": "bwrap", "slots": 3, "devices": 4}]
+    assert fakes.given == [{"effort": "default", "baselines": ("auto",), "reuse": False}]
+    assert said.err.splitlines() == [
+        "1/5 submissions/double/zoe/kernel.py: not graded",
+        "2/5 submissions/double/joe/kernel.py: accepted",
+        "3/5 submissions/double/eve/kernel.py: wrong answer",
+        "4/5 submissions/double/bob/kernel.py: our fault",
+        "5/5 submissions/double/ada/kernel.py: accepted",
+    ]
+
+
+def test_in_this_process_the_order_is_that_of_the_files(
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command, judge: Callable[..., Judge]
+) -> None:
+    (competition / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\n')
+    submitted(competition, ada=RIGHT, bob=RIGHT)
+    fake = judge(accepted(author="ada"), accepted(author="bob"))
+    said = command("grade", "--changed", base, "--no-record")
+    assert (said.code, [each[1].author for each in fake.asked]) == (0, ["ada", "bob"])
+    assert fakes.made == []
+    first = ["test 1/2 small", "1/2 submissions/double/ada/kernel.py: accepted"]
+    assert said.err.splitlines() == [*first, "test 1/2 small", "2/2 submissions/double/bob/kernel.py: accepted"]
+
+
+def test_what_was_done_before_an_interruption_is_reported(
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command
+) -> None:
+    submitted(competition, ada=RIGHT, bob="# interrupted\n", eve=RIGHT)
+    said = command("grade", "--changed", base, "--jobs", "2", "--summary", "s.md")
+    assert said.code == 130
+    assert [line for line in said.out.splitlines() if line.startswith("sub")] == ["submissions/double/eve/kernel.py"]
+    assert authors(competition) == ["eve"]
+    assert (competition / "s.md").read_text().count("interrupted before its turn") == 2
+
+
+def test_where_the_fleet_fails_the_rest_is_our_fault(
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command
+) -> None:
+    submitted(competition, ada=RIGHT, bob="# lost\n", eve=RIGHT)
+    said = command("grade", "--changed", base, "--jobs", "2", "--format", "json")
+    assert [(each["exit_code"], each["verdict"] is None) for each in json.loads(said.out)] == [
+        (7, True), (7, True), (0, False),
+    ]  # fmt: skip
+    assert json.loads(said.out)[0]["message"] == "a worker of the fleet did not start"
+
+
+def test_what_is_late_does_not_rank_from_a_fleet_either(
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command
+) -> None:
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
+    submitted(competition, ada=RIGHT, bob=RIGHT)
+    said = command("grade", "--changed", base, "--jobs", "2")
+    assert (said.code, fakes.made) == (2, [])
+    assert command("grade", "--changed", base, "--jobs", "2", "--late", "grace").code == 0
+    board = (competition / "leaderboard/BOARD.md").read_text()
+    assert "| late | ada |" in board
+    assert "| late | bob |" in board
+
+
+def test_the_samples_of_all_problems_are_checked_at_a_time(
+    competition: Path, fakes: type[FakeFleet], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = competition / "problems/double/samples"
+    folder.mkdir()
+    (folder / "right.py").write_text(RIGHT)
+    table = '[{}]\nfile = "right.py"\nreplace = {{ "2" = "2{}" }}\noutcome = "{}"\n'
+    expected = (("a", "", "accepted"), ("b", "# wrong", "accepted"), ("c", "# wrong", "wrong_answer"))
+    (folder / "expected.toml").write_text("".join(table.format(*each) for each in expected))
+    said = command("problems", "lint", "--sandbox", "bwrap", "--jobs", "2", "--format", "json")
+    [report] = json.loads(said.out)
+    [finding] = [each for each in report["findings"] if each["level"] == "error"]
+    assert finding["what"].startswith("sample `b` is wrong_answer, where accepted is expected")
+    assert (said.code, report["samples"]) == (2, 3)
+    assert [name for job in fakes.taken for name in [job.submission.name]] == ["c.py", "b.py", "a.py"]  # type: ignore[union-attr]
+    assert "1/3 double: sample c: wrong_answer" in said.err
+    fakes.made.clear()
+    assert command("problems", "lint", "--sandbox", "bwrap", "--no-samples").code == 0
+    assert fakes.made == []
+
+
+def test_a_report_held_back_by_an_earlier_one_is_printed_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    with InOrder("table") as printed:
+        for place in (3, 1, 0):
+            printed.add(place, Graded(f"{place}.py", 0, ""))
+        assert capsys.readouterr().out == "0.py\n\n1.py\n\n"
+    assert capsys.readouterr().out == "3.py\n\n"
+
+
+def test_the_self_test_beside_each_other_asks_as_it_does_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each case as often as it wants, a twin once, under the author and the name that may be the attack."""
+    cases = [each for each in attacks() if "cuda" in each.devices and each.twin == "torch_mul"]
+    twin = next(each for each in honest() if each.label == "torch_mul")
+    made: list[dict[str, Any]] = []
+
+    class OnGpu(FakeFleet):
+        def __init__(self, **given: Any) -> None:
+            made.append(given)
+
+        def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
+            assert given == {"effort": "quick", "baselines": ("none",), "reuse": False}
+            for job in jobs:
+                seen.append(job)
+                yield JobResult(job=job, verdict=accepted(modes=REPLAYED))
+
+    def alone(problem: Path, submission: Submission, *_: object) -> Verdict:
+        asked.append((problem, submission))
+        return accepted(modes=REPLAYED)
+
+    seen: list[Job] = []
+    asked: list[tuple[Path, Submission]] = []
+    monkeypatch.setattr(side_by_side, "Fleet", OnGpu)
+    told: list[Trial] = []
+    trials = attempt_all([(each, "cuda", "docker") for each in (*cases, twin)], None, told.append)
+    assert [trial.case for trial in trials] == [*cases, twin]
+    assert sorted(trial.case.label for trial in told) == sorted(trial.case.label for trial in trials)
+    assert made == [{"device": "cuda", "sandbox": "docker", "slots": None, "devices": 1}]
+    attempts = Attempts(lambda *each: side_by_side.graded(*each, by=alone))
+    assert trials == [attempts.attempt(each, "cuda", "docker") for each in (*cases, twin)]
+    assert any(case.gradings > 1 for case in cases)
+
+    def by_name(each: tuple[object, Any]) -> tuple[str, str]:
+        return each[1].name, each[1].author
+
+    assert sorted(((job.problem, job.submission) for job in seen), key=by_name) == sorted(asked, key=by_name)
+
+
+def test_an_interrupted_self_test_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted(FakeFleet):
+        def grade_many(self, jobs: Iterable[Job], **_: Any) -> Iterator[JobResult]:
+            next(iter(jobs))
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(side_by_side, "Fleet", Interrupted)
+    cases = [each for each in honest() if "cuda" in each.devices]
+    with pytest.raises(KeyboardInterrupt):
+        attempt_all([(each, "cuda", "docker") for each in cases], 4, lambda _: None)
+
+
+def test_on_a_cpu_the_self_test_is_one_case_after_the_other(
+    competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = command("audit", "--self-test", "--sandbox", "bwrap", "--only", "torch_mul", "--jobs", "2")
+    assert said.code == 2
+    assert "--jobs 2: the self-test tries one case at a time on a CPU" in said.err
+    assert command("audit", "--top", "1", "--jobs", "2").code == 2
+
+
+class FakeWorker:
+    """Accepts everything at once."""
+
+    slots = 2
+
+    def __init__(self) -> None:
+        self.requests: list[Request] = []
+
+    def start(self) -> None: ...
+
+    def device(self) -> str:
+        return "NVIDIA H200"
+
+    def submit(self, request: Request) -> Future[Answer]:
+        self.requests.append(request)
+        answer = Future[Answer]()
+        answer.set_result(Answer(run=request.run, verdict=accepted()))
+        return answer
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("reuse", "graded"), [(True, 1), (False, 3)])
+def test_a_fleet_grades_the_same_source_again_if_it_is_told_to(
+    competition: Path, monkeypatch: pytest.MonkeyPatch, reuse: bool, graded: int
+) -> None:
+    workers = [FakeWorker(), FakeWorker()]
+    monkeypatch.setattr(fleet, "local_workers", lambda *_: workers)
+    monkeypatch.setattr(fleet, "providers", lambda _: [Provider("bwrap")])
+    jobs = [Job(problem=load(PROBLEMS / "double"), submission=RIGHT, key=key) for key in range(3)]
+    with Fleet(sandbox="bwrap", devices=1) as one:
+        results = list(one.grade_many(jobs, reuse=reuse))
+        assert one.capacity == 6
+    assert sorted(result.job.key for result in results) == [0, 1, 2]  # type: ignore[type-var]
+    assert [len(each.requests) for each in workers] == [graded, 0]
+    assert sum(result.duplicate for result in results) == 3 - graded
+
+
+def test_in_this_process_one_failure_keeps_no_other_from_being_graded(
+    competition: Path, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake = judge(ZeroDivisionError("a mistake of ours"), accepted(), failed(Outcome.WRONG_ANSWER))
+    steps: list[Progress] = []
+    monkeypatch.setenv("KERNELMARK_DEBUG", "1")
+    grades = OneByOne(Settings.load(), steps.append)
+    jobs = [Job(problem="double", submission=RIGHT, key=key) for key in range(2)]
+    one, two = grades.grade_many(jobs, effort="quick", baselines=())
+    assert str(one.error) == "unexpected ZeroDivisionError: a mistake of ours; the traceback is above"
+    assert two.verdict is not None
+    [three] = grades.check_many([Job(problem="nothing", submission=RIGHT)])
+    assert three.error is not None
+    [four] = grades.check_many(jobs[:1])
+    assert four.check is not None
+    assert four.check.outcome is Outcome.WRONG_ANSWER
+    assert len(fake.asked) == 3
+    assert [step.stage for step in steps] == [Stage.TEST] * 3
