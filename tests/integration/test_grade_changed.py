@@ -1,4 +1,4 @@
-"""`kernelmark grade --changed` from a pull request to the board, with a real judge on the CPU and no sandbox."""
+"""`kernelmark grade --changed` from a pull request to the board, with a real judge on the CPU."""
 
 from __future__ import annotations
 
@@ -74,3 +74,24 @@ def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -
     assert sorted(row.author for row in table.rows) == ["ada", "joe"]
     suites = ElementTree.parse(repository / "junit.xml").getroot()
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")
+
+
+@pytest.mark.bwrap
+def test_two_at_a_time_are_graded_as_they_would_be_one_after_the_other(repository: Path) -> None:
+    sources = {"ada": RIGHT, "bob": WRONG, "eve": RIGHT, "joe": "import os\n\nos._exit(3)\n"}
+    commit(repository, {f"submissions/double/{author}/kernel.py": source for author, source in sources.items()})
+    done = grade(repository, "HEAD~", "--jobs", "2", "--sandbox", "bwrap")
+    assert done.returncode == 4, done.stdout + done.stderr
+    paths = [line for line in done.stdout.splitlines() if line.startswith("submissions/")]
+    assert paths == [f"submissions/double/{author}/kernel.py" for author in sources]
+    assert "build" not in done.stderr, "a fleet's workers show no steps of one grading"
+    assert [line.partition(" ")[0] for line in done.stderr.splitlines()] == ["1/4", "2/4", "3/4", "4/4"]
+    ledger = JsonlLedger(repository / "leaderboard/results/double.jsonl")
+    verdicts = {entry.verdict.submission.author: entry.verdict for entry in ledger.read()}
+    assert {author: verdict.outcome.value for author, verdict in verdicts.items()} == {
+        "ada": "accepted", "bob": "wrong_answer", "eve": "accepted", "joe": "runtime_error",
+    }  # fmt: skip
+    assert {verdict.environment.sandbox for verdict in verdicts.values()} == {"bwrap"}
+    assert len({verdict.run for verdict in verdicts.values()}) == 4, "the same source is graded for each author"
+    (table,) = rank(ledger.read())
+    assert sorted(row.author for row in table.rows) == ["ada", "eve"]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from kernelmark.services import lint
+from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 from kernelmark.text.batch import BatchReporter
 from tests.shipped import ROOT, SLUGS
@@ -22,3 +30,34 @@ def test_the_lint_finds_nothing(slug: str, device: str, sandbox: str) -> None:
     [report] = lint.lint(settings, [ROOT / "problems" / slug], with_samples=True, reporter=BatchReporter())
     assert [finding for finding in report.findings if finding.level != "note"] == []
     assert report.samples >= 4
+
+
+@pytest.mark.bwrap
+def test_samples_are_checked_two_at_a_time(tmp_path: Path) -> None:
+    """Of two problems, whose reports keep their order, and their samples theirs."""
+    for slug in ("one", "two"):
+        shutil.copytree(PROBLEMS / "double", tmp_path / "problems" / slug)
+        samples = tmp_path / "problems" / slug / "samples"
+        samples.mkdir()
+        (samples / "right.py").write_text("def twice(x, y):\n    y.copy_(2 * x)\n")
+        table = '[{}]\nfile = "right.py"\nreplace = {{ "2 * x" = "{}" }}\noutcome = "{}"\n'
+        tried = (("right", "x + x", "accepted"), ("wrong", "x + 1", "wrong_answer"), ("odd", "x", "accepted"))
+        (samples / "expected.toml").write_text("".join(table.format(*each) for each in tried))
+    (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "bwrap"\n')
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
+    line = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()"]
+    done = subprocess.run(
+        [*line, "problems", "lint", "--jobs", "2", "--format", "json"],
+        cwd=tmp_path,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    reports = json.loads(done.stdout)
+    assert [(report["problem"], report["samples"]) for report in reports] == [("one", 3), ("two", 3)]
+    errors = [[each["what"] for each in report["findings"] if each["level"] == "error"] for report in reports]
+    assert [[what.partition(",")[0] for what in each] for each in errors] == [["sample `odd` is wrong_answer"]] * 2
+    assert "6/6 " in done.stderr
+    assert "build" not in done.stderr, "a fleet's workers show no steps of one sample"
