@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -57,6 +58,8 @@ class FakeFleet:
         return self
 
     def __exit__(self, *_: object) -> None: ...
+
+    def start(self) -> None: ...
 
     def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
         self.given.append(given)
@@ -267,7 +270,7 @@ def test_the_self_test_beside_each_other_asks_as_it_does_alone(monkeypatch: pyte
             made.append(given)
 
         def grade_many(self, jobs: Iterable[Job], **given: Any) -> Iterator[JobResult]:
-            assert given == {"effort": "quick", "baselines": ("none",), "reuse": False}
+            assert given == {"effort": "quick", "baselines": ("none",)}
             for job in jobs:
                 seen.append(job)
                 yield JobResult(job=job, verdict=accepted(modes=REPLAYED))
@@ -294,16 +297,30 @@ def test_the_self_test_beside_each_other_asks_as_it_does_alone(monkeypatch: pyte
     assert sorted(((job.problem, job.submission) for job in seen), key=by_name) == sorted(asked, key=by_name)
 
 
-def test_an_interrupted_self_test_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_self_test_waits_for_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(FakeFleet):
+        """The first trial ends with an interruption, while the others wait until the fleet is closed."""
+
+        def __init__(self, **_: Any) -> None:
+            self.closed = threading.Event()
+
+        def __exit__(self, *_: object) -> None:
+            self.closed.set()
+
         def grade_many(self, jobs: Iterable[Job], **_: Any) -> Iterator[JobResult]:
-            next(iter(jobs))
-            raise KeyboardInterrupt
+            [job] = jobs
+            assert isinstance(job.submission, Submission)
+            if job.submission.name.startswith(cases[0].label):
+                raise KeyboardInterrupt
+            assert self.closed.wait(60)
+            yield JobResult(job=job, error=HarnessError("the fleet was closed"))
 
     monkeypatch.setattr(side_by_side, "Fleet", Interrupted)
     cases = [each for each in honest() if "cuda" in each.devices]
+    tried: list[Trial] = []
     with pytest.raises(KeyboardInterrupt):
-        attempt_all([(each, "cuda", "docker") for each in cases], 4, lambda _: None)
+        attempt_all([(each, "cuda", "docker") for each in cases], 4, tried.append)
+    assert len(tried) < Interrupted.capacity, "those that had not begun did not begin"
 
 
 def test_on_a_cpu_the_self_test_is_one_case_after_the_other(

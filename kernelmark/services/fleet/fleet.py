@@ -184,9 +184,7 @@ class Fleet:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
 
-    def _batch(
-        self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True
-    ) -> Batch:
+    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Batch:
         names = ("auto",) if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
         return Batch(self._plan, settings, names, record=record, reuse=reuse)
