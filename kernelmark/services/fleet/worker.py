@@ -73,12 +73,15 @@ class Worker:
         with self._lock:
             self._stopped = True
             graders = list(self._graders)
-        for grader in graders:
-            grader.close()
+        with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
+            for _ in ending.map(lambda grader: grader.close(), graders):
+                pass
 
     def _work(self, request: Request) -> None:
         try:
             answer = self._graded(request)
+        except _Stopped:
+            return
         except KernelmarkError as error:
             answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
