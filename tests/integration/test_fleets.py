@@ -1,0 +1,254 @@
+"""Fleets with real gradings in bubblewrap: outcomes are as alone, beside hostile neighbours, too, and nothing stays."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.errors import UsageError
+from harness.sandbox.tree import tree
+from harness.verdict import Outcome
+from kernelmark import Fleet, Job, JobResult
+from kernelmark.services.selftest import HERE as SELFTEST
+from kernelmark.services.selftest import PROBLEMS
+from tests.integration.test_sandboxes import eventually
+
+pytestmark = pytest.mark.bwrap
+ROOT = Path(__file__).parents[2]
+
+RIGHT = "import torch\ndef twice(x, y): torch.mul(x, 2, out=y)\n"
+SUBMISSIONS = {
+    "right": (RIGHT, Outcome.ACCEPTED),
+    "wrong": ("def twice(x, y): y.copy_(3 * x)\n", Outcome.WRONG_ANSWER),
+    "raises": ("def twice(x, y): raise ValueError('no')\n", Outcome.RUNTIME_ERROR),
+    "crashes": ("import ctypes\ndef twice(x, y): ctypes.string_at(0)\n", Outcome.RUNTIME_ERROR),
+    "ends": ("import os\nos._exit(0)\n", Outcome.RUNTIME_ERROR),
+    "hangs": ("import time\ndef twice(x, y): time.sleep(1e6)\n", Outcome.TIMEOUT),
+    "does not parse": ("def twice(x, y:\n", Outcome.COMPILE_ERROR),
+}
+HOSTILE = {"endless_forks": Outcome.RUNTIME_ERROR, "full_disks": Outcome.ACCEPTED, "killed_processes": Outcome.ACCEPTED}
+
+
+@pytest.fixture
+def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where all temporary files of this process and its workers are; they are gone at the end."""
+    folder = Path(tempfile.mkdtemp(prefix="fl-"))  # a short name, as that of a socket must be
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    files = open_files()
+    yield folder
+    assert left_in(folder) == []
+    assert open_files() == files
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def project(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With the problem `double`, whose calls may take 2 s."""
+    shutil.copytree(PROBLEMS / "double", tmp_path / "problems/double")
+    file = tmp_path / "problems/double/problem.toml"
+    file.write_text(file.read_text().replace("call_s = 10.0", "call_s = 2.0"))
+    (tmp_path / "kernelmark.toml").write_text('author = "organizer"\n')
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def left_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir() if each.suffix != ".lock")
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def groups(pids: Iterable[int]) -> list[str]:
+    """Control groups that these processes made."""
+    found = [path.name for pid in pids for path in Path("/sys/fs/cgroup").glob(f"**/kernelmark-{pid}-*")]
+    return sorted(found)
+
+
+def job(kind: str, number: int = 0, **given: Any) -> Job:
+    source = SUBMISSIONS[kind][0] if kind in SUBMISSIONS else hostile(kind)
+    return Job(problem="double", submission=f"{source}\n# {number}\n", key=kind, **given)
+
+
+def hostile(name: str) -> str:
+    return (SELFTEST / "attacks" / name / "submission.py").read_text()
+
+
+def fleet(**given: Any) -> Fleet:
+    return Fleet(device="cpu", sandbox="bwrap", **given)
+
+
+class Watched:
+    """The processes below this one while it is used; none of them is there afterwards."""
+
+    def __enter__(self) -> set[int]:
+        self._before, self.seen = tree({os.getpid()}), set[int]()
+        return self.seen
+
+    def __exit__(self, *_: object) -> None:
+        eventually(lambda: not (tree({os.getpid()}) - self._before) or None, 5)
+        assert groups(self.seen) == []
+
+
+def graded(results: Iterable[JobResult], seen: set[int]) -> dict[object, JobResult]:
+    got = {}
+    for each in results:
+        seen |= tree({os.getpid()})
+        got[each.job.key] = each
+    return got
+
+
+def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None:
+    jobs = [*map(job, SUBMISSIONS), Job(problem="trebble", submission=RIGHT, key="unknown")]
+    jobs.append(Job(problem="double", submission=jobs[0].submission, author="bob", key="duplicate"))
+
+    async def given() -> AsyncIterator[Job]:
+        for each in (job("right", 1), job("wrong", 1)):
+            await asyncio.sleep(0)
+            yield each
+
+    async def asynchronous(workers: Fleet) -> Counter[str]:
+        return Counter(
+            [each.verdict.outcome async for each in workers.agrade_many(given(), effort="screen") if each.verdict]
+        )
+
+    with Watched() as seen, fleet(slots=2) as workers:
+        got = graded(workers.grade_many(jobs, effort="screen", record=False), seen)
+        status = workers.status()
+        checks = graded(workers.check_many([job("right"), job("wrong")]), seen)
+        later = asyncio.run(asynchronous(workers))
+    assert set(got) == {each.key for each in jobs}
+    for kind, (_, outcome) in SUBMISSIONS.items():
+        verdict = got[kind].verdict
+        assert verdict is not None, got[kind].error
+        assert (verdict.outcome, verdict.effort) == (outcome, "screen"), f"{kind}: {verdict.message}"
+        assert (verdict.score is None) == (outcome is not Outcome.ACCEPTED)
+        assert verdict.environment.device_name == got[kind].device
+    assert isinstance(got["unknown"].error, UsageError)
+    copied, first = got["duplicate"], got["right"]
+    assert copied.duplicate
+    assert copied.verdict is not None
+    assert first.verdict is not None
+    assert (copied.verdict.score, copied.verdict.submission.author) == (first.verdict.score, "bob")
+    assert (status.done, status.in_flight, list(status.by_device.values())) == (len(SUBMISSIONS), 0, [len(SUBMISSIONS)])
+    assert {kind: each.check.outcome for kind, each in checks.items() if each.check} == {
+        "right": Outcome.ACCEPTED, "wrong": Outcome.WRONG_ANSWER,
+    }  # fmt: skip
+    assert later == Counter([Outcome.ACCEPTED, Outcome.WRONG_ANSWER])
+
+
+PROGRAM = """
+import sys
+import kernelmark
+jobs = [kernelmark.Job(problem="double", submission=f"import time\\ntime.sleep(1e6)  # {n}") for n in range(8)]
+with kernelmark.Fleet(device="cpu", sandbox="bwrap", slots=2) as fleet:
+    list(fleet.METHOD(jobs))
+print("not reached")
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "how"),
+    [
+        ("grade_many", signal.SIGINT),
+        ("grade_many", signal.SIGKILL),
+        pytest.param("check_many", signal.SIGINT, marks=pytest.mark.full),
+        pytest.param("check_many", signal.SIGKILL, marks=pytest.mark.full),
+        pytest.param("grade_many", signal.SIGTERM, marks=pytest.mark.full),
+    ],
+)
+def test_a_dispatcher_that_ends_takes_everything_with_it(project: Path, scratch: Path, method: str, how: int) -> None:
+    """Ctrl-C goes to the worker and its sandboxes, too; that the dispatcher was killed the worker notices itself."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", PROGRAM.replace("METHOD", method)]
+    script = subprocess.Popen(
+        command, env=environment, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        below = eventually(lambda: grading(script.pid), 60)
+        time.sleep(1)  # it builds now, which will not end
+        below = tree({script.pid}) - {script.pid} or below
+        if how == signal.SIGINT:
+            os.killpg(script.pid, how)
+        else:
+            script.send_signal(how)
+        out, err = script.communicate(timeout=60)
+        assert "not reached" not in out
+        assert script.returncode == -how, err
+        assert ("KeyboardInterrupt" in err) == (how == signal.SIGINT)
+        assert "trying once more" not in err
+        eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in below) or None, 15)
+        eventually(lambda: not left_in(scratch) or None, 5)
+        assert groups(below) == []
+    finally:
+        script.kill()
+        script.wait()
+
+
+def grading(pid: int) -> set[int] | None:
+    """The processes below one, once a runner is among them."""
+    below = tree({pid}) - {pid}
+    lines = []
+    for each in below:
+        try:
+            lines.append(Path(f"/proc/{each}/cmdline").read_bytes())
+        except OSError:
+            continue
+    return below if any(b"/harness/runner/__main__.py" in line and b"bwrap" not in line for line in lines) else None
+
+
+def workers_of(pid: int) -> list[int]:
+    """The worker processes that a process has started."""
+    children = Path(f"/proc/{pid}/task").glob("*/children")
+    pids = [int(each) for file in children for each in file.read_text().split()]
+    return [each for each in pids if b"kernelmark.services.fleet.worker" in Path(f"/proc/{each}/cmdline").read_bytes()]
+
+
+@pytest.mark.full
+def test_a_worker_that_is_killed_in_the_middle_is_replaced(project: Path) -> None:
+    with Watched() as seen, fleet(slots=2) as workers:
+        results = workers.grade_many([job("right", number) for number in range(6)], effort="screen")
+        got = [next(results)]
+        [worker] = workers_of(os.getpid())
+        sandboxes = tree({worker})
+        os.kill(worker, signal.SIGKILL)
+        got += list(results)
+        [another] = workers_of(os.getpid())
+        assert another != worker
+        seen |= {another}
+        gone = eventually(lambda: not any(Path(f"/proc/{pid}").exists() for pid in sandboxes) or None, 15)
+    assert gone
+    assert [each.verdict.outcome for each in got if each.verdict] == [Outcome.ACCEPTED] * 6
+
+
+@pytest.mark.full
+def test_honest_neighbours_of_hostile_submissions_end_as_alone(project: Path, scratch: Path) -> None:
+    """Fork bombs, full disks, killed parents and hangs, with two slots, so that they run beside honest ones."""
+    kinds = [*SUBMISSIONS, *HOSTILE]
+    expected = {**{kind: outcome for kind, (_, outcome) in SUBMISSIONS.items()}, **HOSTILE}
+    honest = ["right", "wrong", "raises"]
+    jobs = [job(kind, number) for number in range(2) for each in kinds for kind in (each, honest[number])]
+    with Watched() as seen, fleet(slots=2) as workers:
+        endings: list[tuple[object, Outcome]] = []
+        for result in workers.grade_many(jobs, effort="screen"):
+            seen |= tree({os.getpid()})
+            assert result.verdict is not None, result.error
+            endings.append((result.job.key, result.verdict.outcome))
+        in_flight = workers.status().in_flight
+    assert len(endings) == len(jobs)
+    assert [ending for ending in endings if ending[1] is not expected[str(ending[0])]] == []
+    assert in_flight == 0
