@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
+from harness.errors import HarnessError
 from harness.judge.progress import Progress, ignore
 from harness.judge.session import Sessions
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
@@ -55,6 +57,7 @@ class Grader:
         self._effort, self._baselines, self._calibrations = effort, baselines, calibrations
         self._on_progress, self._run, self._keeps_memory = on_progress, run or secrets.token_hex(8), keeps_memory
         self._sessions: Sessions | None = None
+        self._lock, self._closed = threading.RLock(), False
         warm_context(device)
 
     def __enter__(self) -> Self:
@@ -82,10 +85,18 @@ class Grader:
             self._sessions.wait()
 
     def close(self) -> None:
-        """End the sandboxes, and release the device's memory. Idempotent."""
-        sessions, self._sessions = self._sessions, None
-        if sessions is not None:
-            sessions.close()
+        """End the sandboxes, and release the device's memory. Idempotent; when it returns, they are gone.
+
+        Another thread may call it: a grading that still runs then fails, and starts none.
+        """
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        with self._lock:  # whoever comes second waits until the first has ended them
+            sessions, self._sessions = self._sessions, None
+            if sessions is not None:
+                sessions.close()
         if not self._keeps_memory:
             free_deferred(self._device)
 
@@ -124,7 +135,7 @@ class Grader:
 
     def _sealed(self, why: str) -> Verdict:
         """Grade in sealed rounds; `why` is the reason that the calls are not replayed."""
-        with lock_alone(self._device, self._waits), contextlib.closing(self):
+        with lock_alone(self._device, self._waits), self._ending():
             session = self._started(replayed=False).runner()
             from harness.judge.timing.sealed.baseline import Baseline
             from harness.judge.timing.sealed.timing import SealedTiming
@@ -143,7 +154,7 @@ class Grader:
         with contextlib.ExitStack() as stack:
             shared = stack.enter_context(contextlib.ExitStack())
             shared.enter_context((lock_alone if alone else lock_shared)(self._device, self._waits))
-            stack.enter_context(contextlib.closing(self))
+            stack.enter_context(self._ending())
             session = self._started(replayed=True).runner()
             from harness.judge.timing.replayed.launcher import Launcher
             from harness.judge.timing.replayed.timing import ReplayedBaseline, ReplayedTiming
@@ -173,12 +184,26 @@ class Grader:
         return Grading(self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort)
 
     def _started(self, *, replayed: bool) -> Sessions:
-        """The sandboxes, which start now if they have not."""
-        if self._sessions is None:
-            self._sessions = Sessions(
-                self._provider, self._device, self._problem.limits, baselines=len(self._baselines), replayed=replayed
-            )
-        return self._sessions
+        """The sandboxes, which start now if they have not.
+
+        Raises:
+            HarnessError: the grading was closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise HarnessError("the grading was closed")
+            if self._sessions is None:
+                limits, baselines = self._problem.limits, len(self._baselines)
+                self._sessions = Sessions(self._provider, self._device, limits, baselines=baselines, replayed=replayed)
+            return self._sessions
+
+    @contextlib.contextmanager
+    def _ending(self) -> Iterator[None]:
+        """End the sandboxes on leaving; another way of timing starts new ones."""
+        try:
+            yield
+        finally:
+            self._end()
 
     def _waits(self) -> None:
         what = f"waiting: another grading is using this {DEVICES[self._device].name}"

@@ -18,6 +18,7 @@ import shutil
 import signal
 import socket
 import struct
+import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
@@ -53,6 +54,7 @@ class Session:
     def __init__(self, device: DeviceKind, limits: Limits, role: Role) -> None:
         self._limits, self._device, self._role = limits, DEVICES[device], role
         self._handed_over = self._up = False
+        self._closing = threading.Lock()
         self._folder, self._lock = session_folder.make()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket: socket.socket | None = None
@@ -128,12 +130,13 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """End the runner and everything that it started, and remove what the session made.
+        """End the runner and everything that it started, and remove what the session made. Idempotent.
 
-        This never costs a verdict: anything left of the sandbox only gives a warning.
+        Another thread may call it; whoever comes second waits for the first. This never costs a verdict: anything left
+        of the sandbox only gives a warning.
         """
-        sandbox, self._sandbox = self._sandbox, None
-        with contextlib.ExitStack() as stack:
+        with self._closing, contextlib.ExitStack() as stack:
+            sandbox, self._sandbox = self._sandbox, None
             stack.callback(self._unlock)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             stack.callback(self.output.close)

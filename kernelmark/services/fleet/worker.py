@@ -69,7 +69,7 @@ class Worker:
         self._threads.submit(self._work, request)
 
     def stop(self) -> None:
-        """End the sandboxes of all jobs, whose answers nobody waits for any more."""
+        """End the sandboxes of all jobs, whose answers nobody waits for any more; returns when they are gone."""
         with self._lock:
             self._stopped = True
             graders = list(self._graders)
@@ -134,8 +134,8 @@ class Worker:
             self._graders.add(grader)
         try:
             yield grader
-        except HarnessError:
-            self._refuse_if_stopped()  # its sandboxes were ended; it is not tried again
+        except Exception:
+            self._refuse_if_stopped()  # its sandboxes were ended: whatever follows from that is no failure
             raise
         finally:
             grader.close()
