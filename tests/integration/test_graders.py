@@ -113,16 +113,13 @@ def test_a_sandbox_that_does_not_start_ends_the_others(problem: Problem, fails: 
     assert provider.ended == len(provider.roles) - 1
 
 
-def test_a_grader_that_is_closed_from_another_thread_ends_at_once(problem: Problem) -> None:
+def test_a_grading_that_is_ended_from_another_thread_ends_at_once(problem: Problem) -> None:
     """As a fleet's worker does when it stops: it must neither hang nor return a verdict."""
     asked = threading.Event()
 
     def never(script: Script, token: int, body: dict[str, Any]) -> None:
         asked.set()
-        time.sleep(0.05)
-        while not script.gone and script.socket.fileno() >= 0:
-            time.sleep(0.02)
-        raise EOFError
+        script.socket.recv(1)  # until the judge hangs up
 
     provider = Counted(never)
     one = grader(problem, provider)
@@ -130,12 +127,28 @@ def test_a_grader_that_is_closed_from_another_thread_ends_at_once(problem: Probl
         grading = pool.submit(one.grade)
         assert asked.wait(30)
         begun = time.monotonic()
-        one.close()
+        one.end()
         assert time.monotonic() - begun < 5
         error = grading.exception(15)
-        outcome = None if error else grading.result().outcome
-    assert isinstance(error, HarnessError | OSError | ValueError) or outcome is not Outcome.ACCEPTED
+        assert error is not None or grading.result().outcome is not Outcome.ACCEPTED
     assert provider.ended == len(provider.roles) == 1
+
+
+def test_a_grading_that_is_ended_while_it_waits_for_the_device_starts_nothing(problem: Problem) -> None:
+    """When a worker stops, the first of its gradings that ends gives the device to the next."""
+    provider = Counted()
+    waits = threading.Event()
+    one = grader(problem, provider, on_progress=lambda progress: waits.set() if "waiting" in progress.label else None)
+    with ThreadPoolExecutor(1) as pool:
+        with device_lock.lock_alone("cpu", lambda: None):
+            grading = pool.submit(one.grade)
+            assert waits.wait(10)
+            one.end()
+        with pytest.raises(HarnessError, match="the grading was ended"):
+            grading.result(15)
+    with pytest.raises(HarnessError, match="the grading was ended"):
+        one.check()
+    assert provider.roles == []
 
 
 def sessions(problem: Problem, provider: Scripted, *, baselines: int = 2, replayed: bool = True) -> Sessions:

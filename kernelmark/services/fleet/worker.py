@@ -127,7 +127,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
-        """A job's grader, which `stop` closes."""
+        """A job's grader, which `stop` ends."""
         grader = job.grader(run, self._provider(job.settings))
         with self._lock:
             self._refuse_if_stopped()
