@@ -67,7 +67,7 @@ def project(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def left_in(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir() if each.suffix != ".lock")
+    return sorted(each.name for each in folder.rglob("*") if each.suffix != ".lock")
 
 
 def open_files() -> int:

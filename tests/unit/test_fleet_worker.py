@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import queue
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -307,14 +309,21 @@ def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
 
 @pytest.mark.parametrize("timed", [True, False])
 def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
-    worker: Worker, graders: Graders, answers: Answers, timed: bool, caplog: pytest.LogCaptureFixture
+    worker: Worker,
+    graders: Graders,
+    answers: Answers,
+    timed: bool,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A grading that waits for its turn must not begin while the worker ends: its sandbox would be left behind."""
-    jobs = 2 + AHEAD + 2
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    jobs, errors = 2 + AHEAD + 2, iter((HarnessError("its sandbox was ended"), OSError(errno.EBADF, "a closed socket")))
 
     def until_closed() -> None:
         assert graders.made[0].closed.wait(10)
-        raise HarnessError("its sandbox was ended")
+        raise next(errors)
 
     for number in range(jobs):
         graders.does[f"# {number}"] = until_closed
@@ -331,3 +340,4 @@ def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
     assert answers.none_within(0.2)
     assert len(graders.graded) == 2
     assert caplog.records == [], "nothing is tried again"
+    assert list(tmp_path.glob("kernelmark-*")) == [], "no traceback is kept"

@@ -74,7 +74,7 @@ class Worker:
             self._stopped = True
             graders = list(self._graders)
         with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
-            for _ in ending.map(lambda grader: grader.close(), graders):
+            for _ in ending.map(lambda grader: grader.end(), graders):
                 pass
 
     def _work(self, request: Request) -> None:
