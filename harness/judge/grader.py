@@ -100,12 +100,6 @@ class Grader:
         if not self._keeps_memory:
             free_deferred(self._device)
 
-    def end(self) -> None:
-        """Close it from another thread: what it is doing fails, and it starts nothing more."""
-        with self._lock:
-            self._ended = True
-        self.close()
-
     def check(self) -> Check:
         """Build the submission and run all test cases.
 

@@ -127,7 +127,7 @@ def test_a_grading_that_is_ended_from_another_thread_ends_at_once(problem: Probl
         grading = pool.submit(one.grade)
         assert asked.wait(30)
         begun = time.monotonic()
-        one.end()
+        one.close()
         assert time.monotonic() - begun < 5
         error = grading.exception(15)
         assert error is not None or grading.result().outcome is not Outcome.ACCEPTED
@@ -143,10 +143,10 @@ def test_a_grading_that_is_ended_while_it_waits_for_the_device_starts_nothing(pr
         with device_lock.lock_alone("cpu", lambda: None):
             grading = pool.submit(one.grade)
             assert waits.wait(10)
-            one.end()
-        with pytest.raises(HarnessError, match="the grading was ended"):
+            one.close()
+        with pytest.raises(HarnessError, match="the grading was closed"):
             grading.result(15)
-    with pytest.raises(HarnessError, match="the grading was ended"):
+    with pytest.raises(HarnessError, match="the grading was closed"):
         one.check()
     assert provider.roles == []
 

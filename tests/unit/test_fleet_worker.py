@@ -57,9 +57,6 @@ class FakeGrader:
     def close(self) -> None:
         self.closed.set()
 
-    def end(self) -> None:
-        self.closed.set()
-
     def grade(self, **_: Any) -> Verdict:
         source, all_of_them, self.used = self._submission.source.decode().strip(), self._all, True
         with all_of_them.lock:

@@ -74,7 +74,7 @@ class Worker:
             self._stopped = True
             graders = list(self._graders)
         with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
-            for _ in ending.map(lambda grader: grader.end(), graders):
+            for _ in ending.map(lambda grader: grader.close(), graders):
                 pass
 
     def _work(self, request: Request) -> None:
@@ -127,7 +127,7 @@ class Worker:
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
-        """A job's grader, which `stop` ends."""
+        """A job's grader, which `stop` closes."""
         grader = job.grader(run, self._provider(job.settings))
         with self._lock:
             self._refuse_if_stopped()
