@@ -24,14 +24,16 @@ from leaderboard.standings.ranking import Table
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
 _KEPT = 1000  # answers for later duplicates
+_NONE_S = 600.0  # how long a job waits while no worker is there
 
 
 class Plan:
     """Which worker gets the next job. Shared by all batches of a fleet, in any thread."""
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
-        self._workers, self._lock = workers, threading.Lock()
+    def __init__(self, workers: Sequence[Worker] = ()) -> None:
+        self._workers, self._lock = list(workers), threading.Condition()
         self._load = dict.fromkeys(range(len(workers)), 0)
+        self._there = set(self._load)
         self._devices: list[str] = []
         self._runs: set[str] = set()
         self._done: Counter[str] = Counter()
@@ -40,7 +42,8 @@ class Plan:
     @property
     def capacity(self) -> int:
         """How many jobs all workers together can have at a time, those included whose sandboxes only start."""
-        return sum(worker.slots + AHEAD for worker in self._workers)
+        with self._lock:
+            return sum(self._workers[index].slots + AHEAD for index in self._there)
 
     def start(self) -> None:
         """Start the workers and wait until all are up. Does nothing if they are.
@@ -57,26 +60,49 @@ class Plan:
             # Asked only now: a worker that is lost later may be starting again when its device's name is needed.
             self._devices = [worker.device() for worker in self._workers]
 
+    def add(self, worker: Worker) -> None:
+        """Give jobs to this worker, too, which is up: a new one, or one that was removed."""
+        with self._lock:
+            if worker not in self._workers:
+                self._load[len(self._workers)] = 0
+                self._workers.append(worker)
+                self._devices.append("")
+            index = self._workers.index(worker)
+            self._devices[index] = worker.device()
+            self._there.add(index)
+            self._lock.notify_all()
+
+    def remove(self, worker: Worker) -> None:
+        """Give it no more jobs; those that it has still end."""
+        with self._lock:
+            self._there.discard(self._workers.index(worker))
+
     def close(self) -> None:
         """End the workers; jobs that they have, and later ones, fail."""
-        self._closed = True
+        with self._lock:
+            self._closed = True
+            self._lock.notify_all()
         for worker in self._workers:
             worker.close()
 
     def hand_over(self, request: Request, ended: Callable[[Future[Answer], str], None]) -> None:
         """Give a job to the worker with the most room; `ended` gets what became of it, and its device's name.
 
+        Waits while all workers are lost.
+
         Raises:
             UsageError: a job with the same run id is being graded.
-            HarnessError: the workers have been closed.
+            HarnessError: the workers have been closed, or were lost and did not come back for ten minutes.
         """
         with self._lock:
+            if not self._lock.wait_for(lambda: self._there or self._closed, _NONE_S):
+                raise HarnessError("all workers of the fleet are lost", "`kernelmark fleet status` shows its machines")
             if self._closed:
                 raise HarnessError("the fleet was closed")
             if request.run in self._runs:
                 raise UsageError("run", f"another job with the id {request.run} is being graded", "give each its own")
             self._runs.add(request.run)
-            index = min(self._load, key=lambda each: self._load[each] / self._workers[each].slots)
+            index = min(self._there, key=lambda each: self._load[each] / self._workers[each].slots)
             self._load[index] += 1
 
         def left(answer: Future[Answer]) -> None:
@@ -151,7 +177,8 @@ class Batch:
         self._timed, self._reuse = timed, reuse
         self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
         self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
-        self._room = threading.Semaphore(plan.capacity)
+        self._capacity = max(1, plan.capacity)  # while all workers are lost, a job waits for the first
+        self._room = threading.Semaphore(self._capacity)
         self._closed = False
         self._working: dict[tuple[str, ...], _Work] = {}
         self._answers: OrderedDict[tuple[str, ...], tuple[Answer, str]] = OrderedDict()
@@ -172,7 +199,7 @@ class Batch:
                     continue
                 for result in self._begin(event) if isinstance(event, Job) else self._end(event):
                     yield result
-                    self._room.release()
+                    self._room.release(1 + self._growth())
         finally:
             self._closed = True
             self._room.release()
@@ -182,6 +209,12 @@ class Batch:
         self._closed = True
         self._room.release()
         self._events.put(_End())
+
+    def _growth(self) -> int:
+        """For how many more jobs there is room since workers came."""
+        more = max(0, self._plan.capacity - self._capacity)
+        self._capacity += more
+        return more
 
     def _pull(self, jobs: Iterator[Job]) -> None:
         """Take a job whenever there is room for one."""

@@ -7,22 +7,30 @@ exactly one result: its run id is drawn before it is handed over, and a worker t
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from harness.errors import UsageError
 from harness.kinds import Effort, SandboxName, isolates
 from harness.sandbox import choose
 from kernelmark.services.choice import providers
+from kernelmark.services.fleet.cluster.address import find_address
+from kernelmark.services.fleet.cluster.authentication import require_token
 from kernelmark.services.fleet.dispatch import Batch, Plan
 from kernelmark.services.fleet.engine import Worker
 from kernelmark.services.fleet.job import Job, JobResult
 from kernelmark.services.fleet.local import local_workers
 from kernelmark.services.settings import DeviceChoice, SandboxChoice, Settings
+
+if TYPE_CHECKING:
+    from kernelmark.services.fleet.cluster.dispatcher import Cluster
+
+_AT_ONCE = 256  # calls of `agrade` on several machines, of which it is not known before what they can take
 
 
 @dataclass(frozen=True)
@@ -49,34 +57,47 @@ class Fleet:
         where: str = "auto",
         *,
         device: DeviceChoice = "auto",
+        device_name: str | None = None,
         sandbox: SandboxChoice = "auto",
         slots: int | None = None,
         devices: int | None = None,
     ) -> None:
         """
         Args:
-            where: "auto": this machine's GPUs, or its CPU if it has none.
+            where: "auto": this machine's GPUs, or its CPU if it has none. Otherwise a fleet of several machines, by
+                HOST:PORT or by the file that `kernelmark fleet start` has written; this machine must be one of them.
             device: "cpu", "cuda", or "auto": as for `kernelmark.grade`.
+            device_name: of several machines, use the GPUs of this name only, such as "H100": as `kernelmark fleet
+                status` shows it.
             sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
             slots: how many jobs a worker grades at a time; None: by the processors there are.
-            devices: how many of the devices to use; None: all.
+            devices: how many of this machine's devices to use; None: all.
 
         Raises:
-            UsageError: `where` is not known, or the sandbox does not isolate.
+            UsageError: `where` is neither, or the sandbox does not isolate, or this machine lacks ray or the token.
             SandboxError: no sandbox can be used here.
         """
-        if where != "auto":
-            raise UsageError("Fleet", f"{where!r} is not a place of workers", 'use "auto"')
+        if where == "auto" and device_name is not None:
+            raise UsageError("Fleet", "device_name chooses among several machines", "use CUDA_VISIBLE_DEVICES on one")
+        if where != "auto" and devices is not None:
+            raise UsageError("Fleet", "devices counts those of one machine", "use device_name for several")
         if slots is not None and slots < 1:
             raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
         given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
         self._settings = Settings.load(**given)
-        self._sandbox = _isolated(self._settings)
-        self._workers: Sequence[Worker] = local_workers(self._settings.root, self._settings.device, slots)[:devices]
-        self._plan = Plan(self._workers)
-        self._threads = ThreadPoolExecutor(self._plan.capacity)
+        workers: Sequence[Worker] = ()
+        self._cluster: Cluster | None = None
+        if where == "auto":
+            self._sandbox = _isolated(self._settings)
+            workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
+        else:
+            address = find_address(where)
+            self._sandbox = _isolated_elsewhere(self._settings)
+            self._cluster = _cluster(address, self._settings.device, self._sandbox, slots, device_name)
+        self._plan = Plan(workers)
+        self._threads = ThreadPoolExecutor(self._plan.capacity or _AT_ONCE)
         self._begun = time.monotonic()
-        self._started = False
+        self._started, self._starting = False, threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -88,17 +109,29 @@ class Fleet:
         """Start the workers and wait until all are up; otherwise the first job does.
 
         Raises:
-            UsageError: the fleet was closed.
+            UsageError: the fleet was closed, or this machine is not one of it, or it demands no token.
             HarnessError: one did not start.
         """
-        self._plan.start()
-        if not self._started:
-            self._started, self._begun = True, time.monotonic()
+        with self._starting:
+            self._plan.start()
+            if not self._started:
+                if self._cluster is not None:
+                    self._start_cluster(self._cluster)
+                self._started, self._begun = True, time.monotonic()
 
     def close(self) -> None:
         """End the workers, and the sandboxes of jobs that nobody waits for any more."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._plan.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _start_cluster(self, cluster: Cluster) -> None:
+        try:
+            cluster.start(self._plan)
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def capacity(self) -> int:
@@ -234,3 +267,33 @@ def _isolated(settings: Settings) -> SandboxName:
     if not isolates(name):
         raise UsageError("Fleet", f"the sandbox {name} does not isolate", "install Docker or bubblewrap")
     return name
+
+
+def _isolated_elsewhere(settings: Settings) -> SandboxName:
+    """The sandbox that was chosen, which each machine of a fleet must have; else the strongest of this machine.
+
+    Raises:
+        UsageError: it does not isolate.
+        SandboxError: this machine has none.
+    """
+    if settings.sandbox == "auto" or not isolates(settings.sandbox):
+        return _isolated(settings)
+    return settings.sandbox
+
+
+def _cluster(
+    address: str, device: DeviceChoice, sandbox: SandboxName, slots: int | None, device_name: str | None
+) -> Cluster:
+    """The fleet at that address, not connected yet.
+
+    Raises:
+        UsageError: ray is not installed, or the token is not here.
+    """
+    require_token()
+    try:
+        from kernelmark.services.fleet.cluster.dispatcher import Cluster
+        from kernelmark.services.fleet.cluster.documents import VERSION, Setup
+    except ImportError as error:
+        raise UsageError("Fleet", "several machines need ray", "pip install 'kernelmark[fleet]'") from error
+    setup = Setup(version=VERSION, device=device, sandbox=sandbox, slots=slots)
+    return Cluster(address, setup, device_name)

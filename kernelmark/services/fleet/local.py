@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,18 +25,20 @@ class Gpu(NamedTuple):
     pci_address: str
 
 
-def local_workers(root: Path, device: DeviceChoice, slots: int | None) -> list[WorkerProcess]:
+def local_workers(
+    root: Path, device: DeviceChoice, slots: int | None, environment: Mapping[str, str] = os.environ
+) -> list[WorkerProcess]:
     """Workers that are not started yet; `slots` is the number of jobs that each works on at a time."""
     gpus = visible_gpus() if device != "cpu" and cuda_is_here() else []
     if not gpus:
         # Only one submission at a time is timed on a CPU, and other tests would disturb its times.
-        return [WorkerProcess(root, slots or 1, {**os.environ, "CUDA_VISIBLE_DEVICES": ""})]
+        return [WorkerProcess(root, slots or 1, {**environment, "CUDA_VISIBLE_DEVICES": ""})]
     parts = divided([near(gpu.pci_address) for gpu in gpus])
     return [
         WorkerProcess(
             root,
             slots or max(1, min(_MOST_SLOTS, len(cpus))),
-            {**os.environ, "CUDA_VISIBLE_DEVICES": gpu.uuid},
+            {**environment, "CUDA_VISIBLE_DEVICES": gpu.uuid},
             cpus,
         )
         for gpu, cpus in zip(gpus, parts, strict=True)
