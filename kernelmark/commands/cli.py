@@ -18,7 +18,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__
-from kernelmark.commands import audit, organizers, site
+from kernelmark.commands import audit, fleet, organizers, site
 from kernelmark.commands.printing import (
     device_option,
     form_option,
@@ -308,6 +308,7 @@ def calibrate(form: str, device: str | None) -> None:
 
 
 main.add_command(audit.audit)
+main.add_command(fleet.fleet)
 main.add_command(site.site)
 
 

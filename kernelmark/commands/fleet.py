@@ -1,0 +1,133 @@
+"""The commands `kernelmark fleet`: start a fleet of several machines, join it, look at it, stop it. Trusted."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from harness.errors import UsageError
+from kernelmark.commands.printing import device_option, form_option, load_settings, print_json, print_lines, say
+
+if TYPE_CHECKING:
+    from kernelmark.services.fleet.cluster.machine import Node
+
+_block_option = click.option("--block", is_flag=True, help="Stay until interrupted, instead of in the background.")
+_idle_option = click.option("--no-grading", is_flag=True, help="This machine only dispatches: it grades nothing.")
+_device = device_option("What grades on this machine. [default: its GPUs, or its CPU if it has none]")
+
+
+@click.group()
+def fleet() -> None:
+    """Grade on several machines at once."""
+
+
+@fleet.command()
+@click.option("--host", metavar="IP", help="This machine's address, as the other machines see it.")
+@click.option("--port", type=click.IntRange(1, 65535), default=6379, show_default=True, help="Where it listens.")
+@_device
+@_idle_option
+@_block_option
+def start(host: str | None, port: int, device: str | None, no_grading: bool, block: bool) -> None:
+    """Start a fleet with this machine as its first, and write its address to fleet.address.
+
+    Run it in the project's directory. It makes a token if there is none (~/.ray/auth_token); whoever has that can run
+    anything on the fleet's machines.
+    """
+    from kernelmark.services.fleet.cluster import machine
+
+    _require_ray()
+    node, token = machine.start(load_settings(), host, port, _chosen(device, no_grading))
+    if token is not None:
+        say(f"made a token: copy {token} to the same place on each of the other machines")
+    _running(node, block)
+
+
+@fleet.command()
+@click.argument("address")
+@_device
+@_idle_option
+@_block_option
+def join(address: str, device: str | None, no_grading: bool, block: bool) -> None:
+    """Add this machine to the fleet at ADDRESS: HOST:PORT, or a copy of its file fleet.address.
+
+    Run it in the directory of the same project.
+    """
+    from kernelmark.services.fleet.cluster import machine
+
+    _require_ray()
+    _running(machine.join(load_settings(), address, _chosen(device, no_grading)), block)
+
+
+@fleet.command()
+@click.argument("address", default="fleet.address")
+@form_option
+def status(address: str, form: str) -> None:
+    """Show the machines of the fleet at ADDRESS, and what they are grading."""
+    _require_ray()
+    from kernelmark.services.fleet.cluster.address import find_address
+    from kernelmark.services.fleet.cluster.authentication import require_token
+
+    found = find_address(address)
+    require_token()  # before ray is imported
+    from kernelmark.services.fleet.cluster.status import examine
+
+    document = examine(found)
+    print_json(document) if form == "json" else print_lines(_lines(document))
+
+
+@fleet.command()
+def stop() -> None:
+    """End this project's part of a fleet on this machine; the first machine's ends the others within a minute or two.
+
+    Programs that use the fleet lose the gradings that it has not finished.
+    """
+    from kernelmark.services.fleet.cluster import machine
+
+    if not machine.stop(load_settings()):
+        raise UsageError("fleet stop", "no fleet of this project runs on this machine")
+
+
+def _running(node: Node, block: bool) -> None:
+    say(f"{socket.gethostname()} is in the fleet; on other machines: kernelmark fleet join {node.address}")
+    if block:
+        node.wait()
+    print_lines([node.address])
+
+
+def _chosen(device: str | None, no_grading: bool) -> Any:
+    if no_grading and device is not None:
+        raise UsageError("--no-grading", "excludes --device", "use one of them")
+    return None if no_grading else device or load_settings().device
+
+
+def _require_ray() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("ray") is None:
+        raise UsageError("fleet", "several machines need ray", "pip install 'kernelmark[fleet]'")
+
+
+def _lines(document: dict[str, Any]) -> Iterator[str]:
+    from kernelmark.text.terminal import columns, counted, visible
+
+    machines, workers = document["machines"], document["workers"]
+    yield f"fleet {document['address']}: {counted(len(machines), 'machine')}, {counted(len(workers), 'worker')}"
+    rows = [("machine", "address", "grades on")]
+    for each in machines:
+        gpus = f"{each['gpus']} × {each['gpu'] or 'GPU'}" if each["gpus"] else ""
+        rows.append((visible(each["machine"]), each["address"], visible(gpus or ("CPU" if each["cpu"] else "nothing"))))
+    yield from columns(rows)
+    if not workers:
+        yield "no program uses it now"
+        return
+    yield ""
+    table: list[Sequence[str]] = [("worker on", "device", "done", "a minute", "working", "waiting")]
+    for each in workers:
+        counts = (str(each[key]) for key in ("done", "a_minute", "working", "waiting"))
+        table.append((visible(each["machine"]), visible(each["device"]), *counts))
+    totals = (sum(each[key] for each in workers) for key in ("done", "a_minute", "working", "waiting"))
+    table.append(("all", "", *(f"{total:.1f}" if isinstance(total, float) else str(total) for total in totals)))
+    yield from columns(table, right=frozenset({2, 3, 4, 5}))
