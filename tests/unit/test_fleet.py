@@ -42,7 +42,7 @@ def made(competition: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"where": "mars"}, "'mars' is not a place of workers"),
+        ({"where": "mars"}, "mars: is neither HOST:PORT nor an address file"),
         ({"slots": 0}, "slots=0 is not a number of jobs"),
         ({"sandbox": "process"}, "the sandbox process does not isolate"),
     ],

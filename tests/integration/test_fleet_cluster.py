@@ -1,0 +1,259 @@
+"""A fleet of several machines, which here are nodes of Ray on this one: its CPU, and bubblewrap."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kernelmark
+from harness.errors import HarnessError, UsageError
+from kernelmark.services.fleet.cluster.authentication import refuse_if_open
+from kernelmark.services.fleet.cluster.documents import State
+from kernelmark.services.fleet.cluster.machine import CPU
+from kernelmark.services.selftest import PROBLEMS
+from leaderboard.record.ledger import JsonlLedger
+
+pytestmark = pytest.mark.bwrap
+SOURCE = "def twice(x, y):\n    y.copy_(2 * x)\n# {}\n"
+RECORDING = """
+import sys
+import kernelmark
+source = {source!r}
+jobs = [kernelmark.Job(problem="double", submission=source.format(run), run=run) for run in sys.argv[2:]]
+with kernelmark.Fleet(sys.argv[1]) as fleet:
+    for result in fleet.grade_many(jobs, record=True):
+        print(result.verdict.outcome if result.verdict else result.error, flush=True)
+"""
+
+
+class Nodes:
+    """Nodes of Ray, each with a CPU that grades."""
+
+    def __init__(self) -> None:
+        from ray.cluster_utils import Cluster
+
+        self._cluster = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **self._own()})
+
+    @property
+    def address(self) -> str:
+        address: str = self._cluster.address
+        return address
+
+    def add(self) -> Any:
+        return self._cluster.add_node(**self._own())
+
+    def kill(self, node: Any) -> None:
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+
+    @staticmethod
+    def _own() -> dict[str, Any]:
+        return {"num_cpus": 0, "resources": {CPU: 1}}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = tmp_path_factory.mktemp("fleet")
+    shutil.copytree(PROBLEMS / "double", project / "problems/double")
+    (project / "kernelmark.toml").write_text('author = "ada"\ndevice = "cpu"\nsandbox = "bwrap"\n')
+    return project
+
+
+@pytest.fixture(scope="module")
+def nodes(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Two nodes in that project; it is the working directory."""
+    token = tmp_path_factory.mktemp("ray") / "token"
+    token.write_text(secrets.token_hex(32))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [each for each in os.environ if each.startswith(("KERNELMARK_", "RAY_"))]:
+            patch.delenv(name)
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN_PATH", str(token))
+        patch.setenv("RAY_worker_niceness", "0")
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.chdir(project)
+        with closing(Nodes()) as made:
+            made.add()
+            yield made
+
+
+@pytest.fixture
+def fleet(nodes: Nodes) -> Iterator[kernelmark.Fleet]:
+    with kernelmark.Fleet(nodes.address) as fleet:
+        fleet.start()
+        yield fleet
+        processes = descendants(*workers()) | set(workers())
+    until = time.monotonic() + 30
+    while (left := [each for each in processes if Path(f"/proc/{each}").exists()]) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert left == []
+
+
+def jobs(number: int) -> list[kernelmark.Job]:
+    return [kernelmark.Job(problem="double", submission=SOURCE.format(secrets.token_hex(8))) for _ in range(number)]
+
+
+def states() -> list[State]:
+    """What the actors of the fleet that is open in this process say."""
+    from kernelmark.services.fleet.cluster.status import actors
+
+    return list(actors())
+
+
+def parents() -> dict[int, int]:
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            found[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+    return found
+
+
+def descendants(*processes: int) -> set[int]:
+    """The processes that these have started, and those that those have."""
+    parent_of, found = parents(), set(processes)
+    while more := {child for child, parent in parent_of.items() if parent in found} - found:
+        found |= more
+    return found - set(processes)
+
+
+def workers() -> dict[int, int]:
+    """The worker processes of our nodes' actors, with those actors' processes."""
+    ours, parent_of = descendants(os.getpid()), parents()
+    found = {}
+    for process in ours & set(parent_of):
+        with suppress(OSError):
+            if b"kernelmark.services.fleet.worker" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+                found[process] = parent_of[process]
+    return found
+
+
+def accepted(results: Iterable[kernelmark.JobResult]) -> int:
+    taken = list(results)
+    assert [str(result.error) for result in taken if result.error] == []
+    return sum((result.verdict or result.check).outcome == "accepted" for result in taken)  # type: ignore[union-attr]
+
+
+def disturbed(
+    number: int, disturb: Callable[[], object], results: Iterable[kernelmark.JobResult]
+) -> list[kernelmark.JobResult]:
+    """The results; once so many are there, something happens."""
+    taken = []
+    for result in results:
+        taken.append(result)
+        if len(taken) == number:
+            disturb()
+    return taken
+
+
+def test_jobs_end_on_both_machines_and_ray_disturbs_no_worker(fleet: kernelmark.Fleet, tmp_path: Path) -> None:
+    shutil.copytree(PROBLEMS / "scale", tmp_path / "scale")
+    before = set(workers())
+    given = [*jobs(4), kernelmark.Job(problem=tmp_path / "scale", submission="")]
+    results = list(fleet.check_many(given))
+    *passed, away = sorted(results, key=lambda result: result.error is not None)
+    assert [result.check.outcome for result in passed if result.check] == ["accepted"] * 4
+    assert isinstance(away.error, UsageError)
+    assert "is outside of the project's problems" in str(away.error)
+    assert sorted(state.done for state in states()) == [2, 2]
+    assert len(before) == 2
+    for worker in before:
+        environment = Path(f"/proc/{worker}/environ").read_bytes().decode().split("\0")
+        names = {pair.partition("=")[0] for pair in environment}
+        assert not any(name.startswith("RAY_") for name in names)
+        assert ("OMP_NUM_THREADS" in names) == ("OMP_NUM_THREADS" in os.environ)
+        assert os.getpriority(os.PRIO_PROCESS, worker) == os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_who_has_another_token_is_told_so(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
+    refuse_if_open(nodes.address)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    with pytest.raises(UsageError, match="does not take this machine's token"):
+        refuse_if_open(nodes.address)
+
+
+@pytest.mark.full
+def test_a_ray_that_answers_anybody_is_refused(nodes: Nodes, tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    start = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--port=0", "--num-cpus=0"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*start, "--include-dashboard=false"],
+            env={**environment, "RAY_AUTH_MODE": "disabled", "HOME": str(tmp_path)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        until = time.monotonic() + 60
+        while not (found := re.search(r"--address='([\d.:]+)'", (tmp_path / "log").read_text())):
+            assert time.monotonic() < until
+            time.sleep(0.2)
+        with pytest.raises(UsageError, match="answers without a token"), kernelmark.Fleet(found[1]) as fleet:
+            fleet.start()
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+@pytest.mark.full
+def test_where_no_fleet_is_the_message_says_so(nodes: Nodes) -> None:
+    with (
+        pytest.raises(HarnessError, match="there is no fleet at"),
+        kernelmark.Fleet("127.0.0.1:9") as fleet,
+    ):
+        fleet.start()
+
+
+@pytest.mark.full
+def test_a_killed_machine_costs_no_job_and_a_new_one_takes_its_place(nodes: Nodes) -> None:
+    third = nodes.add()
+    with kernelmark.Fleet(nodes.address) as fleet:
+        fleet.start()
+        assert len(states()) == 3
+        assert accepted(disturbed(2, lambda: nodes.kill(third), fleet.grade_many(jobs(6)))) == 6
+        assert fleet.status().done == 6
+        assert accepted(disturbed(1, nodes.add, fleet.check_many(jobs(30)))) == 30
+        alive = states()
+    assert len(alive) == 3
+    assert min(state.done for state in alive) >= 1
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("whole_actor", [False, True], ids=["worker process", "actor"])
+def test_a_killed_process_costs_no_job(fleet: kernelmark.Fleet, whole_actor: bool) -> None:
+    worker, actor = next(iter(workers().items()))
+    victim = actor if whole_actor else worker
+    assert accepted(disturbed(1, lambda: os.kill(victim, signal.SIGKILL), fleet.check_many(jobs(10)))) == 10
+    assert worker not in workers()
+    _, idle = next(iter(workers().items()))
+    os.kill(idle, signal.SIGKILL)
+    assert accepted(fleet.check_many(jobs(10))) == 10
+
+
+@pytest.mark.full
+def test_a_killed_dispatcher_that_starts_again_records_each_run_once(nodes: Nodes, project: Path) -> None:
+    runs = [secrets.token_hex(8) for _ in range(8)]
+    command = [sys.executable, "-c", RECORDING.format(source=SOURCE), nodes.address, *runs]
+    ledger = JsonlLedger(project / "leaderboard/results/double.jsonl")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout is not None
+        assert [first.stdout.readline().strip() for _ in range(3)] == ["accepted"] * 3
+        first.kill()
+    assert 3 <= ledger.verify() < 8
+    again = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=200)
+    assert again.stdout.split() == ["accepted"] * 8
+    assert ledger.verify() == 8
+    assert sorted(entry.verdict.run for entry in ledger.read()) == sorted(runs)
