@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import secrets
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -257,3 +259,39 @@ def test_a_killed_dispatcher_that_starts_again_records_each_run_once(nodes: Node
     assert again.stdout.split() == ["accepted"] * 8
     assert ledger.verify() == 8
     assert sorted(entry.verdict.run for entry in ledger.read()) == sorted(runs)
+
+
+@pytest.mark.full
+def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path) -> None:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KERNELMARK_", "RAY_"))}
+    home = tmp_path / "project"
+    shutil.copytree(project / "problems", home / "problems")
+    shutil.copy(project / "kernelmark.toml", home)
+
+    def fleet(*arguments: str, status: int = 0) -> str:
+        code = "from kernelmark.commands.scripts import main; main()"
+        environment = {**inherited, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code, "fleet", *arguments],
+            cwd=home, env=environment, capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == status, done.stderr
+        return done.stdout
+
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port = str(free.getsockname()[1])
+    try:
+        address = fleet("start", "--no-grading", "--port", port).strip()
+        assert (home / "fleet.address").read_text().strip() == address
+        assert (tmp_path / ".ray/auth_token").stat().st_mode & 0o777 == 0o600
+        fleet("start", "--port", port, status=2)
+        fleet("join", "fleet.address")
+        shown = json.loads(fleet("status", "--format", "json"))
+        assert sorted(each["cpu"] for each in shown["machines"]) == [False, True]
+        assert "no program uses it now" in fleet("status", f"127.0.0.1:{port}")
+    finally:
+        fleet("stop")
+    assert not (home / "fleet.address").exists()
+    fleet("stop", status=2)
+    fleet("status", address, status=7)
