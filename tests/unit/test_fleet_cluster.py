@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -269,10 +269,9 @@ class _Method:
 
 
 @pytest.fixture
-def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Plan], tuple[Any, Actor]]]:
-    """A `RayWorker` with its actor, in a plan."""
+def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A ray that is not there, for modules that are imported while it is used."""
     fake = ModuleType("ray")
-    actor = Actor()
     fake.__dict__.update(
         remote=lambda **_: lambda _: None,
         wait=lambda calls, timeout: ([each for each in calls if each.answered.done()], []),
@@ -290,11 +289,46 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Plan], tuple[A
         monkeypatch.setitem(sys.modules, f"ray.{name}", part)
     for name in ("actor", "dispatcher"):
         monkeypatch.delitem(sys.modules, f"kernelmark.services.fleet.cluster.{name}", raising=False)
-    dispatcher = importlib.import_module("kernelmark.services.fleet.cluster.dispatcher")
-    monkeypatch.setattr(dispatcher, "_remote", lambda *_: actor)
-    yield lambda plan: (dispatcher.RayWorker("kernelmark_cpu", SETUP, plan), actor)
+    yield fake
     for name in ("actor", "dispatcher"):  # they hold the ray of this test
         sys.modules.pop(f"kernelmark.services.fleet.cluster.{name}", None)
+
+
+@pytest.fixture
+def worker(fake_ray: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan], tuple[Any, Actor]]:
+    """A `RayWorker` with its actor, in a plan."""
+    actor = Actor()
+    dispatcher = importlib.import_module("kernelmark.services.fleet.cluster.dispatcher")
+    monkeypatch.setattr(dispatcher, "_remote", lambda *_: actor)
+    return lambda plan: (dispatcher.RayWorker("kernelmark_cpu", SETUP, plan), actor)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "here", "worker"),
+    [([], True, "cpu 0"), (["0"], True, "cuda 0"), (["1"], True, "cuda 1"), (["1"], False, None), (["2"], True, None)],
+)
+def test_an_actor_has_the_worker_of_the_gpu_that_ray_gave_it(
+    fake_ray: ModuleType, monkeypatch: pytest.MonkeyPatch, gpus: list[str], here: bool, worker: str | None
+) -> None:
+    context = SimpleNamespace(get_accelerator_ids=lambda: {"GPU": gpus, "TPU": []})
+    fake_ray.__dict__["get_runtime_context"] = lambda: context
+    actor = importlib.import_module("kernelmark.services.fleet.cluster.actor")
+    seen: list[str | None] = []
+
+    def local_workers(_: Path, device: str, *__: object) -> list[str]:
+        seen.append(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        return [f"{device} {number}" for number in range(1 if device == "cpu" else 2)]
+
+    monkeypatch.setattr(actor, "local_workers", local_workers)
+    monkeypatch.setattr(actor, "cuda_is_here", lambda: here)
+    monkeypatch.setattr(actor, "node_environment", lambda _: {})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")  # as Ray sets it
+    if worker is None:
+        with pytest.raises(HarnessError, match=f"GPU {gpus[0]} cannot be used"):
+            actor._worker_of_this_actor(Path(), SETUP)
+    else:
+        assert actor._worker_of_this_actor(Path(), SETUP) == worker
+        assert seen == ["1" if not gpus else None]
 
 
 STARTED = Started(machine="node-1", device="NVIDIA H100", slots=3).line()

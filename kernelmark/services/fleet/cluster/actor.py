@@ -17,7 +17,7 @@ import ray
 
 from harness import sandbox as sandboxes
 from harness.errors import HarnessError, KernelmarkError
-from kernelmark.services.choice import providers
+from kernelmark.services.choice import cuda_is_here, providers
 from kernelmark.services.fleet.cluster.documents import VERSION, Setup, Started, State
 from kernelmark.services.fleet.cluster.environment import node_environment, ordinal
 from kernelmark.services.fleet.engine import WorkerLost
@@ -114,7 +114,7 @@ def _worker_of_this_actor(root: Path, setup: Setup) -> WorkerProcess:
     os.environ.pop(_VISIBLE, None)  # all GPUs of the machine, to number them and divide its processors as Ray does
     if _VISIBLE in environment:
         os.environ[_VISIBLE] = environment[_VISIBLE]
-    workers = local_workers(root, "cuda", setup.slots, environment)
+    workers = local_workers(root, "cuda", setup.slots, environment) if cuda_is_here() else []
     number = ordinal(ours[0], environment.get(_VISIBLE))
     if number >= len(workers):
         raise HarnessError(f"GPU {ours[0]} cannot be used", "run `kernelmark doctor` on that machine")
