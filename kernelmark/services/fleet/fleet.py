@@ -159,8 +159,8 @@ class Fleet:
 
         Args:
             effort: as for `kernelmark.grade`.
-            baselines: as for `kernelmark.grade`. With the effort "screen" each is timed once on each device, and the
-                speedups are over that time.
+            baselines: as for `kernelmark.grade`; None: the project's setting. With the effort "screen" each is timed
+                once on each device, and the speedups are over that time.
             record: archive each source, append the verdict to the project's ledger and rewrite its board.
             reuse: give a job whose source was graded before in this call a copy of that verdict.
 
@@ -218,7 +218,7 @@ class Fleet:
         return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
 
     def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Batch:
-        names = ("auto",) if baselines is None else tuple(baselines)
+        names = self._settings.baselines if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
         return Batch(self._plan, settings, names, record=record, reuse=reuse)
 

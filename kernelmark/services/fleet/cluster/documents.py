@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 from harness.kinds import SandboxName
 from harness.wire import PROTOCOL
-from kernelmark import __version__
 from kernelmark.services.fleet.messages import DeviceWish, Message
 
-VERSION = f"{__version__}, protocol {PROTOCOL}"
+VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
 """Of this machine's kernelmark; all machines of a fleet must have the same."""
 
 
