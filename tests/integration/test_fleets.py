@@ -38,6 +38,7 @@ SUBMISSIONS = {
     "hangs": ("import time\ndef twice(x, y): time.sleep(1e6)\n", Outcome.TIMEOUT),
     "does not parse": ("def twice(x, y:\n", Outcome.COMPILE_ERROR),
 }
+OFTEN = ("right", "wrong", "crashes", "hangs")  # the others run beside the hostile ones
 HOSTILE = {"endless_forks": Outcome.RUNTIME_ERROR, "full_disks": Outcome.ACCEPTED, "killed_processes": Outcome.ACCEPTED}
 
 
@@ -114,13 +115,12 @@ def graded(results: Iterable[JobResult], seen: set[int]) -> dict[object, JobResu
 
 
 def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None:
-    jobs = [*map(job, SUBMISSIONS), Job(problem="trebble", submission=RIGHT, key="unknown")]
+    jobs = [*map(job, OFTEN), Job(problem="trebble", submission=RIGHT, key="unknown")]
     jobs.append(Job(problem="double", submission=jobs[0].submission, author="bob", key="duplicate"))
 
     async def given() -> AsyncIterator[Job]:
-        for each in (job("right", 1), job("wrong", 1)):
-            await asyncio.sleep(0)
-            yield each
+        await asyncio.sleep(0)
+        yield job("wrong", 1)
 
     async def asynchronous(workers: Fleet) -> Counter[str]:
         return Counter(
@@ -130,11 +130,11 @@ def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None
     with Watched() as seen, fleet(slots=2) as workers:
         got = graded(workers.grade_many(jobs, effort="screen", record=False), seen)
         status = workers.status()
-        checks = graded(workers.check_many([job("right"), job("wrong")]), seen)
+        checks = graded(workers.check_many([job("right")]), seen)
         later = asyncio.run(asynchronous(workers))
     assert set(got) == {each.key for each in jobs}
-    for kind, (_, outcome) in SUBMISSIONS.items():
-        verdict = got[kind].verdict
+    for kind in OFTEN:
+        outcome, verdict = SUBMISSIONS[kind][1], got[kind].verdict
         assert verdict is not None, got[kind].error
         assert (verdict.outcome, verdict.effort) == (outcome, "screen"), f"{kind}: {verdict.message}"
         assert (verdict.score is None) == (outcome is not Outcome.ACCEPTED)
@@ -145,11 +145,11 @@ def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None
     assert copied.verdict is not None
     assert first.verdict is not None
     assert (copied.verdict.score, copied.verdict.submission.author) == (first.verdict.score, "bob")
-    assert (status.done, status.in_flight, list(status.by_device.values())) == (len(SUBMISSIONS), 0, [len(SUBMISSIONS)])
-    assert {kind: each.check.outcome for kind, each in checks.items() if each.check} == {
-        "right": Outcome.ACCEPTED, "wrong": Outcome.WRONG_ANSWER,
-    }  # fmt: skip
-    assert later == Counter([Outcome.ACCEPTED, Outcome.WRONG_ANSWER])
+    assert (status.done, status.in_flight, list(status.by_device.values())) == (len(OFTEN), 0, [len(OFTEN)])
+    [check] = [each.check for each in checks.values()]
+    assert check is not None
+    assert check.outcome is Outcome.ACCEPTED
+    assert later == Counter([Outcome.WRONG_ANSWER])
 
 
 PROGRAM = """
