@@ -297,7 +297,10 @@ def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
     graders.does["# eager"] = InTurn(SandboxError("once"), SandboxError("twice"))
-    screened(worker, answers, RUNS[0])
+    [first] = screened(worker, answers, RUNS[0])
+    assert speedups(first) == []
+    assert first.verdict is not None
+    assert [(each.code, "twice" in each.text) for each in first.verdict.doubts] == [("no_baseline", True)]
     assert Counter(graders.graded)["# eager"] == 2
     [later] = screened(worker, answers, RUNS[1])
     assert speedups(later) == [("eager", BASELINE_NS / KERNEL_NS, True)]

@@ -29,7 +29,7 @@ from harness.kinds import DeviceKind
 from harness.sandbox import Provider
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
-from harness.verdict import Check, Outcome, Verdict
+from harness.verdict import Check, Doubt, DoubtCode, Outcome, Verdict
 from kernelmark.services.choice import choose_provider, cuda_is_here
 from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
@@ -99,9 +99,17 @@ class Worker:
             return Answer(run=request.run, check=twice(lambda: self._checked(job, request.run)))
         verdict = self._verdict(job, request.run)
         if request.effort == "screen" and verdict.outcome is Outcome.ACCEPTED:
-            speedups = tuple(known_speedups(verdict, self._known_times(settings, job)))
-            verdict = verdict.model_copy(update={"speedups": speedups})
+            verdict = self._compared(settings, job, verdict)
         return Answer(run=request.run, verdict=verdict)
+
+    def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
+        """The verdict with its speedups over the baselines; with a doubt, if we cannot time one."""
+        try:
+            known = self._known_times(settings, job)
+        except HarnessError as error:
+            doubt = Doubt(code=DoubtCode.NO_BASELINE, text=f"the baselines could not be timed: {error}")
+            return verdict.model_copy(update={"doubts": (*verdict.doubts, doubt)})
+        return verdict.model_copy(update={"speedups": tuple(known_speedups(verdict, known))})
 
     def _checked(self, job: PreparedJob, run: str) -> Check:
         with self._grader(job, run) as grader, self._turn():
