@@ -114,6 +114,7 @@ def graded(results: Iterable[JobResult], seen: set[int]) -> dict[object, JobResu
     return got
 
 
+@pytest.mark.full
 def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None:
     jobs = [*map(job, OFTEN), Job(problem="trebble", submission=RIGHT, key="unknown")]
     jobs.append(Job(problem="double", submission=jobs[0].submission, author="bob", key="duplicate"))
@@ -153,8 +154,9 @@ def test_a_mix_ends_as_each_does_alone_and_leaves_nothing(project: Path) -> None
 
 
 PROGRAM = """
-import sys
+import signal
 import kernelmark
+signal.signal(signal.SIGINT, signal.default_int_handler)  # where the tests run in the background it is ignored
 jobs = [kernelmark.Job(problem="double", submission=f"import time\\ntime.sleep(1e6)  # {n}") for n in range(8)]
 with kernelmark.Fleet(device="cpu", sandbox="bwrap", slots=2) as fleet:
     list(fleet.METHOD(jobs))
