@@ -14,7 +14,7 @@ from harness.verdict import DeviceKind
 class Sessions:
     """A runner for the submission and one for each baseline; for replayed calls, a launcher for each of them, too.
 
-    Each starts when it is first needed, or with `start_all`.
+    All start when the submission's runner is first asked for, or with `start_all`.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Sessions:
         self._launchers: list[Future[Session]] = []
 
     def start_all(self) -> None:
-        """Begin to start all that has not been started."""
+        """Begin to start them; does nothing if they have been."""
         if self._runner is None:
             self._runner = self._start("runner")
             self._runners = [self._start("runner") for _ in range(self._baselines)]

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from harness.errors import HarnessError, KernelmarkError
 from harness.judge.progress import ignore
@@ -24,6 +24,7 @@ from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import warn
 from kernelmark.text.unexpected import unexpected
 
+T = TypeVar("T")
 TESTED_AT_A_TIME = min(8, len(os.sched_getaffinity(0)))
 """How many submissions are tested at a time on a CPU where nothing is timed."""
 
@@ -54,12 +55,16 @@ class OneByOne:
         """As `Fleet.grade_many`, without copies of verdicts, whatever `reuse` says."""
         settings = self._settings.model_copy(update={"effort": effort, "baselines": tuple(baselines)})
         for job in jobs:
-            yield _result(job, settings, lambda prepared: {"verdict": prepared.grade(self._on_progress)})
+            begun = time.monotonic()
+            verdict, error = _done(job, settings, lambda prepared: prepared.grade(self._on_progress))
+            yield JobResult(job=job, verdict=verdict, error=error, seconds=time.monotonic() - begun)
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         """As `Fleet.check_many`."""
         for job in jobs:
-            yield _result(job, self._settings, lambda prepared: {"check": prepared.check(self._on_progress)})
+            begun = time.monotonic()
+            check, error = _done(job, self._settings, lambda prepared: prepared.check(self._on_progress))
+            yield JobResult(job=job, check=check, error=error, seconds=time.monotonic() - begun)
 
 
 @contextlib.contextmanager
@@ -98,14 +103,15 @@ def several(
     yield OneByOne(settings.model_copy(update={"device": device}), on_progress)
 
 
-def _result(job: Job, settings: Settings, graded: Callable[[PreparedJob], dict[str, Any]]) -> JobResult:
-    """Grade one job; whatever goes wrong with it is its result's error."""
-    begun = time.monotonic()
+def _done(
+    job: Job, settings: Settings, grade: Callable[[PreparedJob], T]
+) -> tuple[T, None] | tuple[None, KernelmarkError]:
+    """What one job's grading gives, or what went wrong with it."""
     try:
-        prepared = PreparedJob.prepare(settings, job.problem, job.submission, author=job.author, language=job.language)
-        what = graded(prepared)
+        return grade(
+            PreparedJob.prepare(settings, job.problem, job.submission, author=job.author, language=job.language)
+        ), None
     except KernelmarkError as error:
-        what = {"error": error}
+        return None, error
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
-        what = {"error": HarnessError(unexpected(error))}
-    return JobResult(job=job, seconds=time.monotonic() - begun, **what)
+        return None, HarnessError(unexpected(error))
