@@ -25,6 +25,7 @@ from kernelmark.services.fleet.local import local_workers
 from kernelmark.services.fleet.messages import Answer, Request
 from kernelmark.services.fleet.process import WorkerProcess
 from kernelmark.services.settings import Settings
+from kernelmark.text.unexpected import unexpected
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -46,7 +47,7 @@ class DeviceActor:
         except KernelmarkError as error:
             started = Started(machine=self._machine, error=str(error))
         except Exception as error:  # noqa: BLE001 - the dispatcher reports it
-            started = Started(machine=self._machine, error=f"unexpected failure ({type(error).__name__}: {error})")
+            started = Started(machine=self._machine, error=unexpected(error))
         return started.line()
 
     async def grade(self, document: bytes) -> bytes:
@@ -63,8 +64,7 @@ class DeviceActor:
         except KernelmarkError as error:
             answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
-            what = f"unexpected failure ({type(error).__name__}: {error})"
-            answer = Answer(run=request.run, error=what, error_class=HarnessError.__name__)
+            answer = Answer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
         finally:
             self._in_flight -= 1
         return answer.line()
