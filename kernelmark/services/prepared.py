@@ -118,7 +118,7 @@ class PreparedJob:
             )
         )
 
-    def grader(self, run: str, provider: Provider) -> Grader:
+    def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore) -> Grader:
         """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.
 
         Raises:
@@ -134,6 +134,7 @@ class PreparedJob:
             effort=self.settings.effort,
             baselines=find_baselines(self.settings, self.problem, device),
             calibrations=stored(self.settings),
+            on_progress=on_progress,
             run=run,
             keeps_memory=True,
         )

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
-from harness.problem import load
+from harness.judge import Progress
+from harness.problem import Problem, load
 from harness.submission import Submission
-from harness.verdict import Check, Outcome, Verdict
+from harness.verdict import Check, Outcome, Stage, Verdict
 from kernelmark.services import prepared
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.fleet.watchdog import Watchdog
 from kernelmark.services.fleet.worker import Worker
 from tests.verdicts import accepted, failed
 
@@ -58,6 +60,7 @@ class FakeGrader:
         self.closed.set()
 
     def grade(self, **_: Any) -> Verdict:
+        self.given["on_progress"](Progress(Stage.TEST, 0, 1, "a test"))
         source, all_of_them, self.used = self._submission.source.decode().strip(), self._all, True
         with all_of_them.lock:
             all_of_them.graded.append(source)
@@ -305,6 +308,45 @@ def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
     [later] = screened(worker, answers, RUNS[1])
     assert speedups(later) == [("eager", BASELINE_NS / KERNEL_NS, True)]
     assert Counter(graders.graded)["# eager"] == 3
+
+
+class FakeWatchdog(Watchdog):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def expect(self, problem: Problem) -> None:
+        self.told.append(problem.slug)
+
+    def reset(self) -> None:
+        self.told.append("reset")
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+
+def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
+    competition: Path, graders: Graders, answers: Answers
+) -> None:
+    watchdog = FakeWatchdog()
+    worker = Worker(competition, "cpu", 1, answers, watchdog)
+    goes_on = threading.Event()
+
+    def waits() -> None:
+        goes_on.wait(10)
+
+    graders.does["# first"] = waits
+    worker.take(request("first", RUNS[0]))
+    worker.take(request("second", RUNS[1]))
+    deadline = time.monotonic() + 10
+    while watchdog.told.count("double") < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # Each arrives, each has a grader; the first makes progress.
+    assert Counter(watchdog.told) == {"reset": 3, "double": 2}
+    goes_on.set()
+    answers.take(2)
+    assert Counter(watchdog.told) == {"reset": 5, "double": 2, "stop": 1}
+    assert watchdog.told[-1] == "stop"
+    worker.stop()
 
 
 @pytest.mark.parametrize("timed", [True, False])

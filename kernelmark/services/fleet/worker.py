@@ -23,7 +23,7 @@ from typing import NoReturn
 from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError, KernelmarkError, ProblemError
-from harness.judge import Grader
+from harness.judge import Grader, Progress
 from harness.judge.timing.overall import KnownTimes, known_speedups
 from harness.kinds import DeviceKind
 from harness.sandbox import Provider
@@ -34,6 +34,7 @@ from kernelmark.services.choice import choose_provider, cuda_is_here
 from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Ready, Request
+from kernelmark.services.fleet.watchdog import Watchdog
 from kernelmark.services.prepared import PreparedJob, twice
 from kernelmark.services.problems import find_baselines, find_problem
 from kernelmark.services.settings import SandboxChoice, Settings
@@ -44,8 +45,16 @@ from kernelmark.text.unexpected import unexpected
 class Worker:
     """Grades requests in threads. `answer` is called from them, one at a time."""
 
-    def __init__(self, root: Path, device: DeviceKind, slots: int, answer: Callable[[Answer], None]) -> None:
+    def __init__(
+        self,
+        root: Path,
+        device: DeviceKind,
+        slots: int,
+        answer: Callable[[Answer], None],
+        watchdog: Watchdog | None = None,
+    ) -> None:
         self._root, self._device, self._answer = root, device, answer
+        self._watchdog = watchdog or Watchdog()
         self._cpus = None if DEVICES[device].on_host else Share.of(os.sched_getaffinity(0))
         self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
         # A start takes one processor for some seconds. If all began at once, the first would be up no sooner than the
@@ -66,12 +75,14 @@ class Worker:
         """Begin with a job."""
         with self._lock:
             self._jobs += 1
+            self._happened()
         self._threads.submit(self._work, request)
 
     def stop(self) -> None:
         """End the sandboxes of all jobs, whose answers nobody waits for any more; returns when they are gone."""
         with self._lock:
             self._stopped = True
+            self._watchdog.stop()
             graders = list(self._graders)
         with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
             for _ in ending.map(lambda grader: grader.close(), graders):
@@ -88,10 +99,22 @@ class Worker:
             answer = Answer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
         with self._lock:
             self._jobs -= 1
+            self._happened()
             if self._jobs == 0:  # not while others are timed: memory that was just released is slow
                 free_deferred(self._device)
             if not self._stopped:
                 self._answer(answer)
+
+    def _happened(self) -> None:
+        """Tell the watchdog. The lock is held."""
+        if self._jobs and not self._stopped:
+            self._watchdog.reset()
+        else:
+            self._watchdog.stop()
+
+    def _progressed(self, _: Progress) -> None:
+        with self._lock:
+            self._happened()
 
     def _graded(self, request: Request) -> Answer:
         settings, job = self._prepared(request)
@@ -136,9 +159,10 @@ class Worker:
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
         """A job's grader, which `stop` closes."""
-        grader = job.grader(run, self._provider(job.settings))
+        grader = job.grader(run, self._provider(job.settings), self._progressed)
         with self._lock:
             self._refuse_if_stopped()
+            self._watchdog.expect(job.problem)
             self._graders.add(grader)
         try:
             yield grader
