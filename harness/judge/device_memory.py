@@ -1,6 +1,7 @@
-"""Whose fault it is when the judge runs out of GPU memory, which nothing limits. Called by a grading; trusted.
+"""Whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
 
-Only what is freed when the sandbox is closed was its own, whatever else runs on the device.
+What is freed when the sandbox is closed was its own, unless others on the device end at the same moment. Whoever lets
+several submissions share a device grades those again that failed so, one at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from harness.judge.session import Session
 from harness.verdict import DeviceKind
 
 _SECONDS = 5.0  # a killed process frees its memory within a second
+_SHORT_BYTES = 2 << 30
 
 
 class DeviceMemory:
@@ -20,6 +22,10 @@ class DeviceMemory:
     def __init__(self, device: DeviceKind) -> None:
         self._device = DEVICES[device]
         self._free_bytes = self._device.free_bytes()
+
+    def is_short(self) -> bool:
+        """Whether so little is free now that a submission may fail for want of it, whoever has the rest."""
+        return bool(self._free_bytes) and self._device.free_bytes() < _SHORT_BYTES
 
     def held_too_much(self, session: Session) -> str | None:
         """Close the session; returns the message if it held more than its third."""

@@ -57,6 +57,7 @@ class Grader:
         self._effort, self._baselines, self._calibrations = effort, baselines, calibrations
         self._on_progress, self._run, self._keeps_memory = on_progress, run or secrets.token_hex(8), keeps_memory
         self._sessions: Sessions | None = None
+        self._last: Grading | None = None
         self._lock, self._closed = threading.RLock(), False
         warm_context(device)
 
@@ -178,10 +179,17 @@ class Grader:
             )
             return self._grading().grade(session, timing, self._run)
 
+    @property
+    def memory_was_short(self) -> bool:
+        """Whether the submission failed while the device had next to no free memory, which others may have had."""
+        return self._last is not None and self._last.memory_was_short
+
     def _grading(self) -> Grading:
         from harness.judge.grading import Grading
 
-        return Grading(self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort)
+        given = self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort
+        self._last = Grading(*given)
+        return self._last
 
     def _started(self, *, replayed: bool) -> Sessions:
         """The sandboxes, which start now if they have not.

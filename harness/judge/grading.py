@@ -91,6 +91,8 @@ class Grading:
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
         self._before_hidden: _Ended | None = None
+        self.memory_was_short = False
+        """Whether the device had next to no free memory when the submission failed."""
 
     def check(self, session: Session) -> Check:
         """Build and test."""
@@ -160,6 +162,7 @@ class Grading:
                 self._time_alone(session, timing)
         except SubmissionFault as fault:
             self._traceback = fault.traceback
+            self._look_at_memory()
             return fault.outcome, fault.message
         return self._tested() if self._failed() else (Outcome.ACCEPTED, "")
 
@@ -171,6 +174,14 @@ class Grading:
         told = self._before_hidden
         assert told is not None
         self._before_hidden = told._replace(duration_ns=told.duration_ns + timing.after_the_runner(self._to_time))
+
+    def _add(self, tested: CaseResult) -> None:
+        self._results.append(tested)
+        if tested.outcome is not Outcome.ACCEPTED:
+            self._look_at_memory()
+
+    def _look_at_memory(self) -> None:
+        self.memory_was_short = self.memory_was_short or self._memory.is_short()
 
     def _failed(self) -> list[CaseResult]:
         return [r for r in self._results if r.outcome is not Outcome.ACCEPTED]
@@ -206,13 +217,13 @@ class Grading:
         for i, case in enumerate(self._tests):
             self._enter(Stage.TEST, i, len(self._tests), case.name)
             try:
-                self._results.append(self._correctness.run(session, case, case.name))
+                self._add(self._correctness.run(session, case, case.name))
             except SubmissionFault as fault:
                 # The runner is gone, so the later cases cannot run; the record shows how far it got.
                 message = fault.message
                 if fault.memory_fault and (name := self._written_input(case)):
                     message = f"wrote to its input `{name}`, which is read-only: {message}"
-                self._results.append(result(case.resolved, case.name, fault.outcome, message))
+                self._add(result(case.resolved, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
                 return
@@ -232,11 +243,11 @@ class Grading:
         for i, case in enumerate(self._hidden):
             label = f"hidden {i + 1}"
             try:
-                self._results.append(self._correctness.run(session, case, label))
+                self._add(self._correctness.run(session, case, label))
                 if self._screens and self._failed():
                     break
             except SubmissionFault as fault:
-                self._results.append(result(case.resolved, label, fault.outcome, ""))
+                self._add(result(case.resolved, label, fault.outcome, ""))
                 break  # the runner is gone
             except ProblemError:
                 remedy = "`kernelmark problems lint` says why"

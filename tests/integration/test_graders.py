@@ -16,6 +16,7 @@ import pytest
 
 from harness.errors import HarnessError, SandboxError
 from harness.judge import Grader
+from harness.judge.device_memory import DeviceMemory
 from harness.judge.session import Session, Sessions
 from harness.judge.timing import device_lock
 from harness.problem import Case, Problem, load
@@ -100,6 +101,28 @@ def test_a_check_ends_when_it_is_closed(problem: Problem) -> None:
     with grader(problem, provider, baselines=[SUBMISSION]) as one:
         assert one.check().outcome is Outcome.ACCEPTED
     assert provider.ended == len(provider.roles)
+
+
+@pytest.mark.parametrize("short", [True, False])
+@pytest.mark.parametrize("ends", ["wrong", "gone", "right"])
+def test_a_failure_while_memory_was_short_is_told(
+    problem: Problem, ends: str, short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = doubling()
+
+    def wrong(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] != "Call":
+            right(script, token, body)
+        elif ends == "gone":
+            raise OSError
+        else:
+            script.reply(token, "Done")  # and nothing was written
+
+    monkeypatch.setattr(DeviceMemory, "is_short", lambda _: short)
+    one = grader(problem, Counted(None if ends == "right" else wrong))
+    assert (one.check().outcome is Outcome.ACCEPTED) == (ends == "right")
+    assert one.memory_was_short == (short and ends != "right")
+    one.close()
 
 
 @pytest.mark.parametrize("fails", [0, 1])

@@ -42,9 +42,19 @@ def test_what_comes_back_was_the_submissions(
     assert why is None or f"{held:,} bytes" in why
 
 
+@pytest.mark.parametrize(("free", "short"), [(1 * GIB, True), (0, True), (3 * GIB, False), (100 * GIB, False)])
+def test_memory_is_short_whoever_has_it(free: int, short: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [130 * GIB]
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (now[0], 140 * GIB))
+    memory = DeviceMemory("cuda")
+    now[0] = free
+    assert memory.is_short() == short
+
+
 def test_a_cpu_has_no_device_memory() -> None:
     def never() -> None:
         raise AssertionError("closed")
 
     session: Session = Closing(never)  # type: ignore[assignment]
     assert DeviceMemory("cpu").held_too_much(session) is None
+    assert not DeviceMemory("cpu").is_short()

@@ -18,7 +18,7 @@ from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError
 from harness.judge import Progress
 from harness.problem import Problem, load
 from harness.submission import Submission
-from harness.verdict import Check, Outcome, Stage, Verdict
+from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.services import prepared
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Request
@@ -37,6 +37,7 @@ class Graders:
         self.does: dict[str, Callable[[], Verdict | None]] = {}
         self.made: list[FakeGrader] = []
         self.graded: list[str] = []
+        self.short: set[str] = set()
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
 
@@ -50,6 +51,7 @@ class FakeGrader:
     def __init__(self, all_of_them: Graders, slug: str, submission: Submission, run: str, given: Any) -> None:
         self._all, self._slug, self._submission, self._run, self.given = all_of_them, slug, submission, run, given
         self.used, self.closed = False, threading.Event()
+        self.alone = self.memory_was_short = False
 
     def start(self) -> None:
         self.used = True
@@ -59,7 +61,8 @@ class FakeGrader:
     def close(self) -> None:
         self.closed.set()
 
-    def grade(self, **_: Any) -> Verdict:
+    def grade(self, *, alone: bool = False) -> Verdict:
+        self.alone = alone
         self.given["on_progress"](Progress(Stage.TEST, 0, 1, "a test"))
         source, all_of_them, self.used = self._submission.source.decode().strip(), self._all, True
         with all_of_them.lock:
@@ -68,6 +71,7 @@ class FakeGrader:
             all_of_them.most_at_once = max(all_of_them.most_at_once, all_of_them.at_once)
         try:
             special = all_of_them.does.get(source, lambda: None)()
+            self.memory_was_short = special is not None and source in all_of_them.short
         finally:
             with all_of_them.lock:
                 all_of_them.at_once -= 1
@@ -308,6 +312,48 @@ def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(
     [later] = screened(worker, answers, RUNS[1])
     assert speedups(later) == [("eager", BASELINE_NS / KERNEL_NS, True)]
     assert Counter(graders.graded)["# eager"] == 3
+
+
+def on(device: DeviceKind, verdict: Verdict, **changes: Any) -> Verdict:
+    where = verdict.environment.model_copy(update={"device_kind": device})
+    return verdict.model_copy(update={"environment": where, **changes})
+
+
+NO_MEMORY = {"traceback": "torch.OutOfMemoryError: CUDA out of memory."}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "short", "again"),
+    [
+        (on("cuda", failed(Outcome.MEMORY_LIMIT)), False, True),
+        (on("cuda", failed(Outcome.RUNTIME_ERROR), **NO_MEMORY), False, True),
+        (on("cuda", failed(Outcome.COMPILE_ERROR), log="cuda error 2: Out of memory"), False, True),
+        (on("cuda", failed(Outcome.WRONG_ANSWER)), True, True),
+        (on("cuda", failed(Outcome.WRONG_ANSWER)), False, False),
+        (on("cuda", accepted(), **NO_MEMORY), False, False),
+        (on("cpu", failed(Outcome.MEMORY_LIMIT)), False, False),
+    ],
+    ids=["limit", "error", "build", "wrong and short", "wrong", "accepted", "on a CPU"],
+)
+def test_what_may_have_failed_because_others_had_the_memory_is_graded_alone(
+    worker: Worker, graders: Graders, answers: Answers, verdict: Verdict, short: bool, again: bool
+) -> None:
+    graders.does["# mine"] = InTurn(verdict)
+    graders.short |= {"# mine"} if short else set()
+    worker.take(request())
+    answer = answers.one()
+    assert answer.verdict is not None
+    assert [each.alone for each in graders.made] == ([False, True] if again else [False])
+    assert answer.verdict.outcome == (Outcome.ACCEPTED if again else verdict.outcome), "the last one counts"
+
+
+def test_what_also_fails_alone_has_failed(worker: Worker, graders: Graders, answers: Answers) -> None:
+    failure = on("cuda", failed(Outcome.MEMORY_LIMIT))
+    graders.does["# mine"] = InTurn(failure, failure)
+    worker.take(request())
+    answer = answers.one()
+    assert answer.verdict is not None
+    assert (answer.verdict.outcome, len(graders.made)) == (Outcome.MEMORY_LIMIT, 2)
 
 
 class FakeWatchdog(Watchdog):

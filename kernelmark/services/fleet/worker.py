@@ -141,20 +141,21 @@ class Worker:
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
         try:
-            verdict = self._once(job, run, alone=False)
-            if not _lacked_memory(verdict):
+            verdict, memory_was_short = self._once(job, run, alone=False)
+            if not (memory_was_short or _lacked_memory(verdict)):
                 return verdict
         except HarnessError as error:
             warn(f"{error}; trying once more")
-        return self._once(job, run, alone=True)
+        return self._once(job, run, alone=True)[0]
 
-    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> Verdict:
+    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> tuple[Verdict, bool]:
+        """The verdict, and whether it failed while the device's memory was short."""
         with self._grader(job, run) as grader:
             with self._starting:
                 grader.start()
                 grader.wait()
             with self._turn():
-                return grader.grade(alone=alone)
+                return grader.grade(alone=alone), grader.memory_was_short
 
     @contextlib.contextmanager
     def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
@@ -239,9 +240,10 @@ def _lacked_memory(verdict: Verdict) -> bool:
 
     Its own word counts, since all that it can gain by a false one is to be graded again.
     """
-    said = f"{verdict.message} {verdict.traceback}".lower()
-    on_gpu = verdict.environment.device_kind == "cuda"
-    return on_gpu and verdict.outcome is Outcome.RUNTIME_ERROR and "out of memory" in said
+    if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
+        return False
+    said = f"{verdict.message} {verdict.traceback} {verdict.log}".lower()
+    return verdict.outcome is Outcome.MEMORY_LIMIT or "out of memory" in said
 
 
 def main() -> NoReturn:
