@@ -180,6 +180,12 @@ class Grader:
             return self._grading().grade(session, timing, self._run)
 
     @property
+    def sandboxes(self) -> int:
+        """How many `grade` has at a time; on a GPU each has a context."""
+        runners = 1 + len(self._baselines)
+        return 2 * runners if DEVICES[self._device].captures else runners
+
+    @property
     def memory_was_short(self) -> bool:
         """Whether the submission failed while the device had next to no free memory, which others may have had."""
         return self._last is not None and self._last.memory_was_short

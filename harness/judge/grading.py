@@ -146,7 +146,8 @@ class Grading:
                 ) from None
             if isinstance(error, DeviceError):
                 raise
-            raise DeviceError(f"the judge ran out of device memory ({error})", "use a larger device") from error
+            told = str(error).partition(" Process ")[0]  # PyTorch goes on with every process on the GPU
+            raise DeviceError(f"the judge ran out of device memory ({told})", "use a larger device") from error
 
     def _run_stages(self, session: Session, timing: Timing | None) -> tuple[Outcome, str]:
         if timing:

@@ -111,11 +111,10 @@ class Reference:
     def _call(self, function: Callable[..., Any], **arguments: Any) -> Any:
         try:
             return function(**arguments)
-        except torch.OutOfMemoryError as error:
-            raise DeviceError(
-                f"the device has too little free memory for the reference of {self._problem.slug}", "use a larger one"
-            ) from error
         except (Exception, SystemExit) as error:  # the boundary to the organizer's code
+            if isinstance(error, torch.OutOfMemoryError) or "_ALLOC_FAILED" in str(error):  # CUDA libraries' own error
+                what = f"the device has too little free memory for the reference of {self._problem.slug}"
+                raise DeviceError(what, "use a larger one") from error
             raise _failure(self._path, error) from error
 
     def _named(self, returned: Any) -> dict[str, Value]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SandboxError, UsageError
 from harness.judge import Progress
 from harness.problem import Problem, load
@@ -52,6 +53,7 @@ class FakeGrader:
         self._all, self._slug, self._submission, self._run, self.given = all_of_them, slug, submission, run, given
         self.used, self.closed = False, threading.Event()
         self.alone = self.memory_was_short = False
+        self.sandboxes = 2 * (1 + len(given["baselines"]))
 
     def start(self) -> None:
         self.used = True
@@ -121,11 +123,15 @@ def answers() -> Answers:
 
 
 @pytest.fixture
-def worker(competition: Path, graders: Graders, answers: Answers) -> Iterator[Worker]:
+def references(competition: Path) -> None:
     folder = competition / "reference/double"
     folder.mkdir(parents=True)
     for name in ("eager", "other"):
         (folder / f"{name}.py").write_text(f"# {name}\n")
+
+
+@pytest.fixture
+def worker(competition: Path, references: None, graders: Graders, answers: Answers) -> Iterator[Worker]:
     made = Worker(competition, "cpu", 2, answers)
     yield made
     made.stop()
@@ -138,6 +144,12 @@ def request(source: str = "mine", run: str = RUNS[0], **changes: Any) -> Request
         run=run, problem_sha256=sha256, name="k.py", author="ada", language="py", source=f"# {source}\n",
         device="cpu", sandbox="process", **given,
     )  # fmt: skip
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not true() and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 class InTurn:
@@ -238,14 +250,32 @@ def test_no_more_are_graded_at_once_than_there_are_slots(worker: Worker, graders
     for number in range(2 + AHEAD + 3):
         graders.does[f"# {number}"] = waits
         worker.take(request(str(number), RUNS[number]))
-    deadline = time.monotonic() + 10
-    while len(graders.made) < 2 + AHEAD and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: len(graders.made) >= 2 + AHEAD)
     time.sleep(0.2)
     assert (graders.at_once, len(graders.made)) == (2, 2 + AHEAD), "the sandboxes of some start ahead"
     goes_on.set()
     assert len(answers.take(2 + AHEAD + 3)) == 2 + AHEAD + 3
     assert graders.most_at_once == 2
+
+
+def test_jobs_with_baselines_are_fewer_at_a_time_where_contexts_take_memory(
+    competition: Path, references: None, graders: Graders, answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(DEVICES["cpu"]), "free_bytes", lambda _: 10 << 30)  # for 6 sandboxes
+    worker = Worker(competition, "cpu", 4, answers)
+    for number in range(6):
+        graders.does[f"# {number}"] = lambda: time.sleep(0.2)
+        worker.take(request(str(number), RUNS[number], baselines=("eager",)))
+    assert [each.error for each in answers.take(6).values()] == [""] * 6
+    assert graders.most_at_once == 1
+    for number in range(6, 12):
+        graders.does[f"# {number}"] = lambda: time.sleep(0.2)
+        worker.take(request(str(number), RUNS[number]))
+    answers.take(6)
+    assert graders.most_at_once == 3
+    worker.take(request("large", RUNS[12], baselines=("eager", "other")))
+    assert answers.one().verdict is not None
+    worker.stop()
 
 
 def screened(worker: Worker, answers: Answers, *runs: str, **changes: Any) -> list[Answer]:
@@ -327,13 +357,14 @@ NO_MEMORY = {"traceback": "torch.OutOfMemoryError: CUDA out of memory."}
     [
         (on("cuda", failed(Outcome.MEMORY_LIMIT)), False, True),
         (on("cuda", failed(Outcome.RUNTIME_ERROR), **NO_MEMORY), False, True),
+        (on("cuda", failed(Outcome.RUNTIME_ERROR), message="CUBLAS_STATUS_ALLOC_FAILED"), False, True),
         (on("cuda", failed(Outcome.COMPILE_ERROR), log="cuda error 2: Out of memory"), False, True),
         (on("cuda", failed(Outcome.WRONG_ANSWER)), True, True),
         (on("cuda", failed(Outcome.WRONG_ANSWER)), False, False),
         (on("cuda", accepted(), **NO_MEMORY), False, False),
         (on("cpu", failed(Outcome.MEMORY_LIMIT)), False, False),
     ],
-    ids=["limit", "error", "build", "wrong and short", "wrong", "accepted", "on a CPU"],
+    ids=["limit", "error", "library", "build", "wrong and short", "wrong", "accepted", "on a CPU"],
 )
 def test_what_may_have_failed_because_others_had_the_memory_is_graded_alone(
     worker: Worker, graders: Graders, answers: Answers, verdict: Verdict, short: bool, again: bool
@@ -382,10 +413,9 @@ def test_the_watchdog_is_told_of_each_step_and_stopped_after_the_last(
 
     graders.does["# first"] = waits
     worker.take(request("first", RUNS[0]))
+    until(lambda: graders.at_once == 1)
     worker.take(request("second", RUNS[1]))
-    deadline = time.monotonic() + 10
-    while watchdog.told.count("double") < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: watchdog.told.count("double") == 2)
     # Each arrives, each has a grader; the first makes progress.
     assert Counter(watchdog.told) == {"reset": 3, "double": 2}
     goes_on.set()
@@ -416,9 +446,7 @@ def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
     for number in range(jobs):
         graders.does[f"# {number}"] = until_closed
         worker.take(request(str(number), RUNS[number], timed=timed))
-    deadline = time.monotonic() + 10
-    while graders.at_once < 2 and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: graders.at_once >= 2)
     worker.stop()
     assert answers.none_within(0.5), "nobody waits for them"
     assert graders.at_once == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.errors import ProblemError
+from harness.errors import DeviceError, ProblemError
 from harness.problem import load
 from harness.problem.reference import Reference, Value, _FullPrecision
 
@@ -112,6 +112,19 @@ def test_a_good_reference(tmp_path: Path, double: bool) -> None:
     assert [t.tolist() for t in parts] == [[3.0], [3.0, 1.0]]
     half, single = (torch.float64, torch.float64) if double else (torch.float16, torch.float32)
     assert _dtypes(results) == {"state": [single], "order": [torch.int64], "parts": [half, half]}
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "torch.OutOfMemoryError('CUDA out of memory.')",
+        "RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`')",
+    ],
+)
+def test_a_lack_of_memory_is_not_the_authors_fault(tmp_path: Path, raised: str) -> None:
+    reference = _reference(tmp_path, f"import torch\ndef reference(x, state, alpha):\n    raise {raised}\n")
+    with pytest.raises(DeviceError, match="the device has too little free memory for the reference of mixed"):
+        _run(reference, tmp_path)
 
 
 def test_calls_can_be_vectorised(tmp_path: Path) -> None:

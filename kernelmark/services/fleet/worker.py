@@ -34,6 +34,7 @@ from kernelmark.services.choice import choose_provider, cuda_is_here
 from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Ready, Request
+from kernelmark.services.fleet.room import Room, sandboxes_in
 from kernelmark.services.fleet.watchdog import Watchdog
 from kernelmark.services.prepared import PreparedJob, twice
 from kernelmark.services.problems import find_baselines, find_problem
@@ -61,6 +62,7 @@ class Worker:
         # last.
         cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
         self._starting = threading.Semaphore(max(1, len(cpus) // 2))
+        self._room = Room(sandboxes_in(DEVICES[device].free_bytes()))
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
         self._providers: dict[SandboxChoice, Provider] = {}
@@ -150,7 +152,7 @@ class Worker:
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> tuple[Verdict, bool]:
         """The verdict, and whether it failed while the device's memory was short."""
-        with self._grader(job, run) as grader:
+        with self._grader(job, run) as grader, self._room.take(grader.sandboxes):
             with self._starting:
                 grader.start()
                 grader.wait()
@@ -243,7 +245,7 @@ def _lacked_memory(verdict: Verdict) -> bool:
     if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
         return False
     said = f"{verdict.message} {verdict.traceback} {verdict.log}".lower()
-    return verdict.outcome is Outcome.MEMORY_LIMIT or "out of memory" in said
+    return verdict.outcome is Outcome.MEMORY_LIMIT or "out of memory" in said or "alloc_failed" in said
 
 
 def main() -> NoReturn:
