@@ -8,6 +8,7 @@ here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from harness.judge.grader import Grader
 from harness.judge.progress import Progress, ignore
@@ -16,6 +17,9 @@ from harness.roofline import Calibration
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
+
+if TYPE_CHECKING:
+    from harness.judge.correctness.cases import OnFailure
 
 __all__ = ["Grader", "Progress", "check", "grade"]
 
@@ -27,14 +31,17 @@ def check(
     provider: Provider,
     device: DeviceKind,
     on_progress: Callable[[Progress], None] = ignore,
+    on_failure: OnFailure | None = None,
 ) -> Check:
-    """Build a submission and run all test cases.
+    """Build a submission and run all test cases; `on_failure` gets the tensors of each that fails and is not hidden.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
         HarnessError: it failed for a reason that is not the submission's.
     """
-    with Grader(problem, submission, provider=provider, device=device, on_progress=on_progress) as grader:
+    with Grader(
+        problem, submission, provider=provider, device=device, on_progress=on_progress, on_failure=on_failure
+    ) as grader:
         return grader.check()
 
 

@@ -26,6 +26,7 @@ from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
 
 if TYPE_CHECKING:
+    from harness.judge.correctness.cases import OnFailure
     from harness.judge.grading import Grading
 
 
@@ -43,18 +44,21 @@ class Grader:
         baselines: Sequence[Submission] = (),
         calibrations: Sequence[Calibration] = (),
         on_progress: Callable[[Progress], None] = ignore,
+        on_failure: OnFailure | None = None,
         run: str | None = None,
         keeps_memory: bool = False,
     ) -> None:
         """
         Args:
             baselines: kernels to alternate with, each in its own sandbox.
+            on_failure: called with the tensors of each test that fails and is not hidden.
             run: the id of the verdict, 16 hexadecimal digits; None: drawn here.
             keeps_memory: whether device memory that is free again stays with this process, for its next grading: memory
                 allocated soon after its release is slow (docs/decisions/0006).
         """
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
         self._effort, self._baselines, self._calibrations = effort, baselines, calibrations
+        self._on_failure = on_failure
         self._on_progress, self._run, self._keeps_memory = on_progress, run or secrets.token_hex(8), keeps_memory
         self._sessions: Sessions | None = None
         self._last: Grading | None = None
@@ -194,7 +198,7 @@ class Grader:
         from harness.judge.grading import Grading
 
         given = self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort
-        self._last = Grading(*given)
+        self._last = Grading(*given, self._on_failure)
         return self._last
 
     def _started(self, *, replayed: bool) -> Sessions:

@@ -15,7 +15,7 @@ from harness import wire
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
-from harness.judge.correctness.cases import Correctness, result
+from harness.judge.correctness.cases import Correctness, OnFailure, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import environment
@@ -64,6 +64,7 @@ class Grading:
         device: DeviceKind,
         on_progress: Callable[[Progress], None],
         effort: Effort = "default",
+        on_failure: OnFailure | None = None,
     ) -> None:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
         self._on_progress, self._effort = on_progress, effort
@@ -84,7 +85,7 @@ class Grading:
         self._benchmarks = timed
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context while the runner makes its own
         self._to_time = Benchmarks(problem, device, self._benchmarks, self._build_command, self._enter)
-        self._correctness = Correctness()
+        self._correctness = Correctness(on_failure)
         self._stage = Stage.BUILD
         self._interpreted = False
         self._build_log = self._traceback = ""

@@ -44,7 +44,7 @@ def main(address: str) -> None:
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)
-    Server(judge, device).run(token)
+    Server(device).run(judge, token)
 
 
 def _lock_by_existence() -> None:

@@ -49,7 +49,8 @@ def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str
         source_path(command.language).write_bytes(file.read())
     compiler = LANGUAGES[command.language].compiler
     if compiler is None:
-        return _import_python(command.symbols), ""
+        [name] = command.symbols
+        return import_python(source_path(), name), ""
     library, log = _compile(command, compiler)
     return _Library(library, command, device), log
 
@@ -73,17 +74,17 @@ def interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1" and "triton.language" in sys.modules
 
 
-def _import_python(symbols: Sequence[str]) -> Kernel:
+def import_python(path: Path, name: str) -> Kernel:
+    """Import the file as the module `submission`; returns its function of that name as a kernel."""
     if os.environ.get("TRITON_INTERPRET") == "1":
         interpreter.complete()
     # A real file under an importable name: Triton reads its kernels' source through inspect.
-    spec = importlib.util.spec_from_file_location("submission", source_path())
+    spec = importlib.util.spec_from_file_location("submission", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["submission"] = module
     spec.loader.exec_module(module)
-    [name] = symbols
     entry = getattr(module, name, None)
     if not callable(entry):
         defined = [n for n, v in vars(module).items() if inspect.isfunction(v)]

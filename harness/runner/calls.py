@@ -31,7 +31,8 @@ class Calls:
     ) -> None:
         self._bind, self._declared, self._kernel, self._device = bind, declared, kernel, device
         self._inputs, self._outputs = inputs, outputs
-        self._arguments: list[list[Any]] = []
+        self.arguments: list[list[Any]] = []
+        """The tensors of each call, in the order of its arguments; those of a list are one argument."""
         self._scalars = [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
         self._graphs: list[Any] | None = None
         self._batch: AssembledBatch | None = None
@@ -43,7 +44,7 @@ class Calls:
 
     def make_arguments(self) -> None:
         """Make every set's tensors once; later arenas appear at the same addresses."""
-        self._arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
+        self.arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
 
     def _arguments_of(self, k: int) -> list[Any]:
         made: list[Any] = []
@@ -61,7 +62,7 @@ class Calls:
         return made
 
     def call(self, k: int) -> None:
-        self._kernel(self._bind.symbol, self._arguments[k], self._scalars, self._bind.sizes)
+        self._kernel(self._bind.symbol, self.arguments[k], self._scalars, self._bind.sizes)
 
     def call_plainly(self, sets: Sequence[int]) -> None:
         for k in sets:
@@ -120,7 +121,7 @@ class Calls:
 
     def close(self) -> None:
         self._batch = self._graphs = None
-        self._arguments = []
+        self.arguments = []
         self._device.synchronize()
         self._inputs.close()
         self._outputs.close()

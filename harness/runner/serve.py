@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import socket
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib import metadata
 
@@ -22,37 +23,37 @@ _ROUND_FOLLOWS_S = 0.01  # a round follows its assembly immediately
 
 
 class Server:
-    """State of one grading: the device, the built kernel and the calls bound last."""
+    """State of one grading: the device, the kernel, once it is built, and the calls bound last."""
 
-    def __init__(self, judge: socket.socket, device: Device) -> None:
-        self._judge, self._device = judge, device
-        self._kernel: build.Kernel | None = None
+    def __init__(self, device: Device, kernel: build.Kernel | None = None) -> None:
+        self._device, self._kernel = device, kernel
         self._calls: Calls | None = None
         self._declared: list[wire.Argument] = []
 
-    def run(self, token: int) -> None:
+    def run(self, judge: socket.socket, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
-        wire.send(self._judge, token, wire.Ready(torch=torch.__version__, triton=_version("triton")))
+        wire.send(judge, token, wire.Ready(torch=torch.__version__, triton=_version("triton")))
         while True:
             try:
-                token, command, descriptors = wire.receive_command(self._judge)
+                token, command, descriptors = wire.receive_command(judge)
             except wire.Closed:
                 return
-            wire.send(self._judge, token, self._answer(command, descriptors))
+            wire.send(judge, token, self._answer(command, descriptors))
             for descriptor in descriptors:
                 os.close(descriptor)
             if isinstance(command, wire.Assemble) and self._device.kind == "cuda":
-                wire.await_readable(self._judge, _ROUND_FOLLOWS_S)
+                wire.await_readable(judge, _ROUND_FOLLOWS_S)
 
     def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
         # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
         try:
-            return self._obey(command, descriptors)
+            return self.obey(command, descriptors)
         except BaseException as error:  # noqa: BLE001
             failed = faults.describe(error, building=isinstance(command, wire.Build))
         return replace(failed, fatal=not self._device.healthy())
 
-    def _obey(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+    def obey(self, command: wire.Command, descriptors: Sequence[int]) -> wire.Reply:
+        """Carry out one command; raises whatever the submission raises."""
         match command:
             case wire.Build():
                 self._kernel, log = build.build(command, descriptors[0], self._device)
@@ -62,38 +63,39 @@ class Server:
             case wire.Bind():
                 self._bind(command, descriptors)
             case wire.Call(sets=sets):
-                self._bound.call_plainly(sets)
+                self.bound.call_plainly(sets)
             case wire.Sample(samples=samples, budget_ns=budget_ns):
-                timings, hold = self._bound.sample(samples, budget_ns)
+                timings, hold = self.bound.sample(samples, budget_ns)
                 spans = tuple(timing.span_ns for timing in timings)
                 return wire.Sampled(claimed_ns=tuple(timing.event_ns for timing in timings), span_ns=spans, hold=hold)
             case wire.Capture():
-                graphs, reason = self._bound.capture()
+                graphs, reason = self.bound.capture()
                 return wire.Captured(graphs=graphs, reason=reason[:500])
             case wire.Record():
-                record = self._bound.record()
+                record = self.bound.record()
                 whole, scratch = len(record.file), record.scratch_bytes
                 return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=record.reason[:500])
             case wire.Deliver():
-                self._bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
+                self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case wire.Assemble(order=order):
-                self._bound.assemble(order, *descriptors)
+                self.bound.assemble(order, *descriptors)
             case wire.Round():
-                timing = self._bound.round(*descriptors)
+                timing = self.bound.round(*descriptors)
                 return wire.Timed(claimed_ns=timing.event_ns, span_ns=timing.span_ns)
             case wire.Unmap():
-                self._bound.unmap()
+                self.bound.unmap()
             case wire.Release():
                 self._release()
         return wire.Done()
 
     @property
-    def _bound(self) -> Calls:
+    def bound(self) -> Calls:
+        """The calls bound last."""
         if self._calls is None:
             raise RuntimeError("no call is bound")
         return self._calls
 
-    def _bind(self, command: wire.Bind, descriptors: list[int]) -> None:
+    def _bind(self, command: wire.Bind, descriptors: Sequence[int]) -> None:
         self._release()
         watched = "KERNELMARK_WATCHED" in os.environ
         kind = "cpu" if watched else self._device.kind

@@ -26,7 +26,7 @@ class WatchedCalls(Calls):
             self._call_on_copies(k, profiler)
 
     def _call_on_copies(self, k: int, profiler: Any = None) -> None:
-        copies = [self._copied(argument) for argument in self._arguments[k]]
+        copies = [self._copied(argument) for argument in self.arguments[k]]
         self._device.synchronize()
         if profiler is not None:
             profiler.cudaProfilerStart()

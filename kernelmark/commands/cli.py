@@ -18,7 +18,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__
-from kernelmark.commands import audit, fleet, organizers, site
+from kernelmark.commands import audit, debug, fleet, organizers, site
 from kernelmark.commands.printing import (
     device_option,
     form_option,
@@ -29,7 +29,7 @@ from kernelmark.commands.printing import (
     sandbox_option,
     say,
 )
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import counted, visible
 from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
@@ -144,17 +144,29 @@ def bench(form: str, **given: Any) -> int:
 
 @main.command()
 @_graded
-def check(form: str, **given: str | None) -> int:
+@click.option(
+    "--dump",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write the inputs, the outputs and the expected outputs of each failing test, but for hidden ones, to DIR.",
+)
+def check(form: str, dump: Path | None, **given: str | None) -> int:
     """Build FILE and run the tests of PROBLEM, without times.
 
     Exit status: as for `submit`.
     """
+    from kernelmark.services import debugging
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
-    job = _job(given)
+    given_problem, given_file = given["problem"], given["file"]
+    job, written = _job(given), list[Path]()
+    on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
     with Reporter() as reporter:
-        result = job.check(reporter.report)
+        result = job.check(reporter.report, on_failure)
+    if written:
+        command = f"kernelmark debug {given_problem} {given_file} --from {written[0]}"
+        say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
     print_lines([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
     return result.outcome.exit_code
 
@@ -308,6 +320,7 @@ def calibrate(form: str, device: str | None) -> None:
 
 
 main.add_command(audit.audit)
+main.add_command(debug.debug)
 main.add_command(fleet.fleet)
 main.add_command(site.site)
 

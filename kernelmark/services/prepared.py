@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from harness import judge
 from harness.errors import HarnessError, UsageError
@@ -35,6 +35,9 @@ from leaderboard.record.archive import refuse_if_unwritable
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Table
+
+if TYPE_CHECKING:
+    from harness.judge.correctness.cases import OnFailure
 
 OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
@@ -84,8 +87,8 @@ class PreparedJob:
         loaded = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
         return cls(settings, loaded, read_submission(submission, author, language))
 
-    def check(self, on_progress: OnProgress = ignore) -> Check:
-        """Build and test.
+    def check(self, on_progress: OnProgress = ignore, on_failure: OnFailure | None = None) -> Check:
+        """Build and test; `on_failure` gets the tensors of each test that fails and is not hidden.
 
         Raises:
             HarnessError: we failed twice, the second time in a fresh sandbox.
@@ -93,7 +96,13 @@ class PreparedJob:
         device, provider = self.device, choose_provider(self.settings)
         return twice(
             partial(
-                judge.check, self.problem, self.submission, provider=provider, device=device, on_progress=on_progress
+                judge.check,
+                self.problem,
+                self.submission,
+                provider=provider,
+                device=device,
+                on_progress=on_progress,
+                on_failure=on_failure,
             )
         )
 

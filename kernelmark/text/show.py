@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from harness.headline import how_informative, most_informative
-from kernelmark.text import times
+from kernelmark.text import findings, times
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
@@ -26,12 +25,8 @@ if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.roofline import Calibration
     from harness.verdict import (
-        Budget,
-        CaseResult,
         Check,
         Environment,
-        Mismatch,
-        OutputCheck,
         Verdict,
     )
     from leaderboard.record.moderation import Moderation
@@ -42,7 +37,6 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-_NAMED = 4  # maximum number of tests named that failed in the same way
 INTERPRETED = (
     "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
 )
@@ -182,13 +176,10 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
         yield f"{INDENT}state       {state(events)}"
         yield from moderation(events)
     yield from columns(list(_identity(result)))
-    for case in result.tests:
+    for test in result.tests:
         yield ""
-        yield f"{INDENT}test {_case(case)}"
-        for output in case.outputs:
-            yield from _budgets(output, f" in {output.mismatch.dtype}" if output.mismatch else "")
-            if output.mismatch is not None:
-                yield from _mismatch(output.mismatch)
+        yield f"{INDENT}test {findings.line(test)}"
+        yield from findings.outputs(test)
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
@@ -230,12 +221,12 @@ def problem(spec: Problem) -> Iterator[str]:
         yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
     yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
     for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):
-        for case in cases:
-            if not case.hidden:
-                drawn = {name: f"{each.low}..{each.high}" for name, each in case.draw.items()}
-                sizes = parameters({**case.params, **drawn})
-                yield f"{INDENT}{kind:<10}  {case.name}: {sizes} ({', '.join(case.devices)})"
-        if hidden := sum(case.hidden for case in cases):
+        for each in cases:
+            if not each.hidden:
+                drawn = {name: f"{size.low}..{size.high}" for name, size in each.draw.items()}
+                sizes = parameters({**each.params, **drawn})
+                yield f"{INDENT}{kind:<10}  {each.name}: {sizes} ({', '.join(each.devices)})"
+        if hidden := sum(each.hidden for each in cases):
             private = f", {spec.private.cases} of them private" if spec.private else ""
             yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
 
@@ -264,33 +255,13 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
 
 def _outcome(result: Check) -> Iterator[str]:
     yield from _headline(result)
-    failed = [case for case in result.tests if case.outcome.exit_code]
+    failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
         total = len(result.tests) + result.tests_not_run
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
-    yield from _failed(failed)
-    if explained := [case for case in failed if _mismatches(case)]:  # people read one table, but not twelve
-        case = most_informative(explained)
-        output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
-        yield from _mismatch(mismatch, f" in {visible(case.name)}")
-        yield from _budgets(output, f" in {mismatch.dtype}")
+    yield from findings.failures(failed)
     yield from _traceback_and_log(result)
-
-
-def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
-    """One line for each way in which tests failed; tests with the same message share a line."""
-    alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
-    for case in failed:
-        alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
-    for cases in alike.values():
-        first, *others = cases
-        if not others:
-            yield f"{INDENT}failed      {_case(first)}"
-            continue
-        kind = "hidden tests" if first.hidden else "tests"
-        names = ", ".join(visible(case.name) for case in cases[:_NAMED]) + (", ..." if len(cases) > _NAMED else "")
-        yield f"{INDENT}failed      {len(cases)} {kind} ({names}): {_why(first)}"
 
 
 def _headline(result: Check) -> Iterator[str]:
@@ -336,59 +307,6 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         yield "image", visible(e.image_digest)
     if result.seeds:
         yield "seeds", ", ".join(map(str, result.seeds))
-
-
-def _case(case: CaseResult) -> str:
-    name = visible(case.name) + (" (hidden)" if case.hidden else "")
-    params = f" ({parameters(case.params)})" if case.params else ""
-    return f"{name}{params}: {_why(case)}"
-
-
-def _why(case: CaseResult) -> str:
-    outcome = case.outcome.value.replace("_", " ")
-    return outcome + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
-
-
-def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
-    return [(output, output.mismatch) for output in case.outputs if output.mismatch is not None]
-
-
-def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
-    shape = ", ".join(map(str, mismatch.shape))
-    worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
-    yield (
-        f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: "
-        f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
-    )
-    for kind, got, expected in (
-        ("NaN", mismatch.nan_got, mismatch.nan_expected),
-        ("infinite", mismatch.inf_got, mismatch.inf_expected),
-    ):
-        if got or expected:
-            yield f"{INDENT * 2}{kind}: {got:,} in yours, {expected:,} expected"
-    if mismatch.first:
-        cells = [(str(list(b.index)), visible(b.got), visible(b.expected), visible(b.error)) for b in mismatch.first]
-        yield from columns(
-            [("index", "got", "expected", "error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
-        )
-    for hint in mismatch.hints:
-        yield f"{INDENT * 2}hint: {visible(hint)}"
-
-
-def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
-    m = output.mismatch
-    finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
-    for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
-        if budget is not None:
-            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}"
-
-
-def budget_text(budget: Budget, in_dtype: str = "") -> str:
-    """`your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)`."""
-    own = f"{budget.factor:g} × the reference's own{visible(in_dtype)}"
-    floored = budget.factor * budget.reference_error < budget.floor
-    why = f"the floor; {own} is less" if floored else own
-    return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
 
 
 def _traceback_and_log(result: Check) -> Iterator[str]:

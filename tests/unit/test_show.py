@@ -26,7 +26,7 @@ from harness.verdict import (
     Telemetry,
     Verdict,
 )
-from kernelmark.text import show
+from kernelmark.text import findings, show
 from kernelmark.text.terminal import visible
 from leaderboard.record.entry import encode
 from leaderboard.standings.ranking import Table, rank
@@ -162,7 +162,7 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     ],
 )  # fmt: skip
 def test_a_budget_says_what_was_allowed_and_why(budget: Budget, dtype: str, expected: str) -> None:
-    assert show.budget_text(budget, dtype) == expected
+    assert findings.budget_text(budget, dtype) == expected
 
 
 def test_show_run_holds_everything_of_the_document() -> None:

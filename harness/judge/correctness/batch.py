@@ -50,7 +50,14 @@ class Batch:
     """Arenas for `sets` calls of a case. Take the `snapshot`, then `close_arenas`, then judge."""
 
     def __init__(
-        self, layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True, filled: bool = True
+        self,
+        layout: Layout,
+        device: DeviceKind,
+        sets: int,
+        *,
+        sealed: bool = True,
+        filled: bool = True,
+        seed: int | None = None,
     ) -> None:
         self._layout, self._device, self.sets = layout, DEVICES[device], sets
         self._lots = _lots(layout)
@@ -59,14 +66,16 @@ class Batch:
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
         self._poison: torch.Tensor  # [output_stride] uint8
-        self.renew(filled=filled)
+        self.renew(filled=filled, seed=seed)
 
     def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
-    def renew(self, *, filled: bool = True) -> None:
-        """Draw new inputs, and new poison for the outputs; nobody else may still have the arenas mapped."""
-        self.seed = secrets.randbits(63)
+    def renew(self, *, filled: bool = True, seed: int | None = None) -> None:
+        """Draw new inputs, those of a seed if there is one, and new poison for the outputs; nobody else may still have
+        the arenas mapped.
+        """
+        self.seed = secrets.randbits(63) if seed is None else seed
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device.torch_device)
         self._poison = pattern.repeat(self._layout.output_stride // 16)
         self._output_bytes.view(self.sets, -1).copy_(self._poison)

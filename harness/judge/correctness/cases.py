@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from harness import wire
 from harness.compare import all_pass_fast_check, check_output, describe, dtype_name
 from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.failed_test import FailedTest, failed_test
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.truth import Expected, Tensors, Truth
 from harness.judge.session import Session, SubmissionFault
@@ -14,14 +15,16 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.problem import ResolvedCase, Tolerance
 from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
 
+OnFailure = Callable[[FailedTest], None]
 _WRONG_TOLD = 3  # members of a list
 
 
 class Correctness:
     """Runs test cases in one session; a case's batch lives only as long as the case."""
 
-    def __init__(self) -> None:
-        self._called = False
+    def __init__(self, on_failure: OnFailure | None = None) -> None:
+        """`on_failure` is called with each test that fails, but for the hidden ones."""
+        self._called, self._on_failure = False, on_failure
         self.seeds: list[int] = []  # of visible cases
         self.tracebacks: dict[str, str] = {}  # by case, of visible cases
 
@@ -35,32 +38,44 @@ class Correctness:
         if not case.hidden:
             self.seeds.append(batch.seed)
         try:
-            doing = f"running test {label}"
-            limits = case.problem.limits
-            # The very first call may have to compile, as with Triton and torch.compile.
-            limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
-            self._called = True
-            case.bind(session, batch, limit=limit, doing=doing)
-            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-            batch.snapshot()
-            if out_of_bounds := batch.out_of_bounds([0]):
-                return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
-            if changed := batch.inputs_changed():
-                return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
-            findings = Findings(case.resolved)
-            for check in check_batch(batch, case.truth, [0], findings.enough):
-                findings.add(check)
-            wrong = findings.first_wrong
-            outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
-            return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.told())
+            tested = self._test(session, case, label, batch)
         except SubmissionFault as fault:
+            self._tell(case, label, batch)
             if not fault.survives:
                 raise
             if not case.hidden:
                 self.tracebacks[label] = fault.traceback
             return result(case.resolved, label, fault.outcome, fault.message)
+        else:
+            if tested.outcome is not Outcome.ACCEPTED:
+                self._tell(case, label, batch)
+            return tested
         finally:
             batch.close_arenas()
+
+    def _test(self, session: Session, case: GradedCase, label: str, batch: Batch) -> CaseResult:
+        doing = f"running test {label}"
+        limits = case.problem.limits
+        # The very first call may have to compile, as with Triton and torch.compile.
+        limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
+        self._called = True
+        case.bind(session, batch, limit=limit, doing=doing)
+        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        batch.snapshot()
+        if out_of_bounds := batch.out_of_bounds([0]):
+            return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
+        if changed := batch.inputs_changed():
+            return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
+        findings = Findings(case.resolved)
+        for check in check_batch(batch, case.truth, [0], findings.enough):
+            findings.add(check)
+        wrong = findings.first_wrong
+        outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
+        return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.told())
+
+    def _tell(self, case: GradedCase, label: str, batch: Batch) -> None:
+        if self._on_failure is not None and not case.hidden:
+            self._on_failure(failed_test(case, label, batch))
 
     def rehearse(self, case: GradedCase) -> None:
         """Check a case without a call: this loads the judge's own device code while the runner is still starting."""

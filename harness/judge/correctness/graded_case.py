@@ -23,6 +23,8 @@ class GradedCase:
     reference: Reference
     device: DeviceKind
     resolved: ResolvedCase
+    seed: int | None = None
+    """Of the inputs, which are the same in all batches then; None: each batch draws its own."""
 
     @property
     def name(self) -> str:
@@ -44,7 +46,7 @@ class GradedCase:
 
     def batch(self, sets: int, *, sealed: bool = True, filled: bool = True) -> Batch:
         """Arenas for that many calls."""
-        return Batch(self.layout, self.device, sets, sealed=sealed, filled=filled)
+        return Batch(self.layout, self.device, sets, sealed=sealed, filled=filled, seed=self.seed)
 
     def bind(
         self, session: Session, batch: Batch, *, limit: TimeLimit, doing: str, inputs_writable: bool = False

@@ -1,0 +1,119 @@
+"""`python -m harness.debug PROBLEM FILE TEST`: makes the call in this terminal, and writes what the judge finds.
+
+A result is a JSON document, written to the descriptor `--result`. The exit status is that of its outcome. There is none
+if the submission cannot be built (3) or raises (4).
+"""
+
+from __future__ import annotations
+
+import argparse
+import code
+import faulthandler
+import json
+import os
+import pdb
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from types import SimpleNamespace, TracebackType
+
+from harness import wire
+from harness.debug.one_call import OneCall, run_test
+from harness.device import DEVICES
+from harness.errors import KernelmarkError
+from harness.judge.correctness.graded_case import GradedCase
+from harness.languages import LANGUAGES
+from harness.problem import load
+from harness.problem.reference import Reference
+from harness.runner.build import CompileError, Kernel, build, import_python
+from harness.runner.device import Device
+from harness.runner.devices import open_device
+from harness.submission import Submission
+from harness.verdict import Outcome
+
+IN_MODULE = "kernelmark_test"
+"""The name in a Python submission's module that holds the `OneCall`, for `breakpoint()`."""
+
+
+def main() -> int:
+    """Run one test; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="harness.debug")
+    parser.add_argument("problem", type=Path)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("test")
+    parser.add_argument("--device", choices=tuple(DEVICES), required=True)
+    parser.add_argument("--params", type=json.loads, required=True, help="the sizes and dtypes, as JSON")
+    parser.add_argument("--seed", type=int, help="of the inputs; by default random")
+    parser.add_argument("--interactive", action="store_true")
+    parser.add_argument("--result", type=int, default=1)
+    given = parser.parse_args()
+    faulthandler.enable()
+    try:
+        return _debugged(given)
+    except KernelmarkError as error:
+        print(f"kernelmark: error: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _debugged(given: argparse.Namespace) -> int:
+    problem = load(given.problem)
+    test = next(each for each in problem.tests if each.name == given.test)
+    case = problem.resolve(test.model_copy(update={"params": given.params, "draw": {}}))
+    graded = GradedCase(problem, Reference.load(problem), given.device, case, seed=given.seed)
+    device = open_device(given.device)
+    path = given.file.resolve()
+
+    def about_to_call(call: OneCall) -> None:
+        module = sys.modules.get("submission")
+        if module is not None:
+            setattr(module, IN_MODULE, SimpleNamespace(inputs=call.inputs, expected=call.expected))
+
+    try:
+        kernel = _kernel(path, graded, device)
+        result, call = run_test(graded, kernel, device, about_to_call)
+    except CompileError as error:
+        print(error.log or error.message, file=sys.stderr)
+        return Outcome.COMPILE_ERROR.exit_code
+    except BaseException as error:  # noqa: BLE001 - whatever the submission raises, SystemExit included
+        own = _from_own_file(error.__traceback__, path)
+        traceback.print_exception(type(error), error, own)
+        if given.interactive:
+            pdb.post_mortem(own)
+        return Outcome.RUNTIME_ERROR.exit_code
+    with os.fdopen(given.result, "wb") as out:
+        out.write(result.model_dump_json().encode())
+    if given.interactive:
+        print(f"{result.outcome.value.replace('_', ' ')} {result.message}")
+        names = {"inputs": call.inputs, "outputs": call.outputs, "expected": call.expected}
+        code.interact(f"names: {', '.join(names)} (tensors by name); Ctrl-D ends", local=names, exitmsg="")
+    return result.outcome.exit_code
+
+
+def _kernel(path: Path, graded: GradedCase, device: Device) -> Kernel:
+    """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
+    submission = Submission.read(path, author="me")
+    if LANGUAGES[submission.language].compiler is None:
+        return import_python(path, graded.problem.entry)
+    folder = tempfile.TemporaryDirectory()  # as long as the process: the library is in it
+    os.environ["HOME"] = folder.name
+    _kept.append(folder)
+    architecture = DEVICES[graded.device].architecture()
+    command = wire.Build(language=submission.language, symbols=(graded.resolved.symbol,), architecture=architecture)
+    with path.open("rb") as source:
+        return build(command, source.fileno(), device)[0]
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _from_own_file(trace: TracebackType | None, path: Path) -> TracebackType | None:
+    """The traceback from the submission's first line on; all of it if it has none."""
+    own = trace
+    while own is not None and own.tb_frame.f_code.co_filename != str(path):
+        own = own.tb_next
+    return own or trace
+
+
+if __name__ == "__main__":
+    sys.exit(main())

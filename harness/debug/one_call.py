@@ -1,0 +1,81 @@
+"""A test's one call in this process, with its inputs and the expected outputs at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import torch
+
+from harness import wire
+from harness.judge.correctness.cases import Correctness
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.session import Session
+from harness.judge.session.time_limit import TimeLimit
+from harness.runner.build import Kernel
+from harness.runner.device import Device
+from harness.runner.serve import Server
+from harness.verdict import CaseResult
+
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass
+class OneCall:
+    """The tensors of the call, by name."""
+
+    inputs: Tensors = field(default_factory=dict)
+    """Copies: as the call gets them, an `inout` included."""
+    expected: Tensors = field(default_factory=dict)
+    """What the reference gives for them, in float64, where an output is not of integers."""
+    outputs: Tensors = field(default_factory=dict)
+    """As the call left them; empty before it."""
+
+
+def run_test(
+    case: GradedCase, kernel: Kernel, device: Device, about_to_call: Callable[[OneCall], None]
+) -> tuple[CaseResult, OneCall]:
+    """Make the call and check it as the judge does; `about_to_call` gets the tensors before.
+
+    Raises:
+        Exception: whatever the submission raises.
+    """
+    here = _Here(case, Server(device, kernel), about_to_call)
+    try:
+        return Correctness().run(cast(Session, here), case, case.name), here.call
+    finally:
+        here.server.obey(wire.Release(), ())
+
+
+class _Here:
+    """Stands for a session with a runner: its commands are carried out in this process, however long they take."""
+
+    def __init__(self, case: GradedCase, server: Server, about_to_call: Callable[[OneCall], None]) -> None:
+        self._case, self.server, self._about_to_call = case, server, about_to_call
+        self.call = OneCall()
+
+    def bind(
+        self, commands: Sequence[wire.Declare | wire.Bind], descriptors: Sequence[int], *, limit: TimeLimit, doing: str
+    ) -> None:
+        for command in commands:
+            self.server.obey(command, descriptors if isinstance(command, wire.Bind) else ())
+
+    def ask(self, command: wire.Command, expect: type[wire.Reply], *, limit: TimeLimit, doing: str) -> wire.Reply:
+        tensors = self._tensors()
+        given = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
+        self.call.inputs = {name: tensor.clone() for name, tensor in tensors.items() if name in given}
+        stacked = {name: tensor[None] for name, tensor in self.call.inputs.items()}
+        self.call.expected = {name: truth[0] for name, truth in self._case.truth(stacked, 1).truth.items()}
+        self._about_to_call(self.call)
+        try:
+            return self.server.obey(command, ())
+        finally:
+            written = {slot.tensor.name for slot in self._case.layout.outputs}
+            self.call.outputs = {name: tensor.clone() for name, tensor in tensors.items() if name in written}
+
+    def _tensors(self) -> Tensors:
+        """The tensors that the kernel is about to get."""
+        [arguments] = self.server.bound.arguments
+        flat = [each for group in arguments for each in (group if isinstance(group, list) else [group])]
+        return dict(zip((slot.tensor.name for slot in self._case.layout.slots), flat, strict=True))

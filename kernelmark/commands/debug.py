@@ -1,0 +1,56 @@
+"""`kernelmark debug`: one test in this terminal, without a sandbox."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from harness.errors import UsageError
+from kernelmark.commands.printing import device_option, load_settings, print_lines, say
+
+
+@click.command()
+@click.argument("problem")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--test", metavar="NAME", help="Which test. [default: the first]")
+@click.option(
+    "--from",
+    "dumped",
+    type=click.Path(path_type=Path),
+    metavar="DUMP",
+    help="Repeat a test that failed, with the same inputs, from a file that `kernelmark check --dump` wrote.",
+)
+@click.option(
+    "-i",
+    "--interactive",
+    is_flag=True,
+    help="Afterwards open a Python prompt with the tensors, or the debugger where an exception was raised.",
+)
+@device_option("Where to run it; on the CPU, Triton runs in its interpreter.")
+def debug(
+    problem: str, file: Path, test: str | None, dumped: Path | None, interactive: bool, device: str | None
+) -> int:
+    """Run one test of PROBLEM in this terminal, where prints and `breakpoint()` work in FILE.
+
+    Nothing isolates FILE: it runs with your own privileges. There is no time limit, and nothing is timed or recorded.
+    In the debugger, `kernelmark_test.inputs` and `kernelmark_test.expected` hold the tensors by name.
+
+    Exit status: as for `check`, of this one test.
+    """
+    from kernelmark.services import debugging
+    from kernelmark.text import findings
+
+    if test is not None and dumped is not None:
+        raise UsageError("--from", "says which test it is", "leave out --test")
+    settings = load_settings(device=device)
+    if dumped is not None:
+        call = debugging.prepare_again(settings, problem, file, dumped)
+    else:
+        call = debugging.prepare(settings, problem, file, test)
+    say(f"{call.problem.slug}, test {call.test}, in this terminal on the {call.device}: nothing isolates {file.name}")
+    result = debugging.run(call, interactive=interactive)
+    if isinstance(result, int):
+        return result
+    print_lines([findings.line(result), *findings.outputs(result)])
+    return result.outcome.exit_code

@@ -1,0 +1,142 @@
+"""Debugs one test of a problem: writes the tensors of a failed one, and runs one in a process of the user's terminal.
+
+The judge's process never imports a submission, so the call is made by a program of its own, `harness.debug`, which has
+this terminal's input and output. Trusted, but for that program: it runs the submission as the user who called it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.device import DEVICES
+from harness.errors import SubmissionError, UsageError, nearest
+from harness.kinds import DeviceKind
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.submission import Submission
+from harness.verdict import CaseResult, Outcome
+from kernelmark.services.choice import choose_device
+from kernelmark.services.problems import find_problem
+from kernelmark.services.settings import Settings
+
+if TYPE_CHECKING:
+    from harness.judge.correctness.failed_test import FailedTest
+
+_KEYS = {"problem", "test", "params", "device", "seed"}
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call to make: which test, with which sizes, and with which inputs, if they are to be those of a dump."""
+
+    problem: Problem
+    file: Path
+    device: DeviceKind
+    test: str
+    params: dict[str, int | str]
+    seed: int | None = None
+
+
+def dump(failed: FailedTest, folder: Path) -> Path:
+    """Write the tensors of a failed test to `FOLDER/TEST.pt`, which `torch.load` reads; returns its path.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    import torch
+
+    path = folder / (re.sub(r"[^\w.-]+", "_", failed.test) + ".pt")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        torch.save(vars(failed), path)
+    except (OSError, RuntimeError) as error:
+        raise UsageError(str(path), f"cannot be written ({error})", "name another folder with --dump") from None
+    return path
+
+
+def prepare(settings: Settings, problem: str, file: Path, test: str | None) -> Call:
+    """The test of that name, or the first; one with sizes that are drawn gets the least of them.
+
+    Raises:
+        UsageError: there is no such problem, test or file, or the file cannot run on the device.
+    """
+    found = find_problem(settings, problem)
+    device = _device(settings, file)
+    tests = {each.name: each for each in found.tests if not each.hidden and device in each.devices}
+    if not tests:
+        raise UsageError(found.slug, f"has no test for the device {device} that is not hidden", "use another --device")
+    if test is not None and test not in tests:
+        raise UsageError(f"test {test!r}", f"is not one of {found.slug}", nearest(test, list(tests)))
+    chosen = tests[test or next(iter(tests))]
+    return Call(found, file, device, chosen.name, next(iter(chosen.extremes())).params)
+
+
+def prepare_again(settings: Settings, problem: str, file: Path, dumped: Path) -> Call:
+    """The call of a failed test, with the same inputs, from the file that `dump` wrote.
+
+    Raises:
+        UsageError: as for `prepare`, or the file is not a dump of a test of this problem on this device.
+    """
+    found, device, kept = find_problem(settings, problem), _device(settings, file), _read(dumped)
+    if kept["problem"] != found.slug:
+        raise UsageError(str(dumped), f"is of the problem {kept['problem']}, not of {found.slug}")
+    if kept["device"] != device:
+        what = f"is of the device {kept['device']}, on which the same seed gives other inputs than on {device}"
+        raise UsageError(str(dumped), what, f"use --device {kept['device']}")
+    if kept["test"] not in {each.name for each in found.tests}:
+        raise UsageError(str(dumped), f"is of the test {kept['test']!r}, which {found.slug} no longer has")
+    return Call(found, file, device, kept["test"], kept["params"], kept["seed"])
+
+
+def run(call: Call, *, interactive: bool) -> CaseResult | int:
+    """Make the call in this terminal; returns the test's result, or the exit status if it did not come so far."""
+    command = [sys.executable, "-m", "harness.debug", str(call.problem.directory), str(call.file), call.test]
+    command += ["--device", call.device, "--params", json.dumps(call.params)]
+    command += ["--seed", str(call.seed)] if call.seed is not None else []
+    command += ["--interactive"] if interactive else []
+    reading, writing = os.pipe()
+    environment = {**os.environ, **DEVICES[call.device].runner_environment}
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the submission
+    try:
+        process = subprocess.Popen([*command, "--result", str(writing)], env=environment, pass_fds=[writing])
+        os.close(writing)
+        with os.fdopen(reading, "rb") as result:
+            document = result.read()
+        status = process.wait()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if status < 0:
+        why = f"its process was ended by {signal.Signals(-status).name}: did it write to an input or outside a tensor?"
+        return CaseResult(name=call.test, params=call.params, outcome=Outcome.RUNTIME_ERROR, message=why)
+    return CaseResult.model_validate_json(document) if document else status
+
+
+def _device(settings: Settings, file: Path) -> DeviceKind:
+    """The device to run the file on, which is read once so that a bad one fails here."""
+    language = Submission.read(file, "me").language
+    device = choose_device(settings.device, language)
+    if device not in LANGUAGES[language].devices:
+        raise SubmissionError(file.name, f"a .{language} kernel does not run on the device {device}")
+    return device
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import torch
+
+    try:
+        kept = torch.load(path, weights_only=True)
+    except OSError as error:
+        raise UsageError(str(path), f"cannot be read ({error.strerror})") from None
+    except Exception as error:  # noqa: BLE001 - of unpickling, which refuses all but tensors, numbers and texts
+        raise UsageError(str(path), f"is not a dump of a test ({type(error).__name__})") from None
+    if not isinstance(kept, dict) or not kept.keys() >= _KEYS:
+        raise UsageError(str(path), "is not a dump of a test", "make one with `kernelmark check --dump DIR`")
+    return kept

@@ -1,0 +1,105 @@
+"""Formats the tests of a grading as plain text: what failed, why, and where outputs differ.
+
+Trusted code over untrusted text: everything from a participant goes through `visible`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.headline import how_informative, most_informative
+from kernelmark.text.terminal import INDENT, columns, visible
+from leaderboard.text.visible import parameters
+
+if TYPE_CHECKING:
+    from harness.verdict import Budget, CaseResult, Mismatch, OutputCheck
+
+_NAMED = 4  # maximum number of tests named that failed in the same way
+
+
+def failures(failed: Sequence[CaseResult]) -> Iterator[str]:
+    """One line for each way in which tests failed, and one table of a wrong output: people do not read twelve."""
+    yield from _failed(failed)
+    if explained := [case for case in failed if _mismatches(case)]:
+        case = most_informative(explained)
+        output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
+        yield from _mismatch(mismatch, f" in {visible(case.name)}")
+        yield from _budgets(output, f" in {mismatch.dtype}")
+
+
+def outputs(case: CaseResult) -> Iterator[str]:
+    """The errors of every output, and where it is wrong."""
+    for output in case.outputs:
+        yield from _budgets(output, f" in {output.mismatch.dtype}" if output.mismatch else "")
+        if output.mismatch is not None:
+            yield from _mismatch(output.mismatch)
+
+
+def line(case: CaseResult) -> str:
+    """A test with its sizes and its outcome."""
+    name = visible(case.name) + (" (hidden)" if case.hidden else "")
+    params = f" ({parameters(case.params)})" if case.params else ""
+    return f"{name}{params}: {_why(case)}"
+
+
+def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
+    """Tests with the same message share a line."""
+    alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
+    for case in failed:
+        alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
+    for cases in alike.values():
+        first, *others = cases
+        if not others:
+            yield f"{INDENT}failed      {line(first)}"
+            continue
+        kind = "hidden tests" if first.hidden else "tests"
+        names = ", ".join(visible(case.name) for case in cases[:_NAMED]) + (", ..." if len(cases) > _NAMED else "")
+        yield f"{INDENT}failed      {len(cases)} {kind} ({names}): {_why(first)}"
+
+
+def _why(case: CaseResult) -> str:
+    outcome = case.outcome.value.replace("_", " ")
+    return outcome + (f": {visible(case.message)}" if case.message not in ("", outcome) else "")
+
+
+def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
+    return [(output, output.mismatch) for output in case.outputs if output.mismatch is not None]
+
+
+def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
+    shape = ", ".join(map(str, mismatch.shape))
+    worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
+    yield (
+        f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: "
+        f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
+    )
+    for kind, got, expected in (
+        ("NaN", mismatch.nan_got, mismatch.nan_expected),
+        ("infinite", mismatch.inf_got, mismatch.inf_expected),
+    ):
+        if got or expected:
+            yield f"{INDENT * 2}{kind}: {got:,} in yours, {expected:,} expected"
+    if mismatch.first:
+        cells = [(str(list(b.index)), visible(b.got), visible(b.expected), visible(b.error)) for b in mismatch.first]
+        yield from columns(
+            [("index", "got", "expected", "error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
+        )
+    for hint in mismatch.hints:
+        yield f"{INDENT * 2}hint: {visible(hint)}"
+
+
+def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
+    m = output.mismatch
+    finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
+    for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
+        if budget is not None:
+            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}"
+
+
+def budget_text(budget: Budget, in_dtype: str = "") -> str:
+    """`your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)`."""
+    own = f"{budget.factor:g} × the reference's own{visible(in_dtype)}"
+    floored = budget.factor * budget.reference_error < budget.floor
+    why = f"the floor; {own} is less" if floored else own
+    return f"your error {budget.error:.2g}, allowed {budget.allowed:.2g} ({why})"
