@@ -1,0 +1,153 @@
+"""Collapsed stacks: one line a stack, `outermost;...;innermost COUNT`, read into a tree of frames and written from one.
+
+It is the format of Brendan Gregg's flame graph tools, and what torch.profiler's `export_stacks` writes. Trusted; the
+bytes come from a sandbox and are hostile. Their size is bounded in every direction, and names are made printable.
+
+torch writes one line for each event that it recorded, names the event's callers alone and not the event itself, and
+replaces each space, `;`, tab and line break in a name by `_`. Its counts are whole microseconds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from harness.wire.checks import printable
+
+MAX_BYTES = 32 << 20
+MAX_LINES = 200_000
+MAX_FRAMES = 100_000  # in the tree, after equal stacks were added up
+MAX_DEPTH = 256  # frames of one stack; trees are walked recursively
+MAX_NAME = 256  # characters
+MAX_TOTAL = 10**15 - 1  # of all counts; in microseconds 31 years
+
+ROOT = "all"  # the frame above the outermost ones
+DEEPER = "(deeper frames)"  # stands for what a stack of more than `MAX_DEPTH` frames has beyond
+UNNAMED = "(no name)"
+
+Stack = Sequence[str]  # the names of frames, outermost first
+
+
+class StacksError(ValueError):
+    """Stacks that cannot be read; `str()` is one line, safe for a terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A function in the place it was called from; `value` includes what it called, `children`, largest first."""
+
+    name: str
+    value: int
+    children: tuple[Frame, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.own < 0:
+            raise ValueError(f"a frame of {self.value}, less than its children have together")
+
+    @property
+    def own(self) -> int:
+        """The part of the value that none of the children has."""
+        return self.value - sum(child.value for child in self.children)
+
+
+def parse(text: bytes) -> Frame:
+    """Read collapsed stacks: a frame called `ROOT` whose children are the outermost frames.
+
+    Bytes that are not UTF-8 and characters that cannot be printed become visible escapes.
+
+    Raises:
+        StacksError: a line has no count, or something is beyond its bound. No other exception leaves this function,
+            whatever the bytes.
+    """
+    if len(text) > MAX_BYTES:
+        raise StacksError(f"stacks: {len(text):,} bytes; at most {MAX_BYTES:,} are read")
+    if text.count(b"\n") > MAX_LINES:
+        raise StacksError(f"stacks: more than {MAX_LINES:,} lines")
+    totals: Counter[bytes] = Counter()  # torch repeats a stack for each event, so most lines are equal
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if line:
+            stack, space, count = line.rpartition(b" ")
+            digits = len(str(MAX_TOTAL))
+            if not (space and count.isdigit() and len(count) <= digits):
+                raise StacksError(f"stacks: line {number} does not end in a space and a count of 1 to {digits} digits")
+            totals[stack] += int(count)
+    # A split beyond `MAX_DEPTH` shows that there is more.
+    decoded = ((stack.decode("utf-8", "surrogateescape"), total) for stack, total in totals.items())
+    return tree((stack.split(";", MAX_DEPTH), total) for stack, total in decoded)
+
+
+def tree(stacks: Iterable[tuple[Stack, int]]) -> Frame:
+    """Add up stacks: a frame called `ROOT` whose children are the outermost frames; stacks of 0 are left out.
+
+    Raises:
+        StacksError: a value is negative, the values are more than `MAX_TOTAL` together, or there are too many frames.
+    """
+    root, total, frames = _Node(), 0, 0
+    known: dict[str, str] = {}
+    for stack, value in stacks:
+        total += value
+        if value < 0 or total > MAX_TOTAL:
+            raise StacksError(f"stacks: a negative count, or more than {MAX_TOTAL:,} in all")
+        if value == 0:
+            continue
+        node = root
+        for name in _bounded(stack, known):
+            child = node.children.get(name)
+            if child is None:
+                frames += 1
+                if frames > MAX_FRAMES:
+                    raise StacksError(f"stacks: more than {MAX_FRAMES:,} different frames")
+                child = node.children[name] = _Node()
+            node = child
+        node.own += value
+    return _frozen(ROOT, root)
+
+
+def stacks_of(root: Frame) -> Iterator[tuple[Stack, int]]:
+    """The stacks that a tree adds up, without its root: each frame that has a value of its own, under its callers."""
+    remaining: list[tuple[tuple[str, ...], Frame]] = [((child.name,), child) for child in reversed(root.children)]
+    while remaining:
+        stack, frame = remaining.pop()
+        if frame.own:
+            yield stack, frame.own
+        remaining += [((*stack, child.name), child) for child in reversed(frame.children)]
+
+
+def collapse(stacks: Iterable[tuple[Stack, int]]) -> str:
+    """Write stacks as text that `parse` reads; the text of a tree is `collapse(stacks_of(tree))`."""
+    return "".join(f"{';'.join(map(frame_name, stack))} {value}\n" for stack, value in stacks)
+
+
+def frame_name(text: str) -> str:
+    """A name as a tree has it: one printable line of 1 to `MAX_NAME` characters, without the `;` between frames."""
+    shown = printable(text[: MAX_NAME + 1]).replace("\n", "\\n").replace("\t", "\\t").replace(";", "_")
+    if len(shown) > MAX_NAME:
+        shown = shown[: MAX_NAME - 1] + "…"
+    return shown or UNNAMED
+
+
+@dataclass(slots=True)
+class _Node:
+    """A frame while stacks are added up."""
+
+    own: int = 0
+    children: dict[str, _Node] = field(default_factory=dict)
+
+
+def _frozen(name: str, node: _Node) -> Frame:
+    children = [_frozen(name, child) for name, child in node.children.items()]
+    children.sort(key=lambda child: (-child.value, child.name))
+    return Frame(name, node.own + sum(child.value for child in children), tuple(children))
+
+
+def _bounded(stack: Stack, known: dict[str, str]) -> list[str]:
+    """A stack as a tree has it; `known` holds the names made printable so far, which most stacks share."""
+    names = []
+    for name in stack[:MAX_DEPTH]:
+        if name not in known:
+            known[name] = frame_name(name)
+        names.append(known[name])
+    if len(stack) > MAX_DEPTH:
+        names[-1] = DEEPER
+    return names or [UNNAMED]
