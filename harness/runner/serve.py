@@ -29,6 +29,7 @@ class Server:
         self._device, self._kernel = device, kernel
         self._calls: Calls | None = None
         self._declared: list[wire.Argument] = []
+        self._artefacts: dict[str, bytes] = {}
 
     def run(self, judge: socket.socket, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
@@ -77,6 +78,13 @@ class Server:
                 return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=record.reason[:500])
             case wire.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
+            case wire.Profile(active=active, repeats=repeats):
+                self._artefacts = self.bound.profile(active, repeats)
+                told = (wire.Artefact(name=name, file_bytes=len(each)) for name, each in self._artefacts.items())
+                return wire.Profiled(artefacts=tuple(told))
+            case wire.Fetch(name=name):
+                with os.fdopen(os.dup(descriptors[0]), "wb") as out:
+                    out.write(self._artefacts[name])
             case wire.Assemble(order=order):
                 self.bound.assemble(order, *descriptors)
             case wire.Round():

@@ -14,7 +14,13 @@ MAX_SAMPLES = 1000
 MAX_SETS = 2048
 MAX_DECLARED = 256  # tensors in one frame
 MAX_FUNCTIONS = 512  # launched by one recording
+MAX_ARTEFACTS = 16  # of a profile
 MAX_TOLD_NODES = 1024  # whose times fit in one frame
+ARTEFACTS = (
+    "trace 0", "trace 1", "trace 2", "trace 3", "operators", "shapes", "by stack", "autograd table", "cpu stacks",
+    "device stacks", "memory",
+)  # fmt: skip
+"""The documents of a profile."""
 _NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
 _SHORT, _LONG = line(500), text(8_000)
 _SIZE = integer(0, 1 << 50)
@@ -138,6 +144,21 @@ class Deliver:
     """
 
 
+@dataclass(frozen=True)
+class Profile:
+    """Profile `repeats` times `active` calls, with some before that are not recorded. Answered by `Profiled`."""
+
+    active: int = checked(integer(1, 32))
+    repeats: int = checked(integer(1, 4))
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Descriptor: a memory file of the size that `Profiled` told. Write the artefact of this name into it."""
+
+    name: str = checked(choice(*ARTEFACTS))
+
+
 # ---- commands: judge → launcher -----------------------------------------------------------------------------------
 
 
@@ -225,6 +246,21 @@ class Timed:
 
 
 @dataclass(frozen=True)
+class Artefact:
+    """One of the documents of a profile."""
+
+    name: str = checked(choice(*ARTEFACTS))
+    file_bytes: int = checked(_SIZE)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What can be fetched. All of it is the runner's own word."""
+
+    artefacts: tuple[Artefact, ...] = checked(many(record(Artefact), MAX_ARTEFACTS))
+
+
+@dataclass(frozen=True)
 class Recorded:
     """How large the recording and its scratch are; or both 0, and why the call cannot be replayed."""
 
@@ -291,10 +327,26 @@ Command = (
     | Release
     | Record
     | Deliver
+    | Profile
+    | Fetch
     | Load
     | Replay
 )
-Reply = Hello | Ready | Built | Failed | Done | Sampled | Captured | Timed | Recorded | Loaded | Replayed | Broken
+Reply = (
+    Hello
+    | Ready
+    | Built
+    | Failed
+    | Done
+    | Sampled
+    | Captured
+    | Timed
+    | Recorded
+    | Profiled
+    | Loaded
+    | Replayed
+    | Broken
+)
 Kinds = Mapping[str, Check]
 
 

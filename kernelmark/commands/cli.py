@@ -18,7 +18,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from kernelmark import __version__
-from kernelmark.commands import audit, debug, fleet, organizers, site
+from kernelmark.commands import audit, debug, fleet, organizers, profile, site
 from kernelmark.commands.printing import (
     device_option,
     form_option,
@@ -322,6 +322,7 @@ def calibrate(form: str, device: str | None) -> None:
 main.add_command(audit.audit)
 main.add_command(debug.debug)
 main.add_command(fleet.fleet)
+main.add_command(profile.profile)
 main.add_command(site.site)
 
 

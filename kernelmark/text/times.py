@@ -16,7 +16,7 @@ from leaderboard.text.units import duration, interval, ratio
 from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
-    from harness.verdict import BenchmarkResult, Effort, Interval, PairedBaseline, Ratio, Verdict
+    from harness.verdict import BenchmarkResult, Effort, Interval, PairedBaseline, Ratio, ReplayedBenchmark, Verdict
 
 _STOPPED = {
     "converged": "the intervals were narrow enough",
@@ -49,6 +49,12 @@ def table(result: Verdict, score: Interval) -> Iterator[str]:
     yield from columns(rows, right=frozenset({1}))
 
 
+def kernels(b: ReplayedBenchmark) -> Iterator[str]:
+    """The kernels that a call launches, in order."""
+    rows = [kernel_table.HEAD, *(kernel_table.cells(each, _LETTERS) for each in b.kernels)]
+    yield from columns(rows, right=frozenset(range(kernel_table.LEFT, len(kernel_table.HEAD))), indent=INDENT * 2)
+
+
 def cells(value: Interval) -> tuple[str, str]:
     """Median and interval as two cells, in one unit."""
     median, _, bounds = interval(value).partition(" [")
@@ -60,10 +66,7 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
     yield f"{INDENT}benchmark {visible(b.name)} ({parameters(b.params)})"
     yield from columns(list(_facts(b, effort)), indent=INDENT * 2)
     if b.mode == "replayed":
-        kernels = [kernel_table.HEAD, *(kernel_table.cells(each, _LETTERS) for each in b.kernels)]
-        yield from columns(
-            kernels, right=frozenset(range(kernel_table.LEFT, len(kernel_table.HEAD))), indent=INDENT * 2
-        )
+        yield from kernels(b)
         return
     rounds = [
         (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))

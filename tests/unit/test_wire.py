@@ -24,6 +24,7 @@ REPLIES: list[wire.Reply] = [
     wire.Sampled(claimed_ns=(1, 2, 3), span_ns=(2, 3, 4), hold="memory"),
     wire.Captured(graphs=True, reason=""),
     wire.Timed(claimed_ns=0, span_ns=1),
+    wire.Profiled(artefacts=(wire.Artefact(name="trace 0", file_bytes=4096),)),
     wire.Recorded(file_bytes=4096, scratch_bytes=0, reason=""),
     wire.Loaded(
         functions=(wire.Function(registers=32, local_bytes=0, shared_bytes=1024),),
@@ -58,6 +59,8 @@ COMMANDS: list[wire.Command] = [
     wire.Release(),
     wire.Record(),
     wire.Deliver(),
+    wire.Profile(active=3, repeats=2),
+    wire.Fetch(name="trace 0"),
     wire.Load(input_bytes=4096, output_bytes=4096),
     wire.Replay(),
 ]

@@ -1,0 +1,114 @@
+"""Profiles a submission with torch.profiler in its sandbox, and reads what came back. Trusted.
+
+All that is read is the word of the submission's own process: bounded, made printable, and never more than shown.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness import wire
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.grading import build_command
+from harness.judge.session import Session
+from harness.judge.session.memory_file import memory_file
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Limits
+from harness.profiling.stacks import Frame, StacksError, parse
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.wire.checks import printable, strict_json
+
+MAX_BYTES = 32 << 20  # of an artefact
+_MAX_TABLE = 400_000  # characters
+_SETS = 4
+_ACTIVE, _REPEATS = 3, 2
+_TABLES = ("operators", "shapes", "by stack", "autograd table")
+_STACKS = ("cpu stacks", "device stacks")
+
+
+@dataclass
+class TorchProfile:
+    """What torch.profiler said of some calls of one case."""
+
+    traces: list[bytes] = field(default_factory=list)
+    """Chrome traces, as ASCII JSON; one a repeat."""
+    tables: dict[str, str] = field(default_factory=dict)
+    """By what they list: operators, shapes, stacks, and the older profiler's."""
+    stacks: dict[str, Frame] = field(default_factory=dict)
+    """Times in µs of Python's functions: by the CPU, and of the kernels that they launched."""
+    peak_bytes: int | None = None
+    """The most memory that PyTorch held during a call, beyond inputs and outputs; None where it does not tell."""
+    unreadable: list[str] = field(default_factory=list)
+    """What came and could not be read, one line each."""
+
+
+def torch_profile(submission: Submission, case: GradedCase, provider: Provider) -> TorchProfile:
+    """Build the submission in a sandbox of its own, and profile calls of this case.
+
+    Raises:
+        SubmissionFault: it cannot be built or called, or its process broke the protocol.
+        HarnessError: the sandbox or the device failed.
+    """
+    limits, batch = case.problem.limits, case.batch(_SETS)
+    try:
+        with Session.start(provider, case.device, limits) as session:
+            session.handshake()
+            command = build_command(case.problem, submission, [case.resolved], case.device)
+            session.hand_over(command, submission.source, limits.build_s)
+            doing, limit = f"profiling {case.name}", TimeLimit(_limit_s(limits))
+            case.bind(session, batch, limit=limit, doing=doing)
+            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+            asked = wire.Profile(active=_ACTIVE, repeats=_REPEATS)
+            told = session.ask(asked, wire.Profiled, limit=limit, doing=doing).artefacts
+            profile = TorchProfile()
+            for name, nbytes in {each.name: each.file_bytes for each in told}.items():
+                if nbytes > MAX_BYTES:
+                    profile.unreadable.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
+                    continue
+                _read(profile, name, _fetched(session, name, nbytes, limit, doing))
+            return profile
+    finally:
+        batch.close_arenas()
+
+
+def _limit_s(limits: Limits) -> float:
+    """Profiled calls take longer, and the first may have to compile."""
+    return limits.time_s + limits.build_s
+
+
+def _fetched(session: Session, name: str, nbytes: int, limit: TimeLimit, doing: str) -> bytes:
+    with memory_file() as file:
+        os.ftruncate(file, nbytes)
+        session.ask(wire.Fetch(name=name), wire.Done, limit=limit, doing=doing, descriptors=[file])
+        # As much as was told, however large the runner has made the file.
+        return os.pread(file, nbytes, 0)
+
+
+def _read(profile: TorchProfile, name: str, content: bytes) -> None:
+    try:
+        if name in _TABLES:
+            profile.tables[name] = printable(content.decode("utf-8", "replace"))[:_MAX_TABLE]
+        elif name in _STACKS:
+            profile.stacks[name] = parse(content)
+        elif name == "memory":
+            profile.peak_bytes = _peak(strict_json(content))
+        else:
+            profile.traces.append(_trace(strict_json(content)))
+    except (StacksError, wire.WireError) as error:
+        profile.unreadable.append(f"{name}: {error}")
+
+
+def _trace(document: object) -> bytes:
+    """The trace written again: valid JSON in ASCII, whatever bytes came."""
+    if not isinstance(document, Mapping) or not isinstance(document.get("traceEvents"), list):
+        raise wire.WireError("not a Chrome trace")
+    return json.dumps(document, separators=(",", ":")).encode("ascii")
+
+
+def _peak(document: object) -> int | None:
+    peak = document.get("peak_bytes") if isinstance(document, Mapping) else None
+    return peak if type(peak) is int and 0 <= peak < 1 << 50 else None

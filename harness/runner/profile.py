@@ -1,0 +1,133 @@
+"""Profiles calls with torch.profiler, and keeps what it says as named artefacts. Runs in the runner, untrusted.
+
+The judge fetches each artefact into a memory file of the size that was told. All of it is this process's own word.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from harness.runner.device import Device
+
+_ROWS = 60  # of a table
+_STACK_DEPTH = 6  # frames of the table by stack
+_WAIT, _WARMUP = 1, 2
+_OURS = "harness/runner/"  # in the names of this package's frames, which end where the submission's begin
+_PROFILER = ("torch/profiler/", "torch/autograd/profiler", "<built-in function perf_counter")
+_SEPARATORS = str.maketrans(";\t\r\n", "    ")
+
+
+def profiled(
+    device: Device, call: Callable[[int], None], sets: int, active: int, repeats: int, *, stacks: bool
+) -> dict[str, bytes]:
+    """Make the calls, each on the next set; returns the artefacts by name.
+
+    One trace a repeat: a call is waited for, two warm the profiler up, and `active` are recorded. Then, with `stacks`,
+    the same again with Python's functions: recording them slows a call down and crowds the tables.
+    """
+    kept: dict[str, bytes] = {}
+
+    def traced(profiler: Any) -> None:
+        kept[f"trace {len(kept)}"] = _exported(profiler.export_chrome_trace)
+        if len(kept) == repeats:
+            kept["operators"] = _table(device, profiler.key_averages())
+            kept["shapes"] = _table(device, profiler.key_averages(group_by_input_shape=True))
+
+    def stacked(profiler: Any) -> None:
+        kept["by stack"] = _table(device, profiler.key_averages(group_by_stack_n=_STACK_DEPTH))
+        for time in ("cpu", "device"):
+            kept[f"{time} stacks"] = _collapsed(profiler.events(), f"self_{time}_time_total")
+
+    watch = partial(_watch, device, call, sets, active)
+    watch(traced, repeats, stacks=False)
+    if stacks:
+        watch(stacked, 1, stacks=True)
+    kept["autograd table"] = _autograd_table(device, call)
+    kept["memory"] = json.dumps(_memory(device, call)).encode()
+    return kept
+
+
+def _watch(
+    device: Device,
+    call: Callable[[int], None],
+    sets: int,
+    active: int,
+    ready: Callable[[Any], None],
+    repeats: int,
+    *,
+    stacks: bool,
+) -> None:
+    """Make the calls under torch.profiler; `ready` is called after each repeat."""
+    with profile(
+        activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if device.kind == "cuda" else [])],
+        schedule=schedule(wait=_WAIT, warmup=_WARMUP, active=active, repeat=repeats),
+        on_trace_ready=ready,
+        record_shapes=True,
+        profile_memory=True,
+        with_stack=stacks,
+        with_modules=stacks,
+        # Without it torch records no stacks (pytorch issue 100253).
+        experimental_config=torch._C._profiler._ExperimentalConfig(verbose=True) if stacks else None,
+    ) as profiler:
+        for k in range(repeats * (_WAIT + _WARMUP + active)):
+            call(k % sets)
+            device.synchronize()
+            profiler.step()
+
+
+def _collapsed(events: Iterable[Any], time: str) -> bytes:
+    """Collapsed stacks: what was called from the submission, operators and kernels included, with its own time in µs.
+
+    torch's own `export_stacks` leaves out the event itself, and writes a line for each.
+    """
+    counts, home = Counter[str](), f"{Path.home()}/"
+    for event in events:
+        frames = [*reversed(event.stack or ()), event.name]
+        ours = [number for number, frame in enumerate(frames) if _OURS in frame]
+        own = frames[ours[-1] + 1 :] if ours else []
+        if own and not own[0].startswith(_PROFILER) and (spent_us := int(getattr(event, time, 0))) > 0:
+            counts[";".join(frame.removeprefix(home).translate(_SEPARATORS) for frame in own)] += spent_us
+    return "".join(f"{stack} {count}\n" for stack, count in counts.items()).encode("utf-8", "backslashreplace")
+
+
+def _table(device: Device, averages: Any) -> bytes:
+    times = "cuda" if device.kind == "cuda" else "cpu"
+    return str(averages.table(sort_by=f"self_{times}_time_total", row_limit=_ROWS)).encode("utf-8", "backslashreplace")
+
+
+def _autograd_table(device: Device, call: Callable[[int], None]) -> bytes:
+    """The table of the older profiler, torch.autograd.profiler."""
+    with torch.autograd.profiler.profile(use_device=None if device.kind == "cpu" else device.kind) as profiler:
+        call(0)
+        device.synchronize()
+    return str(profiler.key_averages().table(row_limit=_ROWS)).encode()
+
+
+def _memory(device: Device, call: Callable[[int], None]) -> dict[str, int]:
+    """The most memory that PyTorch held for a call, beyond its inputs and outputs, which are not PyTorch's."""
+    if device.kind == "cpu":
+        return {}
+    torch.cuda.synchronize()
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    call(0)
+    torch.cuda.synchronize()
+    return {"peak_bytes": torch.cuda.max_memory_allocated() - before, "held_before_bytes": before}
+
+
+def _exported(export: Callable[[str], Any]) -> bytes:
+    """What torch writes to a file of that name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "artefact"
+        export(str(path))
+        return path.read_bytes() if path.exists() else b""

@@ -1,0 +1,72 @@
+"""`kernelmark profile`: where the time of a kernel goes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
+
+
+@click.command()
+@click.argument("problem")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--case", metavar="NAME", help="Which benchmark. [default: the largest]")
+@click.option(
+    "--baseline",
+    "baselines",
+    multiple=True,
+    metavar="NAME",
+    help="Profile this kernel of reference/, too, and alternate with it; repeatable.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("profile"),
+    show_default=True,
+    metavar="DIR",
+    help="Where to write the page, the traces, the flame graphs and the tables.",
+)
+@click.option(
+    "--tensorboard",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write the traces for TensorBoard's profiler plugin, too.",
+)
+@sandbox_option("How to isolate it.")
+@device_option("Where to run it.")
+def profile(
+    problem: str,
+    file: Path,
+    case: str | None,
+    baselines: tuple[str, ...],
+    out: Path,
+    tensorboard: Path | None,
+    **given: str | None,
+) -> int:
+    """Show where the time of FILE goes on one benchmark of PROBLEM, and write a page about it.
+
+    A grading of this case measures the time and the kernels. Then torch.profiler watches calls in another sandbox.
+    Nothing is recorded.
+
+    Exit status: as for `submit`.
+    """
+    from kernelmark.services import profiling
+    from kernelmark.services.profiling import folder
+    from kernelmark.text import profiles, show
+    from kernelmark.text.progress import Reporter
+
+    settings = load_settings(effort="quick", baselines=baselines or ("none",), **given)
+    with Reporter() as reporter:
+        found = profiling.profile(settings, problem, file, case, reporter.report)
+    if found.verdict.score is None:
+        print_lines(show.verdict(found.verdict, record=False))
+        return found.verdict.outcome.exit_code
+    measured = list(profiles.measured(found.verdict))
+    print_lines([*measured, *profiles.claimed([(each.name, each.torch) for each in found.profiles])])
+    written = folder.write(found, out, measured)
+    if tensorboard is not None:
+        folder.tensorboard(found, tensorboard)
+    say(f"wrote {written[0]} and {len(written) - 1} files beside it")
+    return found.verdict.outcome.exit_code

@@ -1,0 +1,55 @@
+"""Formats a profile as plain text: what was measured, and what torch.profiler says.
+
+Trusted code over untrusted text: names go through `visible`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kernelmark.text import times
+from kernelmark.text.terminal import INDENT, columns, visible
+
+if TYPE_CHECKING:
+    from harness.profiling.stacks import Frame
+    from harness.profiling.torch_profile import TorchProfile
+    from harness.verdict import Verdict
+
+_SHOWN, _LETTERS = 8, 80
+
+
+def measured(verdict: Verdict) -> Iterator[str]:
+    """The case's time, its share of the roofline, the speedups and the kernels of a call."""
+    assert verdict.score is not None
+    yield from times.table(verdict, verdict.score)
+    for benchmark in verdict.benchmarks:
+        if benchmark.mode == "replayed":
+            yield ""
+            yield f"{INDENT}kernels of a call"
+            yield from times.kernels(benchmark)
+
+
+def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str]:
+    """The functions with the most time of their own, by torch.profiler."""
+    for name, profile in profiles:
+        for what, root in (profile.stacks if profile else {}).items():
+            if root.value:
+                yield ""
+                yield f"{INDENT}{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of three calls"
+                yield from columns(_hottest(root), right=frozenset({0, 1}), indent=INDENT * 2)
+
+
+def _hottest(root: Frame) -> list[tuple[str, ...]]:
+    own: Counter[str] = Counter()
+    waiting = [root]
+    while waiting:
+        frame = waiting.pop()
+        own[frame.name] += frame.own
+        waiting += frame.children
+    return [
+        (f"{spent_us:,} µs", f"{100 * spent_us / root.value:.0f} %", visible(name)[:_LETTERS])
+        for name, spent_us in own.most_common(_SHOWN)
+        if spent_us
+    ]

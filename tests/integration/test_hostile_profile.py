@@ -1,0 +1,125 @@
+"""What a runner says under the profiler may be anything: each lie ends in one line. The runners are scripted."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import pytest
+
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.session import SubmissionFault
+from harness.problem import load
+from harness.problem.reference import Reference
+from harness.profiling import torch_profile as module
+from harness.profiling.torch_profile import TorchProfile, torch_profile
+from harness.submission import Submission
+from kernelmark.services.selftest import PROBLEMS
+from tests.runners import Script, Scripted, doubling
+
+SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
+TRACE = json.dumps({"traceEvents": [{"name": "aten::mul"}]}).encode()
+
+
+def profiled(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **special: Any) -> TorchProfile:
+    """What the judge reads from a runner that tells these sizes, and writes these bytes."""
+    right = doubling()
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Profile":
+            sizes = told or {name: len(content) for name, content in artefacts.items()}
+            names = [{"name": name, "file_bytes": nbytes} for name, nbytes in sizes.items()]
+            script.reply(token, "Profiled", artefacts=special.get("names", names))
+        elif body["kind"] == "Fetch":
+            if "fetch" in special:
+                special["fetch"](script, token)
+                return
+            os.write(script.descriptors[0], artefacts.get(body["name"], b""))
+            script.reply(token, "Done")
+        else:
+            right(script, token, body)
+
+    problem = load(PROBLEMS / "double")
+    [case, *_] = problem.tests
+    graded = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(case))
+    return torch_profile(SUBMISSION, graded, Scripted(act))
+
+
+def test_an_honest_one_is_read_whole() -> None:
+    got = profiled(
+        {"trace 0": TRACE, "operators": b"a table", "cpu stacks": b"a;b 3\n", "memory": b'{"peak_bytes": 7}'}
+    )
+    assert json.loads(got.traces[0]) == json.loads(TRACE)
+    assert (got.tables, got.peak_bytes, got.unreadable) == ({"operators": "a table"}, 7, [])
+    assert [each.name for each in got.stacks["cpu stacks"].children] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("trace 0", b"\xff\xfe{}", "trace 0: not JSON"),
+        ("trace 0", b"[" * 100_000, "trace 0: not JSON (RecursionError)"),
+        ("trace 1", b"[]", "trace 1: not a Chrome trace"),
+        ("trace 0", b'{"traceEvents": 1e999}', "trace 0: not a Chrome trace"),
+        ("cpu stacks", b"a;b -3\n", "cpu stacks: "),
+        ("cpu stacks", b"a " + b"9" * 5000, "cpu stacks: "),
+        ("memory", b'{"peak_bytes": 1, "peak_bytes": 2}', "memory: a field stands twice"),
+    ],
+)
+def test_what_cannot_be_read_is_one_line(name: str, content: bytes, told: str) -> None:
+    got = profiled({name: content, "shapes": b"right"})
+    [line] = got.unreadable
+    assert line.startswith(told)
+    assert line.isprintable()
+    assert got.tables == {"shapes": "right"}, "the rest is read"
+
+
+def test_a_hundred_megabytes_are_not_fetched() -> None:
+    got = profiled({"trace 0": TRACE}, told={"trace 0": 100 << 20})
+    assert got.unreadable == ["trace 0: 104,857,600 bytes, more than 33,554,432"]
+
+
+def test_no_more_is_read_than_was_told_and_nothing_is_waited_for() -> None:
+    longer = profiled({"operators": b"x" * 5000}, told={"operators": 10})
+    assert longer.tables == {"operators": "x" * 10}
+    nothing = profiled({}, told={"operators": 10, "trace 0": 10})
+    assert nothing.tables == {"operators": "\\x00" * 10}, "the file has that size, whatever is written"
+    assert nothing.unreadable == ["trace 0: not JSON (JSONDecodeError)"]
+
+
+def test_names_and_texts_are_printable() -> None:
+    got = profiled({"operators": b"\x1b[31mred\xff\xe2\x80\xae", "cpu stacks": "a\x1b[2J\u202e;<script> 3\n".encode()})
+    assert "\x1b" not in got.tables["operators"]
+    assert "\u202e" not in got.tables["operators"]
+    [frame] = got.stacks["cpu stacks"].children
+    assert frame.name.isprintable()
+
+
+@pytest.mark.parametrize("peak", [b"-1", b"true", b'"7"', b"1.5", b"1e30", b"[]"])
+def test_a_peak_that_is_no_size_is_none(peak: bytes) -> None:
+    assert profiled({"memory": b'{"peak_bytes": ' + peak + b"}"}).peak_bytes is None
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [{"name": "../../etc/passwd", "file_bytes": 1}],
+        [{"name": "trace 0", "file_bytes": -1}],
+        [{"name": "trace 0", "file_bytes": 1}] * 17,
+        "trace 0",
+    ],
+    ids=["another name", "a negative size", "too many", "not a list"],
+)
+def test_what_the_protocol_does_not_know_ends_the_conversation(names: Any) -> None:
+    with pytest.raises(SubmissionFault, match="broke the protocol while profiling"):
+        profiled({}, names=names)
+
+
+def test_one_that_never_delivers_runs_into_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_limit_s", lambda limits: 1.0)
+    begun = time.monotonic()
+    with pytest.raises(SubmissionFault, match="gave no answer within 1 s, while profiling one"):
+        profiled({"trace 0": TRACE}, fetch=lambda script, token: script.socket.recv(1))
+    assert time.monotonic() - begun < 20

@@ -1,0 +1,140 @@
+"""`kernelmark profile`, as a user types it; each artefact is read back by a reader of its own."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from kernelmark.services.selftest import PROBLEMS
+
+SOURCE = """
+import torch
+
+def doubled(x):
+    return torch.add(x, x)
+
+def twice(x, y):
+    y.copy_(doubled(x))
+"""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "kernelmark.toml").write_text('sandbox = "process"\ndevice = "cpu"\n')
+    shutil.copytree(PROBLEMS / "double", folder / "problems" / "double")
+    (folder / "reference/double").mkdir(parents=True)
+    (folder / "reference/double/eager.py").write_text("import torch\ndef twice(x, y): torch.mul(x, 2, out=y)\n")
+    (folder / "kernel.py").write_text(SOURCE)
+    return folder
+
+
+def profile(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    program = "from kernelmark.commands.scripts import main; main()"
+    command = [sys.executable, "-c", program, "profile", *arguments]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=240, check=False)
+
+
+@pytest.fixture(scope="module")
+def ended(project: Path) -> subprocess.CompletedProcess[str]:
+    done = profile(project, "double", "kernel.py", "--baseline", "eager", "--out", "out", "--tensorboard", "board")
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_the_terminal_has_the_time_and_the_hottest_functions(ended: subprocess.CompletedProcess[str]) -> None:
+    first, *_ = ended.stdout.splitlines()
+    assert first.split()[:2] == ["case", "time"]
+    assert "× eager" in first
+    after = ended.stdout[ended.stdout.index("kernel.py, by torch.profiler, cpu time") :]
+    assert "aten::add" in after[: after.index("eager.py, by torch.profiler")]
+    assert "aten::mul" in after[after.index("eager.py, by torch.profiler") :]
+    assert len(ended.stdout.splitlines()) <= 40, "it fits a screen"
+
+
+@pytest.mark.usefixtures("ended")
+def test_a_trace_a_repeat_has_the_operators_of_three_calls(project: Path) -> None:
+    traces = sorted((project / "out").glob("kernel-py.trace-*.json"))
+    assert len(traces) == 2
+    for path in traces:
+        events = json.loads(path.read_text("ascii"))["traceEvents"]
+        calls = [each for each in events if each.get("name") == "aten::add"]
+        assert len(calls) == 3
+        assert all(each["dur"] > 0 and each["args"]["Input Dims"] for each in calls), "with their shapes"
+        assert sum(str(each.get("name")).startswith("ProfilerStep#") for each in events) >= 3
+    board = sorted((project / "board").iterdir())
+    assert [each.name for each in board] == [f"kernelmark.{number}.pt.trace.json" for number in range(2)]
+    assert board[0].read_bytes() == traces[0].read_bytes()
+
+
+@pytest.mark.usefixtures("ended")
+def test_the_flame_graph_and_the_stacks_have_the_callers(project: Path) -> None:
+    root = ET.parse(project / "out/kernel-py.cpu-stacks.svg").getroot()
+    titles = [title.text or "" for title in root.iter(f"{SVG}title")]
+    assert any(title.startswith("submission.py(4): doubled\n") for title in titles)
+    stacks = (project / "out/kernel-py.cpu-stacks.txt").read_text().splitlines()
+    [added] = [line for line in stacks if line.split(";")[-1].startswith("aten::add ")]
+    frames = added.rsplit(" ", 1)[0].split(";")
+    assert [frame.partition(" ")[2] for frame in frames[:2]] == ["twice", "doubled"]
+    assert not [line for line in stacks if "harness/runner" in line or "torch/profiler" in line], "ours are left out"
+
+
+@pytest.mark.usefixtures("ended")
+def test_the_tables_are_torchs(project: Path) -> None:
+    shapes = (project / "out/kernel-py.shapes.txt").read_text()
+    assert "aten::add" in shapes
+    assert "Input Shapes" in shapes
+    assert "Source Location" in (project / "out/kernel-py.by-stack.txt").read_text()
+    assert "aten::add" in (project / "out/kernel-py.autograd-table.txt").read_text()
+    assert "doubled" not in (project / "out/kernel-py.operators.txt").read_text(), "operators alone"
+
+
+class Links(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.files: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.files |= {value for name, value in attrs if name in ("href", "src") and value}
+
+
+@pytest.mark.usefixtures("ended")
+def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
+    links = Links()
+    links.feed((project / "out/index.html").read_text())
+    written = {path.name for path in (project / "out").iterdir()} - {"index.html"}
+    tables = {name for name in written if name.endswith(".txt") and "stacks" not in name}
+    assert {each for each in links.files if not each.startswith("https://ui.perfetto.dev")} == written - tables
+    assert "script" not in links.tags
+
+
+def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
+    (project / "wrong.py").write_text("def twice(x, y): y.fill_(1)\n")
+    ended = profile(project, "double", "wrong.py", "--out", "none")
+    assert ended.returncode == 1
+    assert ended.stdout.startswith("wrong answer")
+    assert not (project / "none").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("double", "nowhere.py"), "nowhere.py: cannot be read"),
+        (("double", "kernel.py", "--case", "hugh"), "case 'hugh': is not a benchmark of double"),
+        (("double", "kernel.py", "--baseline", "eagre"), "baseline eagre: is not in"),
+    ],
+)
+def test_what_cannot_be_profiled_is_one_line(project: Path, arguments: tuple[str, ...], told: str) -> None:
+    ended = profile(project, *arguments)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1].startswith(f"kernelmark: error: {told}")
