@@ -6,7 +6,7 @@
 
 The first command submits every kernel of the named problems (by default all), with its own name as the author, and
 records the verdicts in separate ledgers, one per problem. Our kernels alternate with PyTorch's (eager, torch.compile,
-and a fused kernel if there is one); PyTorch's are graded alone, with --quick. The second command makes a Markdown table
+and whatever else `PYTORCH` names); PyTorch's are graded alone, with --quick. The second command makes a Markdown table
 of the newest verdict on each kernel, with shares of the roofline that `kernelmark calibrate` measured. Settings
 (sandbox, image, binds) come from kernelmark.toml or the environment.
 """
@@ -31,7 +31,7 @@ from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTORCH = ("eager", "compiled", "flash", "fused")
+PYTORCH = ("eager", "compiled", "manual", "flash", "fused")
 SUBMIT = "from kernelmark.commands.scripts import submit; submit()"
 
 

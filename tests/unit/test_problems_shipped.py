@@ -44,21 +44,25 @@ def test_the_cpu_is_spared_what_the_interpreter_cannot_do(slug: str) -> None:
         assert resolved.minimum_flops <= 50_000_000  # half a second in the interpreter
 
 
-def _eager_is_right(found: Problem, chosen: list[Case]) -> None:
-    entry = getattr(module(ROOT / "reference" / found.slug / "eager.py"), found.slug)
+def _is_right(found: Problem, kernel: str, chosen: list[Case]) -> None:
+    entry = getattr(module(ROOT / "reference" / found.slug / f"{kernel}.py"), found.slug)
     for case in chosen:
         assert flaw(found, case, lambda resolved, tensors: call(entry, resolved, tensors)) == ""
 
 
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_eager_kernel_is_right_in_a_small_case(slug: str) -> None:
-    _eager_is_right(problem(slug), [small_case(problem(slug))])
+    _is_right(problem(slug), "eager", [small_case(problem(slug))])
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_eager_kernel_is_right(slug: str) -> None:
-    _eager_is_right(problem(slug), cases(problem(slug), "cpu"))
+    _is_right(problem(slug), "eager", cases(problem(slug), "cpu"))
+
+
+def test_the_gelu_of_separate_operations_is_right() -> None:
+    _is_right(problem("gelu"), "manual", cases(problem("gelu"), "cpu"))
 
 
 def _interpreted(slugs: tuple[str, ...], *options: str) -> list[dict[str, object]]:
