@@ -31,7 +31,7 @@ from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 
 ROOT = Path(__file__).resolve().parent.parent
-PYTORCH = ("eager", "compiled", "manual", "flash", "fused")
+PYTORCH = ("eager", "compiled", "max_autotune", "manual", "flash", "fused")
 SUBMIT = "from kernelmark.commands.scripts import submit; submit()"
 
 

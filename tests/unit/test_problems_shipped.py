@@ -18,6 +18,7 @@ from kernelmark.services.samples import read_samples
 from tests.shipped import ROOT, SLUGS, call, cases, flaw, module, problem, small_case
 
 CPP = sorted(path.parent.name for path in (ROOT / "reference").glob("*/cpp.cpp"))
+TUNED = sorted(path.parent.name for path in (ROOT / "reference").glob("*/max_autotune.py"))
 CUDA = sorted(path.parent.name for path in (ROOT / "reference").glob("*/cuda.cu"))
 
 
@@ -63,6 +64,12 @@ def test_the_eager_kernel_is_right(slug: str) -> None:
 
 def test_the_gelu_of_separate_operations_is_right() -> None:
     _is_right(problem("gelu"), "manual", cases(problem("gelu"), "cpu"))
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("slug", TUNED)
+def test_the_tuned_kernel_is_right_in_a_small_case(slug: str) -> None:
+    _is_right(problem(slug), "max_autotune", [small_case(problem(slug))])
 
 
 def _interpreted(slugs: tuple[str, ...], *options: str) -> list[dict[str, object]]:
