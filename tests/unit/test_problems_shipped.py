@@ -116,6 +116,24 @@ _COMPILED = [
     ("gelu", "gelu_kernel", {"x": "*fp32", "y": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     ("vector_add", "add_kernel", {"x": "*fp32", "y": "*fp32", "out": "*fp32", "n": "i32"}, {"BLOCK": 1024}),
     ("softmax", "row_kernel", {"x": "*fp32", "y": "*fp32", "cols": "i32"}, {"BLOCK": 4096}),
+    (
+        "quantize_dynamic",
+        "row_kernel",
+        {"x": "*fp16", "q": "*i8", "scale": "*fp32", "k": "i32"},
+        {"BLOCK": 4096},
+    ),
+    (
+        "quantize_dynamic",
+        "tile_kernel",
+        {
+            **dict.fromkeys(("q", "w"), "*i8"),
+            **dict.fromkeys(("q_scale", "w_scale"), "*fp32"),
+            "y": "*fp16",
+            **dict.fromkeys(("q_tiles", "w_tiles"), "*i8"),
+            **dict.fromkeys("mnk", "i32"),
+        },
+        {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "GROUP": 8},
+    ),
     *(
         (
             "matmul",
