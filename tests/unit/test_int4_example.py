@@ -1,0 +1,54 @@
+"""The example in the statement of pack_int4, worked out by hand: the references of both directions give those bytes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from harness.problem.reference import Reference
+from tests.shipped import ROOT, module, problem
+
+NUMBERS = [1, -1, 7, -8, 0, 5, -3, 2]
+BYTES = [0xF1, 0x87, 0x50, 0x2D]
+
+
+def reference(slug: str, given: dict[str, torch.Tensor], **params: int | str) -> torch.Tensor:
+    found = problem(slug)
+    case = found.resolve(found.tests[0].model_copy(update={"params": params}))
+    [result] = Reference.load(found)(given, {}, case).values()
+    assert isinstance(result, torch.Tensor)
+    return result
+
+
+def test_the_statement_has_this_example() -> None:
+    lines = (problem("pack_int4").directory / "README.md").read_text().splitlines()
+    numbers, byte = (next(line for line in lines if line.startswith(f"| {row}")) for row in ("numbers", "byte"))
+    assert [int(number) for number in re.findall(r"-?\d+", numbers)] == NUMBERS
+    assert [int(number, 16) for number in re.findall(r"0x\w\w", byte)] == BYTES
+    word = int.from_bytes(bytes(BYTES), "little")
+    assert any(f"`0x{word:X}`" in line for line in lines)
+    nibbles = [word >> 4 * column & 0xF for column in range(8)]
+    assert [nibble - 16 if nibble > 7 else nibble for nibble in nibbles] == NUMBERS
+
+
+@pytest.mark.parametrize("numbers", [8, 7])
+def test_the_packed_example(numbers: int) -> None:
+    """Without the eighth number the last high half is 0."""
+    x = torch.tensor([NUMBERS[:numbers]], dtype=torch.int8)
+    wanted = BYTES if numbers == 8 else [*BYTES[:3], 0x0D]
+    assert reference("pack_int4", {"x": x}, rows=1, cols=numbers).tolist() == [wanted]
+    packed = torch.empty(1, 4, dtype=torch.uint8)
+    module(ROOT / "reference" / "pack_int4" / "eager.py").pack_int4(x, packed)
+    assert packed.tolist() == [wanted]
+
+
+def test_the_unpacked_example() -> None:
+    given = {
+        "packed": torch.tensor([BYTES], dtype=torch.uint8),
+        "scale": torch.tensor([[0.5]], dtype=torch.float16),
+        "zero": torch.tensor([[-2]], dtype=torch.int8),
+    }
+    unpacked = reference("unpack_int4", given, rows=1, groups=1, size=8, dtype="float16")
+    assert unpacked.tolist() == [[(number + 2) / 2 for number in NUMBERS]]
