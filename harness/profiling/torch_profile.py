@@ -6,7 +6,6 @@ All that is read is the word of the submission's own process: bounded, made prin
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,15 +13,13 @@ from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.grading import build_command
 from harness.judge.session import Session
-from harness.judge.session.memory_file import memory_file
 from harness.judge.session.time_limit import TimeLimit
-from harness.problem import Limits
+from harness.profiling.artefacts import fetched, limit_s
 from harness.profiling.stacks import Frame, StacksError, parse
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire.checks import printable, strict_json
 
-MAX_BYTES = 32 << 20  # of an artefact
 _MAX_TABLE = 400_000  # characters
 _SETS = 4
 _ACTIVE, _REPEATS = 3, 2
@@ -59,33 +56,17 @@ def torch_profile(submission: Submission, case: GradedCase, provider: Provider) 
             session.handshake()
             command = build_command(case.problem, submission, [case.resolved], case.device)
             session.hand_over(command, submission.source, limits.build_s)
-            doing, limit = f"profiling {case.name}", TimeLimit(_limit_s(limits))
+            doing, limit = f"profiling {case.name}", TimeLimit(limit_s(limits))
             case.bind(session, batch, limit=limit, doing=doing)
             session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
             asked = wire.Profile(active=_ACTIVE, repeats=_REPEATS)
             told = session.ask(asked, wire.Profiled, limit=limit, doing=doing).artefacts
             profile = TorchProfile()
-            for name, nbytes in {each.name: each.file_bytes for each in told}.items():
-                if nbytes > MAX_BYTES:
-                    profile.unreadable.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
-                    continue
-                _read(profile, name, _fetched(session, name, nbytes, limit, doing))
+            for name, content in fetched(session, told, limit, doing, profile.unreadable):
+                _read(profile, name, content)
             return profile
     finally:
         batch.close_arenas()
-
-
-def _limit_s(limits: Limits) -> float:
-    """Profiled calls take longer, and the first may have to compile."""
-    return limits.time_s + limits.build_s
-
-
-def _fetched(session: Session, name: str, nbytes: int, limit: TimeLimit, doing: str) -> bytes:
-    with memory_file() as file:
-        os.ftruncate(file, nbytes)
-        session.ask(wire.Fetch(name=name), wire.Done, limit=limit, doing=doing, descriptors=[file])
-        # As much as was told, however large the runner has made the file.
-        return os.pread(file, nbytes, 0)
 
 
 def _read(profile: TorchProfile, name: str, content: bytes) -> None:

@@ -42,6 +42,11 @@ def source_path(language: str = "py") -> Path:
     return Path.home() / f"submission.{language}"
 
 
+def library_path() -> Path:
+    """The path of the compiled library, for the languages that have one."""
+    return Path.home() / "submission.so"
+
+
 def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str]:
     """Build the source behind a descriptor; returns a kernel, called as `Kernel` says, and the log."""
     with os.fdopen(os.dup(source), "rb") as file:
@@ -97,7 +102,7 @@ def import_python(path: Path, name: str) -> Kernel:
 
 
 def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
-    library = Path.home() / "submission.so"
+    library = library_path()
     unit = source_path(command.language)
     if compiler.unit is not None:
         unit = Path.home() / f"unit.{command.language}"

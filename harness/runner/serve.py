@@ -14,7 +14,7 @@ import torch
 from harness import wire
 from harness.arena import make_window
 from harness.recording.windows import INPUTS, OUTPUTS
-from harness.runner import build, faults
+from harness.runner import build, code, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
 from harness.runner.watched import WatchedCalls
@@ -79,9 +79,11 @@ class Server:
             case wire.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case wire.Profile(active=active, repeats=repeats):
-                self._artefacts = self.bound.profile(active, repeats)
-                told = (wire.Artefact(name=name, file_bytes=len(each)) for name, each in self._artefacts.items())
-                return wire.Profiled(artefacts=tuple(told))
+                return self._profiled(self.bound.profile(active, repeats))
+            case wire.CompileOnly(architecture=architecture):
+                code.compile_only(architecture)
+            case wire.Inspect():
+                return self._profiled({"code": code.compiled_code(build.library_path())})
             case wire.Fetch(name=name):
                 with os.fdopen(os.dup(descriptors[0]), "wb") as out:
                     out.write(self._artefacts[name])
@@ -95,6 +97,12 @@ class Server:
             case wire.Release():
                 self._release()
         return wire.Done()
+
+    def _profiled(self, artefacts: dict[str, bytes]) -> wire.Profiled:
+        """Keep them to be fetched."""
+        self._artefacts = artefacts
+        told = (wire.Artefact(name=name, file_bytes=len(each)) for name, each in artefacts.items())
+        return wire.Profiled(artefacts=tuple(told))
 
     @property
     def bound(self) -> Calls:

@@ -18,7 +18,7 @@ MAX_ARTEFACTS = 16  # of a profile
 MAX_TOLD_NODES = 1024  # whose times fit in one frame
 ARTEFACTS = (
     "trace 0", "trace 1", "trace 2", "trace 3", "operators", "shapes", "by stack", "autograd table", "cpu stacks",
-    "device stacks", "memory",
+    "device stacks", "memory", "code",
 )  # fmt: skip
 """The documents of a profile."""
 _NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
@@ -150,6 +150,18 @@ class Profile:
 
     active: int = checked(integer(1, 32))
     repeats: int = checked(integer(1, 4))
+
+
+@dataclass(frozen=True)
+class CompileOnly:
+    """From now on compile Triton's kernels for this architecture, and launch none: there is no such device."""
+
+    architecture: str = checked(text(20))
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Collect the code that was compiled by now. Answered by `Profiled`."""
 
 
 @dataclass(frozen=True)
@@ -328,6 +340,8 @@ Command = (
     | Record
     | Deliver
     | Profile
+    | CompileOnly
+    | Inspect
     | Fetch
     | Load
     | Replay

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from harness.judge.session import SubmissionFault
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.profiling import torch_profile as module
+from harness.profiling.code import CompiledCode, compiled_code
 from harness.profiling.torch_profile import TorchProfile, torch_profile
 from harness.submission import Submission
 from kernelmark.services.selftest import PROBLEMS
@@ -25,10 +27,24 @@ TRACE = json.dumps({"traceEvents": [{"name": "aten::mul"}]}).encode()
 
 def profiled(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **special: Any) -> TorchProfile:
     """What the judge reads from a runner that tells these sizes, and writes these bytes."""
+    return torch_profile(SUBMISSION, a_case(), runner(artefacts, told, **special))
+
+
+def code(document: bytes) -> CompiledCode:
+    return compiled_code(SUBMISSION, a_case(), runner({"code": document}))
+
+
+def a_case() -> GradedCase:
+    problem = load(PROBLEMS / "double")
+    [case, *_] = problem.tests
+    return GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(case))
+
+
+def runner(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **special: Any) -> Scripted:
     right = doubling()
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Profile":
+        if body["kind"] in ("Profile", "Inspect"):
             sizes = told or {name: len(content) for name, content in artefacts.items()}
             names = [{"name": name, "file_bytes": nbytes} for name, nbytes in sizes.items()]
             script.reply(token, "Profiled", artefacts=special.get("names", names))
@@ -41,10 +57,7 @@ def profiled(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **
         else:
             right(script, token, body)
 
-    problem = load(PROBLEMS / "double")
-    [case, *_] = problem.tests
-    graded = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(case))
-    return torch_profile(SUBMISSION, graded, Scripted(act))
+    return Scripted(act)
 
 
 def test_an_honest_one_is_read_whole() -> None:
@@ -118,8 +131,44 @@ def test_what_the_protocol_does_not_know_ends_the_conversation(names: Any) -> No
 
 
 def test_one_that_never_delivers_runs_into_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_limit_s", lambda limits: 1.0)
+    monkeypatch.setattr(module, "limit_s", lambda limits: 1.0)
     begun = time.monotonic()
     with pytest.raises(SubmissionFault, match="gave no answer within 1 s, while profiling one"):
         profiled({"trace 0": TRACE}, fetch=lambda script, token: script.socket.recv(1))
     assert time.monotonic() - begun < 20
+
+
+def test_honest_code_is_read_whole() -> None:
+    got = code(json.dumps({"files": {"0 row_kernel.ptx": ".target sm_90\n", "submission.sass": "MOV"}}).encode())
+    assert got.files == {"0-row_kernel.ptx": ".target sm_90\n", "submission.sass": "MOV"}
+    assert got.unreadable == []
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/cron.d/x", "/etc/passwd", "..", "", ".bashrc", "a\x00b", "x" * 5000, "\u202egnp.exe"]
+)
+def test_a_name_cannot_leave_the_folder(name: str) -> None:
+    [kept] = code(json.dumps({"files": {name: "text"}}).encode()).files
+    assert Path(kept).name == kept
+    assert kept.isascii()
+    assert not kept.startswith(".")
+    assert 0 < len(kept) <= 80
+
+
+@pytest.mark.parametrize(
+    "document", [b"", b"[]", b'{"files": []}', b'{"files": 7}', b"{" * 9999, b'{"files": {"a": NaN}}']
+)
+def test_what_is_no_code_is_one_line(document: bytes) -> None:
+    got = code(document)
+    assert got.files == {}
+    [line] = got.unreadable
+    assert line.startswith("code: ")
+
+
+def test_the_number_and_the_size_of_files_have_bounds() -> None:
+    got = code(json.dumps({"files": {f"f{number}": "x" for number in range(1000)}}).encode())
+    assert len(got.files) == 200
+    assert got.unreadable == ["code: 1,000 files, of which 200 are kept"]
+    large = code(json.dumps({"files": {"large": "x" * (3 << 20), "list": ["x"], "esc": "\x1b[2J"}}).encode())
+    assert (len(large.files["large"]), "list" in large.files) == (2 << 20, False)
+    assert "\x1b" not in large.files["esc"]

@@ -23,6 +23,29 @@ def doubled(x):
 def twice(x, y):
     y.copy_(doubled(x))
 """
+TRITON = """
+import torch, triton
+import triton.language as tl
+
+@triton.jit
+def doubling(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+def twice(x, y):
+    doubling[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
+"""
+CUDA = """
+#include <cstdint>
+#include <cuda_runtime.h>
+__global__ void doubling(const float *x, float *y, int64_t n) {
+    int64_t i = blockIdx.x * 256L + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+extern "C" void twice(const float *x, float *y, int64_t n, cudaStream_t stream) {
+    doubling<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
+}
+"""
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -55,8 +78,8 @@ def test_the_terminal_has_the_time_and_the_hottest_functions(ended: subprocess.C
     assert first.split()[:2] == ["case", "time"]
     assert "× eager" in first
     after = ended.stdout[ended.stdout.index("kernel.py, by torch.profiler, cpu time") :]
-    assert "aten::add" in after[: after.index("eager.py, by torch.profiler")]
-    assert "aten::mul" in after[after.index("eager.py, by torch.profiler") :]
+    assert "aten::add" in after[: after.index("baseline eager.py, by torch.profiler")]
+    assert "aten::mul" in after[after.index("baseline eager.py, by torch.profiler") :]
     assert len(ended.stdout.splitlines()) <= 40, "it fits a screen"
 
 
@@ -116,6 +139,33 @@ def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
     tables = {name for name in written if name.endswith(".txt") and "stacks" not in name}
     assert {each for each in links.files if not each.startswith("https://ui.perfetto.dev")} == written - tables
     assert "script" not in links.tags
+
+
+def test_the_code_of_triton_is_there_without_a_gpu(project: Path) -> None:
+    (project / "triton_kernel.py").write_text(TRITON)
+    ended = profile(project, "double", "triton_kernel.py", "--out", "code")
+    assert ended.returncode == 0, ended.stderr
+    code = {each.name.removeprefix("triton_kernel-py.0-doubling."): each for each in (project / "code").iterdir()}
+    assert "tt.func public @doubling" in code["ttir"].read_text()
+    assert "#ttg.blocked" in code["ttgir"].read_text()
+    assert "define ptx_kernel void @doubling" in code["llir"].read_text()
+    assert ".target sm_90" in code["ptx"].read_text()
+    assert 'submission.py", line 8' in code["sass"].read_text(), "the source's line beside its instructions"
+    assert "REG:" in code["resources.txt"].read_text()
+    page = (project / "code/index.html").read_text()
+    assert "Function doubling:" in page
+    assert "triton_kernel-py.0-doubling.sass" in page
+
+
+def test_a_cuda_kernel_without_a_gpu_has_its_code_alone(project: Path) -> None:
+    (project / "kernel.cu").write_text(CUDA)
+    ended = profile(project, "double", "kernel.cu", "--out", "cuda")
+    assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
+    assert "does not run on this machine" in ended.stderr
+    files = {each.name for each in (project / "cuda").iterdir()}
+    assert files == {"index.html", *(f"kernel-cu.submission.{each}" for each in ("sass", "ptx", "resources.txt"))}
+    assert "doubling" in (project / "cuda/kernel-cu.submission.sass").read_text()
+    assert ".visible .entry" in (project / "cuda/kernel-cu.submission.ptx").read_text()
 
 
 def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:

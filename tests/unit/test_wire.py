@@ -60,6 +60,8 @@ COMMANDS: list[wire.Command] = [
     wire.Record(),
     wire.Deliver(),
     wire.Profile(active=3, repeats=2),
+    wire.CompileOnly(architecture="sm_90"),
+    wire.Inspect(),
     wire.Fetch(name="trace 0"),
     wire.Load(input_bytes=4096, output_bytes=4096),
     wire.Replay(),

@@ -1,7 +1,8 @@
 """`kernelmark profile`: where the time of one case goes. Trusted.
 
-The times and the kernels are measured by a grading of this case alone. What torch.profiler says comes from a sandbox of
-its own afterwards, so that profiling changes no time; it is the submission's own word, and is shown as such.
+The times and the kernels are measured by a grading of this case alone. What torch.profiler says and the code come from
+sandboxes of their own afterwards, so that profiling changes no time. They are the submission's own word, and are shown
+as such.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ from pathlib import Path
 
 from harness.errors import SubmissionError, UsageError, nearest
 from harness.judge.progress import ignore
+from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Verdict
 from kernelmark.services.choice import choose_provider
 from kernelmark.services.prepared import OnProgress, PreparedJob
 from kernelmark.services.problems import find_baselines, find_problem
-from kernelmark.services.profiling.torch_profiles import Profiled, profiled
+from kernelmark.services.profiling.kernel_profile import KernelProfile, kernel_profile
 from kernelmark.services.settings import Settings
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A case's grading, and the profiles of the submission and its baselines; none if it was not accepted."""
+    """A case's grading, and the profiles of the submission and its baselines."""
 
+    problem: str
     case: str
-    verdict: Verdict
-    profiles: tuple[Profiled, ...]
+    verdict: Verdict | None
+    """None: there is no device for it here, and its code is all that there is."""
+    profiles: tuple[KernelProfile, ...]
+    """None if it was not accepted."""
 
 
 def profile(
@@ -43,14 +48,14 @@ def profile(
     given = PreparedJob.prepare(settings, found, file, author=settings.author_or_default())
     device = given.device
     job = PreparedJob(settings, _of_one_case(found, case, device), given.submission)
-    verdict = job.grade(on_progress)
     [benchmark] = job.problem.benchmarks
-    if verdict.score is None:
-        return Profile(benchmark.name, verdict, ())
+    verdict = job.grade(on_progress) if device in LANGUAGES[given.submission.language].devices else None
+    if verdict is not None and verdict.score is None:
+        return Profile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
     kernels: list[Submission] = [given.submission, *find_baselines(settings, found, device)]
-    profiles = tuple(profiled(each, job.problem, device, provider, on_progress) for each in kernels)
-    return Profile(benchmark.name, verdict, profiles)
+    profiles = tuple(kernel_profile(each, job.problem, device, provider, on_progress) for each in kernels)
+    return Profile(found.slug, benchmark.name, verdict, profiles)
 
 
 def _of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:

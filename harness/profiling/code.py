@@ -1,0 +1,83 @@
+"""What a submission was compiled to, as its own process tells. Trusted; what is read is bounded and made printable."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness import wire
+from harness.device import DEVICES
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.grading import build_command
+from harness.judge.session import Session
+from harness.judge.session.time_limit import TimeLimit
+from harness.languages import LANGUAGES
+from harness.profiling.artefacts import fetched, limit_s
+from harness.sandbox import Provider
+from harness.submission import Submission
+from harness.wire.checks import printable, strict_json
+
+_FILES, _NAME, _TEXT = 200, 80, 2 << 20
+
+
+@dataclass
+class CompiledCode:
+    """Texts by the name of a file: Triton's stages, PTX, SASS, what the kernels use, what torch.compile wrote."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    unreadable: list[str] = field(default_factory=list)
+    """What came and could not be read, one line each."""
+
+
+def compiled_code(submission: Submission, case: GradedCase, provider: Provider) -> CompiledCode:
+    """Build the submission and call it once in a sandbox of its own, and collect what was compiled.
+
+    Without a GPU, Triton's kernels are compiled for the architecture of the published boards, and not launched.
+
+    Raises:
+        SubmissionFault: it cannot be built or called, or its process broke the protocol.
+        HarnessError: the sandbox or the device failed.
+    """
+    limits, device, batch = case.problem.limits, DEVICES[case.device], case.batch(1)
+    doing, limit = "collecting its code", TimeLimit(limit_s(case.problem.limits))
+    try:
+        with Session.start(provider, case.device, limits) as session:
+            session.handshake()
+            if device.on_host:
+                only = wire.CompileOnly(architecture=device.architecture())
+                session.ask(only, wire.Done, limit=limit, doing=doing)
+            command = build_command(case.problem, submission, [case.resolved], case.device)
+            session.hand_over(command, submission.source, limits.build_s)
+            if case.device in LANGUAGES[submission.language].devices:
+                case.bind(session, batch, limit=limit, doing=doing)
+                session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+            told = session.ask(wire.Inspect(), wire.Profiled, limit=limit, doing=doing).artefacts
+            code = CompiledCode()
+            for name, content in fetched(session, told, limit, doing, code.unreadable):
+                _read(code, name, content)
+            return code
+    finally:
+        batch.close_arenas()
+
+
+def _read(code: CompiledCode, name: str, content: bytes) -> None:
+    try:
+        document = strict_json(content)
+        files = document.get("files") if isinstance(document, Mapping) else None
+        if not isinstance(files, Mapping):
+            raise wire.WireError("not a list of files")
+    except wire.WireError as error:
+        code.unreadable.append(f"{name}: {error}")
+        return
+    for number, (path, text) in enumerate(files.items()):
+        if number == _FILES:
+            code.unreadable.append(f"{name}: {len(files):,} files, of which {_FILES} are kept")
+            return
+        if isinstance(text, str) and text:
+            code.files.setdefault(_file_name(path), printable(text[:_TEXT]))
+
+
+def _file_name(text: str) -> str:
+    """A name that is safe in every file system: no folder, no leading dot."""
+    return re.sub(r"[^\w.-]+", "-", text, flags=re.ASCII).lstrip(".-")[:_NAME] or "unnamed"

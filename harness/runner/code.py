@@ -1,0 +1,142 @@
+"""What a submission was compiled to: Triton's stages, a library's PTX and SASS, what torch.compile wrote. Untrusted.
+
+Without a GPU, Triton compiles for the architecture that the judge names, and nothing is launched.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+_KERNELS = 16  # compiled ones: an autotuner may have tried hundreds
+_FILE, _ALL = 2 << 20, 24 << 20  # characters
+_GENERATED = 24  # files of torch.compile
+_STAGES = ("ttir", "ttgir", "llir", "ptx")
+_SECONDS = 60
+
+
+def compile_only(architecture: str) -> None:
+    """Let Triton compile for this architecture from now on, such as sm_90, and launch nothing."""
+    os.environ.pop("TRITON_INTERPRET", None)
+    try:
+        from triton.backends.compiler import GPUTarget
+        from triton.runtime import driver
+    except ImportError:
+        return  # nothing here needs it
+    driver.set_active(_Nowhere(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
+
+
+class _Nowhere:
+    """A Triton driver whose device compiles and does not run."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
+        self.utils = SimpleNamespace(
+            get_device_properties=lambda device: properties,
+            load_binary=lambda *_: (object(), object(), 0, 0, 1024),
+        )
+
+    def launcher_cls(self, source: object, metadata: object) -> Any:
+        return lambda *_, **__: None
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cpu")
+
+    def get_benchmarker(self) -> Any:
+        return lambda call, **_: [0.0, 0.0, 0.0]
+
+
+def compiled_code(library: Path) -> bytes:
+    """All there is, as JSON: `{"files": {name: text}}`, each and all of bounded length."""
+    files: dict[str, str] = {}
+    left = _ALL
+    for name, text in (*_of_triton(), *_of_library(library), *_of_torch_compile()):
+        kept = text[: min(_FILE, left)]
+        if kept:
+            files[name] = kept
+            left -= len(kept)
+    return json.dumps({"files": files}).encode()
+
+
+def _of_triton() -> Iterator[tuple[str, str]]:
+    compiler = sys.modules.get("triton.compiler.compiler")
+    if compiler is None:
+        return
+    kernels = [each for each in gc.get_objects() if type(each) is compiler.CompiledKernel]
+    for number, kernel in enumerate(sorted(kernels, key=lambda each: str(each.name))[:_KERNELS]):
+        stem = f"{number} {kernel.name}"
+        for stage in _STAGES:
+            if stage in kernel.asm:
+                yield f"{stem}.{stage}", kernel.asm[stage]
+        yield f"{stem}.metadata.txt", "".join(f"{k} = {v}\n" for k, v in kernel.metadata._asdict().items())
+        if binary := kernel.asm.get("cubin"):
+            with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+                file.write(binary)
+                file.flush()
+                # With the lines of the source, where the compiler noted them.
+                yield f"{stem}.sass", _printed("nvdisasm", "--print-code", "--print-line-info", file.name)
+                yield f"{stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", file.name)
+
+
+def _of_library(library: Path) -> Iterator[tuple[str, str]]:
+    if library.is_file():
+        for name, option in (
+            ("sass", "--dump-sass"),
+            ("ptx", "--dump-ptx"),
+            ("resources.txt", "--dump-resource-usage"),
+        ):
+            yield f"submission.{name}", _printed("cuobjdump", option, str(library))
+
+
+def _of_torch_compile() -> Iterator[tuple[str, str]]:
+    """The programs that Inductor wrote, the largest first: small ones are wrappers."""
+    inductor = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
+    if inductor is None:
+        return
+    written = [p for p in Path(inductor.cache_dir()).rglob("*") if p.suffix in (".py", ".cpp") and p.is_file()]
+    written.sort(key=lambda path: -path.stat().st_size)
+    for number, path in enumerate(written[:_GENERATED]):
+        yield f"generated {number}{path.suffix}", path.read_text("utf-8", "replace")
+
+
+def _printed(program: str, *arguments: str) -> str:
+    """What a program of the CUDA toolkit prints, or of those that Triton brings along."""
+    found = shutil.which(program) or next(iter(_brought(program)), None)
+    if found is None:
+        return ""
+    try:
+        done = subprocess.run(
+            [found, *arguments], capture_output=True, timeout=_SECONDS, check=False, text=True, errors="replace"
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def _brought(program: str) -> Iterator[str]:
+    triton = sys.modules.get("triton")
+    for folder in getattr(triton, "__path__", ()):
+        path = Path(folder) / "backends/nvidia/bin" / program
+        if path.is_file():
+            yield str(path)
