@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
+
+if TYPE_CHECKING:
+    from kernelmark.services.settings import Settings
 
 
 @click.command()
@@ -34,6 +38,11 @@ from kernelmark.commands.printing import device_option, load_settings, print_lin
     metavar="DIR",
     help="Write the traces for TensorBoard's profiler plugin, too.",
 )
+@click.option(
+    "--sweep",
+    metavar="NAME=SIZES",
+    help="Instead, time it at many sizes of one parameter: cols=128:16384 doubles, cols=128:4096:128 adds, cols=1,2,3.",
+)
 @sandbox_option("How to isolate it.")
 @device_option("Where to run it.")
 def profile(
@@ -43,6 +52,7 @@ def profile(
     baselines: tuple[str, ...],
     out: Path,
     tensorboard: Path | None,
+    sweep: str | None,
     **given: str | None,
 ) -> int:
     """Show where the time of FILE goes on one benchmark of PROBLEM, and write a page about it.
@@ -58,6 +68,8 @@ def profile(
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(effort="quick", baselines=baselines or ("none",), **given)
+    if sweep is not None:
+        return _swept(settings, problem, file, case, sweep, out)
     with Reporter() as reporter:
         found = profiling.profile(settings, problem, file, case, reporter.report)
     verdict = found.verdict
@@ -73,4 +85,22 @@ def profile(
     if tensorboard is not None:
         folder.tensorboard(found, tensorboard)
     say(f"wrote {written[0]} and {len(written) - 1} files beside it")
+    return 0
+
+
+def _swept(settings: Settings, problem: str, file: Path, case: str | None, sizes: str, out: Path) -> int:
+    from kernelmark.services.profiling import sweep
+    from kernelmark.text import profiles, show
+    from kernelmark.text.progress import Reporter
+
+    chosen = sweep.Sizes.parse(sizes)
+    with Reporter() as reporter:
+        verdict, points = sweep.sweep(settings, problem, file, case, chosen, reporter.report)
+    if verdict.score is None:
+        print_lines(show.verdict(verdict, record=False))
+        return verdict.outcome.exit_code
+    print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
+    title = f"{file.name} on {verdict.problem.slug}, {verdict.environment.device_name}"
+    for path in sweep.write(out, title, chosen.parameter, points):
+        say(f"wrote {path}")
     return 0

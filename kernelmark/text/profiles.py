@@ -6,7 +6,7 @@ Trusted code over untrusted text: names go through `visible`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kernelmark.text import times
@@ -39,6 +39,14 @@ def claimed(profiles: Sequence[tuple[str, TorchProfile | None]]) -> Iterator[str
                 yield ""
                 yield f"{INDENT}{visible(name)}, by torch.profiler, {what.removesuffix(' stacks')} time of three calls"
                 yield from columns(_hottest(root), right=frozenset({0, 1}), indent=INDENT * 2)
+
+
+def rates(parameter: str, unit: str, of: Mapping[tuple[str, int], float]) -> Iterator[str]:
+    """A line a size, a column a kernel."""
+    kernels, sizes = (list(dict.fromkeys(each)) for each in zip(*of, strict=True))
+    rows = [(str(size), *(f"{of[kernel, size]:.4g}" for kernel in kernels)) for size in sizes]
+    head = (visible(parameter), *(f"{visible(kernel)}, {unit}" for kernel in kernels))
+    yield from columns([head, *rows], right=frozenset(range(len(head))))
 
 
 def _hottest(root: Frame) -> list[tuple[str, ...]]:

@@ -168,6 +168,19 @@ def test_a_cuda_kernel_without_a_gpu_has_its_code_alone(project: Path) -> None:
     assert ".visible .entry" in (project / "cuda/kernel-cu.submission.ptx").read_text()
 
 
+def test_a_sweep_times_the_kernel_and_the_baseline_at_each_size(project: Path) -> None:
+    ended = profile(
+        project, "double", "kernel.py", "--baseline", "eager", "--sweep", "n=30000:120000", "--out", "sizes"
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert [line.split()[0] for line in ended.stdout.splitlines()] == ["n", "30000", "60000", "120000"]
+    rows = (project / "sizes/sweep.csv").read_text().splitlines()
+    assert [row.split(",")[:2] for row in rows[1:]] == [
+        [size, kernel] for size in ("30000", "60000", "120000") for kernel in ("yours", "eager")
+    ]
+    assert len(list(ET.parse(project / "sizes/sweep.svg").getroot().iter(f"{SVG}circle"))) == 6
+
+
 def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
     (project / "wrong.py").write_text("def twice(x, y): y.fill_(1)\n")
     ended = profile(project, "double", "wrong.py", "--out", "none")
@@ -182,6 +195,7 @@ def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
         (("double", "nowhere.py"), "nowhere.py: cannot be read"),
         (("double", "kernel.py", "--case", "hugh"), "case 'hugh': is not a benchmark of double"),
         (("double", "kernel.py", "--baseline", "eagre"), "baseline eagre: is not in"),
+        (("double", "kernel.py", "--sweep", "n=1"), "--sweep: 'n=1' names 1 sizes"),
     ],
 )
 def test_what_cannot_be_profiled_is_one_line(project: Path, arguments: tuple[str, ...], told: str) -> None:

@@ -47,7 +47,7 @@ def profile(
     found = find_problem(settings, problem)
     given = PreparedJob.prepare(settings, found, file, author=settings.author_or_default())
     device = given.device
-    job = PreparedJob(settings, _of_one_case(found, case, device), given.submission)
+    job = PreparedJob(settings, of_one_case(found, case, device), given.submission)
     [benchmark] = job.problem.benchmarks
     verdict = job.grade(on_progress) if device in LANGUAGES[given.submission.language].devices else None
     if verdict is not None and verdict.score is None:
@@ -58,7 +58,12 @@ def profile(
     return Profile(found.slug, benchmark.name, verdict, profiles)
 
 
-def _of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:
+def of_one_case(problem: Problem, name: str | None, device: DeviceKind) -> Problem:
+    """The problem with one of its benchmarks, the largest if none is named.
+
+    Raises:
+        UsageError: it has no such benchmark.
+    """
     cases = {each.name: each for each in problem.benchmarks if device in each.devices}
     if not cases:
         raise SubmissionError(problem.slug, f"has no benchmark for the device {device}", "use another --device")

@@ -1,0 +1,184 @@
+"""How fast a kernel is at many sizes, beside its baselines: a grading whose benchmarks differ in one parameter.
+
+Trusted.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import ProblemError, UsageError, nearest
+from harness.judge.progress import ignore
+from harness.problem import Problem
+from harness.verdict import Interval, Verdict
+from kernelmark.services.prepared import OnProgress, PreparedJob
+from kernelmark.services.problems import find_problem
+from kernelmark.services.profiling import of_one_case
+from kernelmark.services.settings import Settings
+from leaderboard.publishing.site.charts.plot import Series, linear, logarithmic, plot
+from leaderboard.text.visible import visible
+
+_MOST = 32  # sizes
+_INTENSE = 20.0  # flops a byte from which arithmetic is what one wants to see
+_COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#6e7781")  # of lines, in light pages and in dark
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The values of one parameter."""
+
+    parameter: str
+    values: tuple[int, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Sizes:
+        """`cols=128:16384` doubles, `cols=128:4096:128` adds, `cols=100,200,300` lists.
+
+        Raises:
+            UsageError: it is none of them, or names too many sizes.
+        """
+        remedy = "write it as cols=128:16384, cols=128:4096:128 or cols=100,200,300"
+        match = re.fullmatch(r"(\w+)=(?:(\d+):(\d+)(?::(\d+))?|(\d+(?:,\d+)*))", text)
+        if match is None:
+            raise UsageError("--sweep", f"{text!r} is not a parameter with sizes", remedy)
+        name, low, high, step, listed = match.groups()
+        if listed:
+            values = [int(each) for each in listed.split(",")]
+        elif step:
+            values = list(range(int(low), int(high) + 1, int(step) or 1)) if int(step) else []
+        else:
+            values = [int(low) << k for k in range(64) if 0 < int(low) << k <= int(high)]
+        if not 2 <= len(set(values)) <= _MOST:
+            raise UsageError("--sweep", f"{text!r} names {len(set(values))} sizes, and not 2 to {_MOST}", remedy)
+        return cls(name, tuple(sorted(set(values))))
+
+
+@dataclass(frozen=True)
+class Point:
+    """One kernel at one size."""
+
+    kernel: str
+    size: int
+    time: Interval | None
+    """None of a baseline: only the median of its calls is kept."""
+    median_ns: int
+    bytes_per_s: float
+    flops_per_s: float
+
+
+def sweep(
+    settings: Settings, problem: str, file: Path, case: str | None, sizes: Sizes, on_progress: OnProgress = ignore
+) -> tuple[Verdict, list[Point]]:
+    """Grade the kernel at these sizes, all else as in the case; no points if it was not accepted.
+
+    Raises:
+        UsageError: the problem, the case, the parameter or the file is wrong.
+        HarnessError: we failed.
+    """
+    found = find_problem(settings, problem)
+    given = PreparedJob.prepare(settings, found, file, author=settings.author_or_default())
+    swept = _swept(of_one_case(found, case, given.device), sizes)
+    verdict = PreparedJob(settings, swept, given.submission).grade(on_progress)
+    points = []
+    for size, each in zip(sizes.values, verdict.benchmarks, strict=False):
+        work = each.minimum_bytes or 0, each.minimum_flops or 0
+        points.append(_point("yours", size, each.score, each.score.median_ns, *work))
+        points += [_point(baseline.name, size, None, baseline.claimed_ns, *work) for baseline in each.baselines]
+    return verdict, points
+
+
+def _swept(problem: Problem, sizes: Sizes) -> Problem:
+    [case] = problem.benchmarks
+    known = [name for name, value in case.params.items() if isinstance(value, int)]
+    if sizes.parameter not in known:
+        raise UsageError(
+            "--sweep", f"{sizes.parameter} is not a size of {problem.slug}", nearest(sizes.parameter, known)
+        )
+    cases = []
+    for value in sizes.values:
+        params = {**case.params, sizes.parameter: value}
+        cases.append(case.model_copy(update={"name": f"{sizes.parameter} {value}", "params": params}))
+        try:
+            problem.resolve(cases[-1])
+        except ProblemError as error:
+            raise UsageError("--sweep", f"{problem.slug} cannot have {sizes.parameter} = {value} ({error})") from None
+    return problem.model_copy(update={"benchmarks": tuple(cases)})
+
+
+def _point(kernel: str, size: int, time: Interval | None, median_ns: int, nbytes: int, flops: int) -> Point:
+    return Point(kernel, size, time, median_ns, 1e9 * nbytes / median_ns, 1e9 * flops / median_ns)
+
+
+def rate(points: Sequence[Point]) -> tuple[str, dict[tuple[str, int], float]]:
+    """What limits these sizes, in its unit, by kernel and size: TFLOP/s where much is computed a byte, else GB/s."""
+    intense = sum(p.flops_per_s for p in points) > _INTENSE * sum(p.bytes_per_s for p in points)
+    if intense:
+        return "TFLOP/s", {(p.kernel, p.size): p.flops_per_s / 1e12 for p in points}
+    return "GB/s", {(p.kernel, p.size): p.bytes_per_s / 1e9 for p in points}
+
+
+def as_csv(parameter: str, points: Sequence[Point]) -> str:
+    """A line a kernel and size."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([parameter, "kernel", "median_ns", "low_ns", "high_ns", "gb_per_s", "tflop_per_s"])
+    for p in points:
+        bounds = (p.time.low_ns, p.time.high_ns) if p.time else ("", "")
+        rates = (f"{p.bytes_per_s / 1e9:.4g}", f"{p.flops_per_s / 1e12:.4g}")
+        writer.writerow([p.size, p.kernel, p.median_ns, *bounds, *rates])
+    return out.getvalue()
+
+
+def as_svg(title: str, parameter: str, points: Sequence[Point]) -> str:
+    """The rates against the size, a line a kernel, with a legend; stands alone."""
+    unit, rates = rate(points)
+    kernels = list(dict.fromkeys(p.kernel for p in points))
+    lines = []
+    for number, kernel in enumerate(kernels):
+        own = [(float(p.size), rates[kernel, p.size]) for p in points if p.kernel == kernel]
+        labels = [f"{kernel}, {parameter} {x:.0f}: {y:.4g} {unit}" for x, y in own]
+        lines.append(Series(str(number), own, dots=True, labels=labels, links=[""] * len(own)))
+    x = logarithmic([p.size for p in points], lambda value: f"{value:g}", parameter)
+    y = linear(rates.values(), lambda value, _: f"{value:g}", unit, zero=True)
+    drawn = str(plot(title, x, y, lines, width=760, height=380))
+    colours = "".join(
+        f".s-{k} path {{ stroke: {c}; }} .s-{k} circle {{ fill: {c}; }} .l-{k} {{ fill: {c}; }}\n"
+        for k, c in enumerate(_COLOURS[: len(kernels)])
+    )
+    style = (
+        "<style>svg { font: 11px system-ui, sans-serif; color-scheme: light dark; }\n"
+        "svg path { fill: none; stroke-width: 2; } .axis path { stroke: #8c959f; stroke-width: 1; }\n"
+        ".axis .guide { stroke-opacity: .35; } .axis text, .title text { fill: #6e7781; text-anchor: middle; }\n"
+        f".axis.y text {{ text-anchor: end; }}\n{colours}</style>"
+    )
+    legend = "".join(
+        f'<text class="l-{k}" x="70" y="{22 + 15 * k}" font-weight="bold">{_escaped(visible(name))}</text>'
+        for k, name in enumerate(kernels)
+    )
+    head, _, rest = drawn.partition("</title>")
+    return f"{head}</title>{style}{rest.removesuffix('</svg>')}{legend}</svg>"
+
+
+def write(folder: Path, title: str, parameter: str, points: Sequence[Point]) -> list[Path]:
+    """Write `sweep.csv` and `sweep.svg`; returns their paths.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    paths = [folder / "sweep.csv", folder / "sweep.svg"]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        paths[0].write_text(as_csv(parameter, points))
+        paths[1].write_text(as_svg(title, parameter, points))
+    except OSError as error:
+        raise UsageError(str(folder), f"cannot be written ({error.strerror})", "use another --out") from None
+    return paths
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
