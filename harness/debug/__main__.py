@@ -1,4 +1,4 @@
-"""`python -m harness.debug PROBLEM FILE TEST`: makes the call in this terminal, and writes what the judge finds.
+"""`python -m harness.debug PROBLEM FILE TEST --device DEVICE --params JSON`: runs one test in this terminal.
 
 A result is a JSON document, written to the descriptor `--result`. The exit status is that of its outcome. There is none
 if the submission cannot be built (3) or raises (4).
@@ -7,6 +7,7 @@ if the submission cannot be built (3) or raises (4).
 from __future__ import annotations
 
 import argparse
+import bdb
 import code
 import faulthandler
 import json
@@ -76,11 +77,13 @@ def _debugged(given: argparse.Namespace) -> int:
         print(error.log or error.message, file=sys.stderr)
         return Outcome.COMPILE_ERROR.exit_code
     except BaseException as error:  # noqa: BLE001 - whatever the submission raises, SystemExit included
+        if _quit_debugger(error):
+            return Outcome.RUNTIME_ERROR.exit_code
         own = _from_own_file(error.__traceback__, path)
         traceback.print_exception(type(error), error, own)
         if given.interactive:
             pdb.post_mortem(own)
-        return Outcome.RUNTIME_ERROR.exit_code
+        return (Outcome.COMPILE_ERROR if isinstance(error, SyntaxError) else Outcome.RUNTIME_ERROR).exit_code
     with os.fdopen(given.result, "wb") as out:
         out.write(result.model_dump_json().encode())
     if given.interactive:
@@ -105,6 +108,13 @@ def _kernel(path: Path, graded: GradedCase, device: Device) -> Kernel:
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def _quit_debugger(error: BaseException | None) -> bool:
+    """Whether the user typed `q`; Triton's interpreter wraps that in an exception of its own."""
+    return isinstance(error, bdb.BdbQuit) or (
+        error is not None and _quit_debugger(error.__cause__ or error.__context__)
+    )
 
 
 def _from_own_file(trace: TracebackType | None, path: Path) -> TracebackType | None:

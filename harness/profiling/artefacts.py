@@ -1,4 +1,4 @@
-"""Fetches the documents that a runner offers of itself, each into a memory file of the size that it told. Trusted."""
+"""Fetches the documents that a runner offers, each into a memory file of the size that it announced. Trusted."""
 
 from __future__ import annotations
 

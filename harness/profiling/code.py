@@ -1,4 +1,4 @@
-"""What a submission was compiled to, as its own process tells. Trusted; what is read is bounded and made printable."""
+"""What a submission was compiled to, as reported by its own process. Trusted; what is read is bounded and printable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class CompiledCode:
 def compiled_code(submission: Submission, case: GradedCase, provider: Provider) -> CompiledCode:
     """Build the submission and call it once in a sandbox of its own, and collect what was compiled.
 
-    Without a GPU, Triton's kernels are compiled for the architecture of the published boards, and not launched.
+    Without a GPU, Triton's kernels are compiled for the architecture of the published boards, sm_90, and not launched.
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.

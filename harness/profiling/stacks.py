@@ -3,8 +3,8 @@
 It is the format of Brendan Gregg's flame graph tools, and what torch.profiler's `export_stacks` writes. Trusted; the
 bytes come from a sandbox and are hostile. Their size is bounded in every direction, and names are made printable.
 
-torch writes one line for each event that it recorded, names the event's callers alone and not the event itself, and
-replaces each space, `;`, tab and line break in a name by `_`. Its counts are whole microseconds.
+The runner writes one line for each distinct stack, the operator or kernel last, with its own time in whole
+microseconds. In names it replaces `;`, tabs and line breaks by spaces.
 """
 
 from __future__ import annotations

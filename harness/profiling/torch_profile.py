@@ -1,6 +1,6 @@
 """Profiles a submission with torch.profiler in its sandbox, and reads what came back. Trusted.
 
-All that is read is the word of the submission's own process: bounded, made printable, and never more than shown.
+All that is read comes from the submission's own process: it is bounded, made printable, and only ever displayed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TorchProfile:
     tables: dict[str, str] = field(default_factory=dict)
     """By what they list: operators, shapes, stacks, and the older profiler's."""
     stacks: dict[str, Frame] = field(default_factory=dict)
-    """Times in µs of Python's functions: by the CPU, and of the kernels that they launched."""
+    """Own times in µs by call stack, operators and kernels included: on the CPU, and on the device."""
     peak_bytes: int | None = None
     """The most memory that PyTorch held during a call, beyond inputs and outputs; None where it does not tell."""
     unreadable: list[str] = field(default_factory=list)

@@ -68,7 +68,7 @@ class _Nowhere:
 
 
 def compiled_code(library: Path) -> bytes:
-    """All there is, as JSON: `{"files": {name: text}}`, each and all of bounded length."""
+    """Everything found, as JSON: `{"files": {name: text}}`. Each text, and all together, are limited in length."""
     files: dict[str, str] = {}
     left = _ALL
     for name, text in (*_of_triton(), *_of_library(library), *_of_torch_compile()):

@@ -31,7 +31,7 @@ def profiled(
 ) -> dict[str, bytes]:
     """Make the calls, each on the next set; returns the artefacts by name.
 
-    One trace a repeat: a call is waited for, two warm the profiler up, and `active` are recorded. Then, with `stacks`,
+    One trace per repeat: one call is skipped, two warm the profiler up, and `active` are recorded. Then, with `stacks`,
     the same again with Python's functions: recording them slows a call down and crowds the tables.
     """
     kept: dict[str, bytes] = {}

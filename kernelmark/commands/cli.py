@@ -148,7 +148,7 @@ def bench(form: str, **given: Any) -> int:
     "--dump",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write the inputs, the outputs and the expected outputs of each failing test, but for hidden ones, to DIR.",
+    help="For each failed test that is not hidden, write DIR/TEST.pt: its inputs, outputs and expected outputs.",
 )
 def check(form: str, dump: Path | None, **given: str | None) -> int:
     """Build FILE and run the tests of PROBLEM, without times.

@@ -19,7 +19,7 @@ from kernelmark.commands.printing import device_option, load_settings, print_lin
     "dumped",
     type=click.Path(path_type=Path),
     metavar="DUMP",
-    help="Repeat a test that failed, with the same inputs, from a file that `kernelmark check --dump` wrote.",
+    help="Repeat a failed test with the same inputs, from a file that `kernelmark check --dump` wrote.",
 )
 @click.option(
     "-i",
@@ -36,7 +36,7 @@ def debug(
     Nothing isolates FILE: it runs with your own privileges. There is no time limit, and nothing is timed or recorded.
     In the debugger, `kernelmark_test.inputs` and `kernelmark_test.expected` hold the tensors by name.
 
-    Exit status: as for `check`, of this one test.
+    Exit status: 0 right, 1 wrong answer, 2 usage, 3 compile error, 4 the call raised, crashed or was quit, 7 our fault.
     """
     from kernelmark.services import debugging
     from kernelmark.text import findings

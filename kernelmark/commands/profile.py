@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sweep",
     metavar="NAME=SIZES",
-    help="Instead, time it at many sizes of one parameter: cols=128:16384 doubles, cols=128:4096:128 adds, cols=1,2,3.",
+    help="Instead, time the case at 2 to 32 sizes: cols=128:16384 (doubling), cols=128:4096:128 (steps), cols=100,200.",
 )
 @sandbox_option("How to isolate it.")
 @device_option("Where to run it.")
@@ -60,7 +60,7 @@ def profile(
     A grading of this case measures the time and the kernels. Then torch.profiler watches calls, and the code that was
     compiled is collected, in other sandboxes. Nothing is recorded.
 
-    Exit status: as for `submit`.
+    Exit status: 0 if it was profiled; if it is not accepted, as for `submit`.
     """
     from kernelmark.services import profiling
     from kernelmark.services.profiling import folder

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kernelmark.text import times
+from kernelmark.text import show, times
 from kernelmark.text.terminal import INDENT, columns, visible
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ _SHOWN, _LETTERS = 8, 80
 
 
 def measured(verdict: Verdict) -> Iterator[str]:
-    """The case's time, its share of the roofline, the speedups and the kernels of a call."""
-    assert verdict.score is not None
-    yield from times.table(verdict, verdict.score)
+    """The verdict as every grading prints it, and the kernels of a call."""
+    yield from show.verdict(verdict, record=False)
     for benchmark in verdict.benchmarks:
         if benchmark.mode == "replayed":
             yield ""

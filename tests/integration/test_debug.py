@@ -69,6 +69,18 @@ def test_an_exception_shows_the_authors_own_lines_and_opens_the_debugger(project
     assert "1001" in ended.stdout
 
 
+def test_quitting_the_debugger_leaves_no_traceback(project: Path) -> None:
+    ended = debug(project, RIGHT.replace("    torch.mul", "    breakpoint()\n    torch.mul"), typed="q\n")
+    assert ended.returncode == 4
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_syntax_error_is_a_compile_error_as_in_check(project: Path) -> None:
+    ended = debug(project, "def twice(x, y:\n")
+    assert ended.returncode == 3
+    assert "SyntaxError" in ended.stderr
+
+
 def test_a_prompt_opens_after_the_call(project: Path) -> None:
     typed = 'print((outputs["y"] == expected["y"]).all(), inputs.keys())\n'
     ended = debug(project, RIGHT, "-i", typed=typed)

@@ -22,7 +22,7 @@ class FailedTest:
     inputs: Tensors
     """As the call got them, an `inout` included."""
     outputs: Tensors
-    """As the call left them; poison where it wrote nothing."""
+    """As the call left them; random bytes where it wrote nothing."""
     expected: Tensors
     """What the reference gives for these inputs: in float64, where an output is not of integers."""
 

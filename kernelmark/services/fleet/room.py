@@ -1,4 +1,4 @@
-"""How many sandboxes a worker may have on its GPU at a time. Trusted.
+"""Limits how many sandboxes of timed gradings a worker has on its GPU at a time. Trusted.
 
 Each has a context there, whether it grades or waits. A job has two, and two more for each baseline: twenty jobs with a
 baseline took all memory of an H100, and failed.
@@ -16,7 +16,7 @@ _CONTEXT_BYTES = 850 << 20  # on an H100 672 MiB of a launcher, 844 to 1150 MiB 
 
 
 def sandboxes_in(free_bytes: int) -> float:
-    """For how many there is room beside the tensors of the judge; no bound where a device has no memory of its own."""
+    """How many fit, leaving half of the free memory to tensors; no bound where a device has no memory of its own."""
     return max(2, free_bytes // 2 // _CONTEXT_BYTES) if free_bytes else math.inf
 
 

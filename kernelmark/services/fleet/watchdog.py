@@ -1,4 +1,4 @@
-"""Ends a worker in which nothing happens any more, so that the dispatcher starts another. Trusted.
+"""Kills a worker that makes no progress, so that the dispatcher starts a new one. Trusted.
 
 A call into the driver, or into Docker, may never return. The judge enforces a submission's time limits; this one is for
 the judge itself.
@@ -16,7 +16,7 @@ _SPARE_S = 1800.0  # for the judge's own work between two steps of a grading, or
 class Watchdog:
     """A timer of this process. When it runs out, the stacks of all threads go to stderr and the process ends with 1.
 
-    The timer needs no Python: it also ends a process in which a thread keeps the interpreter's lock.
+    The timer is a thread that needs no GIL: it also ends a process in which a call keeps it.
     """
 
     def __init__(self, spare_s: float = _SPARE_S) -> None:

@@ -30,9 +30,9 @@ class Profile:
     problem: str
     case: str
     verdict: Verdict | None
-    """None: there is no device for it here, and its code is all that there is."""
+    """None if the file cannot run on this machine; then only its code was collected."""
     profiles: tuple[KernelProfile, ...]
-    """None if it was not accepted."""
+    """Empty if it was not accepted."""
 
 
 def profile(

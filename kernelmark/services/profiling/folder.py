@@ -1,4 +1,4 @@
-"""Writes a profile as a folder whose `index.html` opens from a file. Trusted code over what a submission said."""
+"""Writes a profile as a folder with an `index.html` that a browser opens without a server. Trusted; texts are not."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from harness.profiling.torch_profile import TorchProfile
 
 _USED = re.compile(r" Function |  REG:")  # of cuobjdump's report
+_TABLES = {
+    "operators": "By operator",
+    "shapes": "By input shape",
+    "by stack": "By call stack",
+    "autograd table": "torch.autograd.profiler, the older profiler",
+}
 _TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
 
 
@@ -101,7 +107,7 @@ def _add_torch(section: dict[str, Any], stem: str, profile: TorchProfile, files:
         if table.strip():
             file = f"{stem}.{name.replace(' ', '-')}.txt"
             files[file] = table.encode()
-            section["tables"].append({"what": name, "file": file, "text": table})
+            section["tables"].append({"what": name, "title": _TABLES[name], "text": table})
     section["peak_bytes"] = profile.peak_bytes
     section["unreadable"] += map(visible, profile.unreadable)
 

@@ -1,4 +1,4 @@
-"""All that is asked about one kernel, a submission or a baseline; torch is imported when it starts. Trusted."""
+"""Profiles one kernel, a submission or a baseline; torch is imported only then. Trusted."""
 
 from __future__ import annotations
 
