@@ -71,7 +71,7 @@ def compiled_code(library: Path) -> bytes:
     """Everything found, as JSON: `{"files": {name: text}}`. Each text, and all together, are limited in length."""
     files: dict[str, str] = {}
     left = _ALL
-    for name, text in (*_of_triton(), *_of_library(library), *_of_torch_compile()):
+    for name, text in (*_of_triton(), *_of_autotuners(), *_of_library(library), *_of_torch_compile()):
         kept = text[: min(_FILE, left)]
         if kept:
             files[name] = kept
@@ -97,6 +97,26 @@ def _of_triton() -> Iterator[tuple[str, str]]:
                 # With the lines of the source, where the compiler noted them.
                 yield f"{stem}.sass", _printed("nvdisasm", "--print-code", "--print-line-info", file.name)
                 yield f"{stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", file.name)
+
+
+def _of_autotuners() -> Iterator[tuple[str, str]]:
+    """Which configuration each chose, and the times of those that it tried for the last key."""
+    module = sys.modules.get("triton.runtime.autotuner")
+    if module is None:
+        return
+    tuners = [each for each in gc.get_objects() if type(each) is module.Autotuner and each.cache]
+    for number, tuner in enumerate(tuners[:_KERNELS]):
+        lines = [f"for {key}: {config}" for key, config in tuner.cache.items()]
+        timings = getattr(tuner, "configs_timings", None) or {}
+        tried = sorted((_median_ms(each), str(config)) for config, each in timings.items())
+        lines += [f"{1000 * median_ms:10.2f} µs  {config}" for median_ms, config in tried if median_ms > 0]
+        yield f"{number} {tuner.base_fn.__name__}.autotune.txt", "\n".join(lines) + "\n"
+
+
+def _median_ms(timings: object) -> float:
+    """Triton keeps the median first, and the quantiles after it."""
+    first = timings[0] if isinstance(timings, list | tuple) and timings else timings
+    return float(first) if isinstance(first, int | float) else 0.0
 
 
 def _of_library(library: Path) -> Iterator[tuple[str, str]]:

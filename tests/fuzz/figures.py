@@ -16,9 +16,11 @@ _COVERAGE = re.compile(r"^#\d+\s+(?:DONE|NEW|REDUCE|INITED|pulse)\s+cov: (\d+) f
 def fuzz(target: str, seconds: int, corpus: Path) -> dict[str, Any]:
     """Fuzz for so long, from the target's own seeds; `failure` is what it printed last if it did not end well."""
     command = [sys.executable, f"tests/fuzz/{target}.py", f"-max_total_time={seconds}", "-print_final_stats=1"]
+    # By a shell: libFuzzer counts the peak memory of the process that started it, and stops at 2 GiB.
+    by_shell = ["sh", "-c", '"$@"; exit $?', "sh"]
     ended = subprocess.run(
-        [*command, str(corpus)], cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=seconds + 120,
-        check=False,
+        [*by_shell, *command, str(corpus)], cwd=ROOT, capture_output=True, text=True, errors="replace",
+        timeout=seconds + 120, check=False,
     )  # fmt: skip
     executions = re.findall(r"^Done (\d+) runs in (\d+) second", ended.stderr, re.MULTILINE)
     covered = _COVERAGE.findall(ended.stderr)

@@ -69,18 +69,21 @@ def test_an_exception_shows_the_authors_own_lines_and_opens_the_debugger(project
     assert "1001" in ended.stdout
 
 
+@pytest.mark.full
 def test_quitting_the_debugger_leaves_no_traceback(project: Path) -> None:
     ended = debug(project, RIGHT.replace("    torch.mul", "    breakpoint()\n    torch.mul"), typed="q\n")
     assert ended.returncode == 4
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.full
 def test_a_syntax_error_is_a_compile_error_as_in_check(project: Path) -> None:
     ended = debug(project, "def twice(x, y:\n")
     assert ended.returncode == 3
     assert "SyntaxError" in ended.stderr
 
 
+@pytest.mark.full
 def test_a_prompt_opens_after_the_call(project: Path) -> None:
     typed = 'print((outputs["y"] == expected["y"]).all(), inputs.keys())\n'
     ended = debug(project, RIGHT, "-i", typed=typed)
@@ -95,6 +98,7 @@ def test_a_write_to_an_input_is_told(project: Path) -> None:
     assert 'kernel.py", line 2 in twice' in ended.stderr, "where it was"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("factor", "status"), [("2", 0), ("3", 1), ("twice", 3)])
 def test_c_is_compiled(project: Path, factor: str, status: int) -> None:
     name = written(project, CPP.replace("FACTOR", factor), "cpp")
@@ -122,6 +126,7 @@ def test_a_failed_test_can_be_repeated_with_the_same_inputs(project: Path) -> No
     assert again.returncode == 1
 
 
+@pytest.mark.full
 def test_a_test_that_crashes_is_dumped_too(project: Path) -> None:
     crashes = written(project, "import os\ndef twice(x, y):\n    y.fill_(7)\n    os._exit(1)\n")
     ended = kernelmark(project, "check", "double", crashes, "--device", "cpu", "--sandbox", "process", "--dump", "gone")
@@ -148,6 +153,7 @@ def test_what_cannot_be_run_is_one_line(project: Path, options: list[str], told:
     assert line.startswith(f"kernelmark: error: {told}")
 
 
+@pytest.mark.full
 def test_a_missing_file_and_a_gpu_kernel_on_a_cpu_are_refused(project: Path) -> None:
     missing = kernelmark(project, "debug", "double", "nowhere.py", "--device", "cpu")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)

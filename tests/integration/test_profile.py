@@ -35,6 +35,19 @@ def doubling(x, y, n, BLOCK: tl.constexpr):
 def twice(x, y):
     doubling[(triton.cdiv(x.numel(), 1024),)](x, y, x.numel(), BLOCK=1024)
 """
+TUNED = """
+import torch, triton
+import triton.language as tl
+
+@triton.autotune([triton.Config({"BLOCK": block}) for block in (128, 256)], key=["n"])
+@triton.jit
+def doubling(x, y, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)
+
+def twice(x, y):
+    doubling[lambda m: (triton.cdiv(x.numel(), m["BLOCK"]),)](x, y, x.numel())
+"""
 CUDA = """
 #include <cstdint>
 #include <cuda_runtime.h>
@@ -141,6 +154,7 @@ def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
     assert "script" not in links.tags
 
 
+@pytest.mark.full
 def test_the_code_of_triton_is_there_without_a_gpu(project: Path) -> None:
     (project / "triton_kernel.py").write_text(TRITON)
     ended = profile(project, "double", "triton_kernel.py", "--out", "code")
@@ -157,6 +171,16 @@ def test_the_code_of_triton_is_there_without_a_gpu(project: Path) -> None:
     assert "triton_kernel-py.0-doubling.sass" in page
 
 
+@pytest.mark.full
+def test_the_configuration_that_autotune_chose_is_told(project: Path) -> None:
+    (project / "tuned.py").write_text(TUNED)
+    ended = profile(project, "double", "tuned.py", "--out", "tuned")
+    assert ended.returncode == 0, ended.stderr
+    [told] = (project / "tuned").glob("*.autotune.txt")
+    assert "BLOCK: 128" in told.read_text(), "without a GPU it is the first"
+
+
+@pytest.mark.full
 def test_a_cuda_kernel_without_a_gpu_has_its_code_alone(project: Path) -> None:
     (project / "kernel.cu").write_text(CUDA)
     ended = profile(project, "double", "kernel.cu", "--out", "cuda")
@@ -168,6 +192,7 @@ def test_a_cuda_kernel_without_a_gpu_has_its_code_alone(project: Path) -> None:
     assert ".visible .entry" in (project / "cuda/kernel-cu.submission.ptx").read_text()
 
 
+@pytest.mark.full
 def test_a_sweep_times_the_kernel_and_the_baseline_at_each_size(project: Path) -> None:
     ended = profile(
         project, "double", "kernel.py", "--baseline", "eager", "--sweep", "n=30000:120000", "--out", "sizes"

@@ -25,7 +25,7 @@ class Fused:
     holdable = True
 
     def __init__(self, made, order):
-        self.x, self.y = made._arguments[0]
+        self.x, self.y = made.arguments[0]
         self.strides = made._bind.input_stride // 4, made._bind.output_stride // 4
         self.order = torch.tensor(order, dtype=torch.int64, device="cuda")
         torch.cuda.synchronize()

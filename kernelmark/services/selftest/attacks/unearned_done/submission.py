@@ -5,7 +5,7 @@ import torch
 from harness import wire
 from harness.runner import serve
 
-honest, told = serve.Server._obey, []
+honest, told = serve.Server.obey, []
 EMPTY = {
     wire.Capture: wire.Captured(graphs=True, reason=""),
     wire.Round: wire.Timed(claimed_ns=100_000_000, span_ns=100_000_000),
@@ -22,7 +22,7 @@ def obey(self, command, descriptors):
     return honest(self, command, descriptors)
 
 
-serve.Server._obey = obey
+serve.Server.obey = obey
 
 
 def twice(x, y):

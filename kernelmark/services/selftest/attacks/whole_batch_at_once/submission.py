@@ -35,7 +35,7 @@ def twice(x, y):
     elif batch is not done:
         done = batch
         for first, end in runs(sorted(batch._order)):
-            x, y = made._arguments[first]
+            x, y = made.arguments[first]
             xs = rows(made._inputs, made._bind.input_stride, x, end - first)
             torch.mul(xs, 2, out=rows(made._outputs, made._bind.output_stride, y, end - first))
         if not told:
