@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from harness import wire
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.grading import build_command
 from harness.judge.session import Session
-from harness.judge.session.memory_file import memory_file
+from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
+from harness.languages import LANGUAGES
 from harness.problem import Limits
+from harness.sandbox import Provider
+from harness.submission import Submission
 
 MAX_BYTES = 32 << 20
 
@@ -19,20 +24,47 @@ def limit_s(limits: Limits) -> float:
     return limits.time_s + limits.build_s
 
 
-def fetched(
-    session: Session, told: Sequence[wire.Artefact], limit: TimeLimit, doing: str, too_large: list[str]
+def documents(
+    submission: Submission,
+    case: GradedCase,
+    provider: Provider,
+    command: wire.Profile | wire.Inspect,
+    *,
+    doing: str,
+    sets: int,
+    first: wire.CompileOnly | None = None,
+    too_large: list[str],
 ) -> Iterator[tuple[str, bytes]]:
-    """Each document with its name; those that are too large are not fetched, and a line about each is added.
+    """Build the submission in a sandbox of its own and call it, if it runs on this device; then ask for documents.
+
+    Those that are too large are not fetched, and a line about each is added. `first` is sent before the build.
 
     Raises:
-        SubmissionFault: the runner does not deliver.
+        SubmissionFault: it cannot be built or called, or its process broke the protocol.
+        HarnessError: the sandbox or the device failed.
     """
-    for name, nbytes in {each.name: each.file_bytes for each in told}.items():
-        if nbytes > MAX_BYTES:
-            too_large.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
-            continue
-        with memory_file() as file:
-            os.ftruncate(file, nbytes)
-            session.ask(wire.Fetch(name=name), wire.Done, limit=limit, doing=doing, descriptors=[file])
-            # As much as was told, however large the runner has made the file.
-            yield name, os.pread(file, nbytes, 0)
+    limits, batch = case.problem.limits, case.batch(sets)
+    limit = TimeLimit(limit_s(limits))
+    try:
+        with Session.start(provider, case.device, limits) as session:
+            session.handshake()
+            if first is not None:
+                session.ask(first, wire.Done, limit=limit, doing=doing)
+            build = build_command(case.problem, submission, [case.resolved], case.device)
+            session.hand_over(build, submission.source, limits.build_s)
+            if case.device in LANGUAGES[submission.language].devices:
+                case.bind(session, batch, limit=limit, doing=doing)
+                session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+            told = session.ask(command, wire.Profiled, limit=limit, doing=doing).artefacts
+            for name, nbytes in {each.name: each.file_bytes for each in told}.items():
+                if nbytes > MAX_BYTES:
+                    too_large.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
+                    continue
+                with memory_file() as file:
+                    os.ftruncate(file, nbytes)
+                    fetch = wire.Fetch(name=name)
+                    session.ask(fetch, wire.Done, limit=limit, doing=doing, descriptors=[file])
+                    # As much as was told, however large the runner has made the file.
+                    yield name, content_of(file, nbytes)
+    finally:
+        batch.close_arenas()

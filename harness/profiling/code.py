@@ -9,11 +9,7 @@ from dataclasses import dataclass, field
 from harness import wire
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.grading import build_command
-from harness.judge.session import Session
-from harness.judge.session.time_limit import TimeLimit
-from harness.languages import LANGUAGES
-from harness.profiling.artefacts import fetched, limit_s
+from harness.profiling.artefacts import documents
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire.checks import printable, strict_json
@@ -39,26 +35,21 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    limits, device, batch = case.problem.limits, DEVICES[case.device], case.batch(1)
-    doing, limit = "collecting its code", TimeLimit(limit_s(case.problem.limits))
-    try:
-        with Session.start(provider, case.device, limits) as session:
-            session.handshake()
-            if device.on_host:
-                only = wire.CompileOnly(architecture=device.architecture())
-                session.ask(only, wire.Done, limit=limit, doing=doing)
-            command = build_command(case.problem, submission, [case.resolved], case.device)
-            session.hand_over(command, submission.source, limits.build_s)
-            if case.device in LANGUAGES[submission.language].devices:
-                case.bind(session, batch, limit=limit, doing=doing)
-                session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-            told = session.ask(wire.Inspect(), wire.Profiled, limit=limit, doing=doing).artefacts
-            code = CompiledCode()
-            for name, content in fetched(session, told, limit, doing, code.unreadable):
-                _read(code, name, content)
-            return code
-    finally:
-        batch.close_arenas()
+    device, code = DEVICES[case.device], CompiledCode()
+    only = wire.CompileOnly(architecture=device.architecture()) if device.on_host else None
+    asked = documents(
+        submission,
+        case,
+        provider,
+        wire.Inspect(),
+        doing="collecting its code",
+        sets=1,
+        first=only,
+        too_large=code.unreadable,
+    )
+    for name, content in asked:
+        _read(code, name, content)
+    return code
 
 
 def _read(code: CompiledCode, name: str, content: bytes) -> None:

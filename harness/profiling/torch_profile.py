@@ -11,10 +11,7 @@ from dataclasses import dataclass, field
 
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.grading import build_command
-from harness.judge.session import Session
-from harness.judge.session.time_limit import TimeLimit
-from harness.profiling.artefacts import fetched, limit_s
+from harness.profiling.artefacts import documents
 from harness.profiling.stacks import Frame, StacksError, parse
 from harness.sandbox import Provider
 from harness.submission import Submission
@@ -50,23 +47,12 @@ def torch_profile(submission: Submission, case: GradedCase, provider: Provider) 
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    limits, batch = case.problem.limits, case.batch(_SETS)
-    try:
-        with Session.start(provider, case.device, limits) as session:
-            session.handshake()
-            command = build_command(case.problem, submission, [case.resolved], case.device)
-            session.hand_over(command, submission.source, limits.build_s)
-            doing, limit = f"profiling {case.name}", TimeLimit(limit_s(limits))
-            case.bind(session, batch, limit=limit, doing=doing)
-            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-            asked = wire.Profile(active=_ACTIVE, repeats=_REPEATS)
-            told = session.ask(asked, wire.Profiled, limit=limit, doing=doing).artefacts
-            profile = TorchProfile()
-            for name, content in fetched(session, told, limit, doing, profile.unreadable):
-                _read(profile, name, content)
-            return profile
-    finally:
-        batch.close_arenas()
+    profile, asked = TorchProfile(), wire.Profile(active=_ACTIVE, repeats=_REPEATS)
+    for name, content in documents(
+        submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS, too_large=profile.unreadable
+    ):
+        _read(profile, name, content)
+    return profile
 
 
 def _read(profile: TorchProfile, name: str, content: bytes) -> None:

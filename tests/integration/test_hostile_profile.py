@@ -14,7 +14,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.profiling import torch_profile as module
+from harness.profiling import artefacts as module
 from harness.profiling.code import CompiledCode, compiled_code
 from harness.profiling.torch_profile import TorchProfile, torch_profile
 from harness.submission import Submission

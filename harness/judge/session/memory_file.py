@@ -24,3 +24,11 @@ def memory_file(content: bytes = b"") -> Iterator[int]:
         raise SandboxError(f"{len(content):,} bytes cannot be handed over ({error})", "free some memory") from error
     with file:
         yield file.fileno()
+
+
+def content_of(file: int, nbytes: int) -> bytes:
+    """A copy of as much of the file, whatever its writer does later; short if the file is."""
+    content = bytearray()
+    while len(content) < nbytes and (chunk := os.pread(file, nbytes - len(content), len(content))):
+        content += chunk
+    return bytes(content)

@@ -19,7 +19,7 @@ from harness.arena import Arena, make_arena
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
-from harness.judge.session.memory_file import memory_file
+from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.verdict import DeviceKind, Outcome
@@ -57,7 +57,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
             os.ftruncate(file, told.file_bytes)
             given = (file, scratch.descriptor()) if scratch else (file,)
             session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
-            whole = _content(file, told.file_bytes)
+            whole = content_of(file, told.file_bytes)
         session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
         packed = _read(whole, told.scratch_bytes, doing)
         return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None)
@@ -65,14 +65,6 @@ def record(session: Session, case: GradedCase) -> Recorded:
         practice.close_arenas()
         if scratch:
             scratch.close()
-
-
-def _content(file: int, nbytes: int) -> bytes:
-    """A copy of the file's content, whatever its writer does later; short if the file is."""
-    content = bytearray()
-    while len(content) < nbytes and (chunk := os.pread(file, nbytes - len(content), len(content))):
-        content += chunk
-    return bytes(content)
 
 
 def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
