@@ -306,9 +306,15 @@ def _size(case: GradedCase) -> int:
 
 
 def build_command(
-    problem: Problem, submission: Submission, cases: Sequence[ResolvedCase], device: DeviceKind
+    problem: Problem,
+    submission: Submission,
+    cases: Sequence[ResolvedCase],
+    device: DeviceKind,
+    *,
+    line_info: bool = False,
 ) -> wire.Build:
     """The command that makes a runner build a submission for these cases."""
     compiled = {case.symbol for case in cases}
     symbols = tuple(sorted(compiled)) if LANGUAGES[submission.language].compiler else (problem.entry,)
-    return wire.Build(language=submission.language, symbols=symbols, architecture=DEVICES[device].architecture())
+    architecture = DEVICES[device].architecture()
+    return wire.Build(language=submission.language, symbols=symbols, architecture=architecture, line_info=line_info)

@@ -7,5 +7,5 @@ LANGUAGE = Language(
     devices=("cpu",),
     lexer="cpp",
     words="c",
-    compiler=Compiler("g++", ("-shared", "-fPIC", "-O3", "-march=native", "-std=c++17", "-fopenmp")),
+    compiler=Compiler("g++", ("-shared", "-fPIC", "-O3", "-march=native", "-std=c++17", "-fopenmp"), line_info=("-g",)),
 )

@@ -43,5 +43,5 @@ LANGUAGE = Language(
     devices=("cuda",),
     lexer="cuda",
     words="c",
-    compiler=Compiler("nvcc", _ARGUMENTS, unit=_UNIT, takes_stream=True),
+    compiler=Compiler("nvcc", _ARGUMENTS, unit=_UNIT, line_info=("-lineinfo", "-Xptxas", "-v"), takes_stream=True),
 )

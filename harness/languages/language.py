@@ -16,6 +16,8 @@ class Compiler:
     """`{architecture}` is replaced by what the judge names: `sm_90`, or `native`."""
     unit: str | None = None
     """What is compiled, if not the source alone: it includes the source as `submission.<suffix>`."""
+    line_info: tuple[str, ...] = ()
+    """More arguments for tools that show source lines; they must not change the code."""
     takes_stream: bool = False
     """Whether entry points take a CUDA stream as the last argument, and the unit has functions that report its errors.
     """

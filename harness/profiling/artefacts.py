@@ -1,22 +1,18 @@
-"""Fetches the documents that a runner offers, each into a memory file of the size that it announced. Trusted."""
+"""Calls a submission in a sandbox of its own, and fetches what the runner then tells of it. Trusted."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.grading import build_command
-from harness.judge.session import Session
-from harness.judge.session.memory_file import content_of, memory_file
+from harness.judge.session import Session, documents
 from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import Limits
 from harness.sandbox import Provider
 from harness.submission import Submission
-
-MAX_BYTES = 32 << 20
 
 
 def limit_s(limits: Limits) -> float:
@@ -24,7 +20,7 @@ def limit_s(limits: Limits) -> float:
     return limits.time_s + limits.build_s
 
 
-def documents(
+def artefacts(
     submission: Submission,
     case: GradedCase,
     provider: Provider,
@@ -50,21 +46,12 @@ def documents(
             session.handshake()
             if first is not None:
                 session.ask(first, wire.Done, limit=limit, doing=doing)
-            build = build_command(case.problem, submission, [case.resolved], case.device)
+            build = build_command(case.problem, submission, [case.resolved], case.device, line_info=True)
             session.hand_over(build, submission.source, limits.build_s)
             if case.device in LANGUAGES[submission.language].devices:
                 case.bind(session, batch, limit=limit, doing=doing)
                 session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-            told = session.ask(command, wire.Profiled, limit=limit, doing=doing).artefacts
-            for name, nbytes in {each.name: each.file_bytes for each in told}.items():
-                if nbytes > MAX_BYTES:
-                    too_large.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
-                    continue
-                with memory_file() as file:
-                    os.ftruncate(file, nbytes)
-                    fetch = wire.Fetch(name=name)
-                    session.ask(fetch, wire.Done, limit=limit, doing=doing, descriptors=[file])
-                    # As much as was told, however large the runner has made the file.
-                    yield name, content_of(file, nbytes)
+            offer = session.ask(command, wire.Profiled, limit=limit, doing=doing)
+            yield from documents(session, offer, limit, doing, too_large)
     finally:
         batch.close_arenas()

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from harness import wire
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
-from harness.profiling.artefacts import documents
+from harness.profiling.artefacts import artefacts
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire.checks import printable, strict_json
@@ -37,7 +37,7 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
     """
     device, code = DEVICES[case.device], CompiledCode()
     only = wire.CompileOnly(architecture=device.architecture()) if device.on_host else None
-    asked = documents(
+    asked = artefacts(
         submission,
         case,
         provider,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
-from harness.profiling.artefacts import documents
+from harness.profiling.artefacts import artefacts
 from harness.profiling.stacks import Frame, StacksError, parse
 from harness.sandbox import Provider
 from harness.submission import Submission
@@ -48,7 +48,7 @@ def torch_profile(submission: Submission, case: GradedCase, provider: Provider) 
         HarnessError: the sandbox or the device failed.
     """
     profile, asked = TorchProfile(), wire.Profile(active=_ACTIVE, repeats=_REPEATS)
-    for name, content in documents(
+    for name, content in artefacts(
         submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS, too_large=profile.unreadable
     ):
         _read(profile, name, content)

@@ -111,6 +111,7 @@ def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
     if program is None:
         raise CompileError(f"this sandbox has no {compiler.program}, the compiler for .{command.language} files")
     arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
+    arguments += compiler.line_info if command.line_info else ()
     line = [program, *arguments, "-o", str(library), unit.name]
     # Into a file on the size-limited tmpfs: a compiler that prints more than a pipe holds would block for ever.
     output = Path.home() / "build.log"

@@ -19,6 +19,7 @@ HARNESS = Path(__file__).resolve().parent.parent
 ROOT = "/kernelmark"
 PROGRAM = f"{ROOT}/program.py"
 ENTER = f"{ROOT}/enter.py"
+COLLECT = f"{ROOT}/harness/runner/collect.py"
 SOCKET = "/run/kernelmark.sock"
 HOME = "/home/runner"
 TMPDIR = "/tmp"
@@ -80,18 +81,21 @@ def runner(launch: Launch) -> str:
 
 
 def command(
-    python: str, program: str, socket: str, variables: Mapping[str, str], watcher: Watcher | None = None
+    python: str,
+    program: str,
+    socket: str,
+    variables: Mapping[str, str],
+    watcher: Watcher | None = None,
+    collect: str = COLLECT,
 ) -> list[str]:
     """The runner's command line; `env -i` drops anything that an image or a wrapper has added to the environment."""
+    started = [python, "-I", "-B", "-u"]
     return [
         "env",
         "-i",
         *(f"{key}={value}" for key, value in variables.items()),
-        *(watcher.command if watcher else ()),
-        python,
-        "-I",
-        "-B",
-        "-u",
+        *([*started, collect, socket, watcher.to_json()] if watcher else ()),
+        *started,
         program,
         socket,
     ]

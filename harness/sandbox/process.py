@@ -79,7 +79,8 @@ class ProcessSandbox:
             extra={MARK: mark, **(one_gpu if launch.device == "cuda" else {})},
         )
         runner = launch.program or inside.HARNESS / launch.role / "__main__.py"
-        command = inside.command(sys.executable, str(runner), str(launch.socket), variables, launch.watcher)
+        collect = str(inside.HARNESS / "runner" / "collect.py")
+        command = inside.command(sys.executable, str(runner), str(launch.socket), variables, launch.watcher, collect)
         self._log = StartupLog()
         with self._log.writer() as output:
             self._process = subprocess.Popen(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,12 +17,24 @@ Role = Literal["runner", "launcher"]
 
 @dataclass(frozen=True)
 class Watcher:
-    """A program that starts the runner and watches it, as a debugger does; its output goes to the startup log."""
+    """A program that starts the runner and watches it, as a debugger does.
+
+    When both have ended, `runner.collect` offers the judge what it printed as "tool output", its report as "tool
+    report", and what the views of the report print.
+    """
 
     command: tuple[str, ...]
     """Its absolute path and arguments; the runner's command line follows them."""
     directory: Path
     """The host directory that contains it, bound read-only in addition to the CUDA toolkit."""
+    report: str = ""
+    """The file that it writes, relative to HOME, if it writes one."""
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Commands that print something of the report, by the name of the document (`wire.ARTEFACTS`)."""
+
+    def to_json(self) -> str:
+        """For the collector's command line."""
+        return json.dumps({"command": self.command, "report": self.report, "views": dict(self.views)})
 
 
 @dataclass(frozen=True, kw_only=True)

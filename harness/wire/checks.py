@@ -123,5 +123,6 @@ def record(cls: type[Any]) -> Check:
     return check
 
 
-def checked(check: Check) -> Any:
-    return field(metadata={"check": check})
+def checked(check: Check, **default: Any) -> Any:
+    """A field of a message; with `default=`, whoever makes the message may leave it out."""
+    return field(metadata={"check": check}, **default)

@@ -19,8 +19,9 @@ MAX_TOLD_NODES = 1024  # whose times fit in one frame
 ARTEFACTS = (
     "trace 0", "trace 1", "trace 2", "trace 3", "operators", "shapes", "by stack", "autograd table", "cpu stacks",
     "device stacks", "memory", "code",
+    "tool output", "tool report", "tool details", "tool table",
 )  # fmt: skip
-"""The documents of a profile."""
+"""The documents of a profile, and of a tool that watched the runner."""
 _NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
 _SHORT, _LONG = line(500), text(8_000)
 _SIZE = integer(0, 1 << 50)
@@ -41,6 +42,7 @@ class Build:
     language: str = checked(choice(*LANGUAGES))
     symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
     architecture: str = checked(text(20))
+    line_info: bool = checked(boolean, default=False)  # for tools: with line numbers, and telling what each kernel uses
 
 
 @dataclass(frozen=True)
@@ -267,7 +269,10 @@ class Artefact:
 
 @dataclass(frozen=True)
 class Profiled:
-    """What can be fetched. All of it is the runner's own word."""
+    """What can be fetched. All of it is the runner's own word.
+
+    It is also the first frame of a collector, which offers what a tool wrote about the runner.
+    """
 
     artefacts: tuple[Artefact, ...] = checked(many(record(Artefact), MAX_ARTEFACTS))
 

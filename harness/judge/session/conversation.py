@@ -53,7 +53,7 @@ class Session:
 
     def __init__(self, device: DeviceKind, limits: Limits, role: Role) -> None:
         self._limits, self._device, self._role = limits, DEVICES[device], role
-        self._handed_over = self._up = False
+        self._handed_over = self._up = self._watched = False
         self._closing = threading.Lock()
         self._folder, self._lock = session_folder.make()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -87,6 +87,7 @@ class Session:
         """
         session = cls(device, limits, role)
         try:
+            session._watched = watcher is not None
             session._listen()
             session._launch(provider, watcher, records)
         except BaseException:
@@ -153,17 +154,30 @@ class Session:
         """As for `Sandbox.cpu_ns`."""
         return self._sandbox.cpu_ns() if self._sandbox is not None else None
 
-    def finish(self, seconds: float) -> str:
-        """Hang up, and wait up to `seconds` for the runner to end by itself; returns what a watcher printed by then."""
+    def reconnect(self, seconds: float) -> wire.Profiled:
+        """Hang up on a runner that a tool watches, wait until both have ended, and hear what the tool wrote.
+
+        Raises:
+            SubmissionFault: they did not end in that time, or what came is not an offer.
+        """
         assert self._socket is not None
-        assert self._sandbox is not None
         self._socket.close()
-        deadline = time.monotonic() + seconds
-        while self._sandbox.ended() is None and time.monotonic() < deadline:
-            self.output.drain()
-            self._sandbox.startup_log()  # keep reading, so that the watcher never blocks on a full pipe
-            time.sleep(_POLL_S)
-        return self._sandbox.startup_log()
+        self._socket = None
+        if self._runner >= 0:
+            os.close(self._runner)
+            self._runner = -1
+        doing, limit = "waiting for the tool", TimeLimit(seconds)
+        try:
+            with limit.running() as deadline:
+                self._accept(deadline)
+                token, offer = wire.decode(self._receive(deadline, doing), wire.REPLIES)
+        except wire.WireError as error:
+            raise self._fault(Outcome.REJECTED, f"{error}, while {doing}") from None
+        except TimeoutError:
+            raise self._late(limit, doing) from None
+        if not isinstance(offer, wire.Profiled) or token != 0:
+            raise self._fault(Outcome.REJECTED, f"{type(offer).__name__} came while {doing}")
+        return offer
 
     def _unlock(self) -> None:
         if self._lock >= 0:
@@ -187,6 +201,8 @@ class Session:
             self._died("starting")
         except TimeoutError:
             raise self._late(limit, "starting") from None
+        if self._watched and isinstance(hello, wire.Profiled):
+            raise self._fault(Outcome.RUNTIME_ERROR, "the tool ended before it had started the runner")
         if not isinstance(hello, wire.Hello) or token != 0 or hello.protocol != wire.PROTOCOL:
             raise SandboxError("the runner speaks another protocol", "use the runner of this checkout")
         self.hello = hello
@@ -204,7 +220,8 @@ class Session:
                 self._look_after(deadline, "starting")
             except OSError as error:
                 raise self._fault(Outcome.RUNTIME_ERROR, f"its connection was not accepted ({error})") from error
-        self._listener.close()
+        if not self._watched:  # else a collector will connect after the runner
+            self._listener.close()
         pid, _, _ = struct.unpack("3i", self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         with contextlib.suppress(OSError):  # it has ended, or its process id is not valid here
             self._runner = os.pidfd_open(pid)
@@ -355,6 +372,8 @@ class Session:
     def _died(self, doing: str) -> NoReturn:
         """The connection is closed: find out how the process ended, and raise."""
         assert self._sandbox is not None
+        if self._watched:  # the tool and the collector live on
+            raise self._fault(Outcome.RUNTIME_ERROR, f"the process ended, while {doing}")
         closed = time.monotonic()
         while (ended := self._sandbox.ended()) is None:
             # A sandbox ends with its last process: if the runner is dead, the kernel is still ending the others.

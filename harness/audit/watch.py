@@ -1,0 +1,114 @@
+"""Runs a submission under a tool that watches it, in the same sandbox that grades it. Trusted.
+
+The tool starts the runner, which calls the kernel on each case, with every input in an allocation of its own
+(`runner.watched`), and exits by itself; then the tool writes its report. Outputs are not compared: grading does that.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from harness import wire
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.layout import Layout
+from harness.judge.grading import build_command
+from harness.judge.session import Session, SubmissionFault, documents
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Limits, Problem, ResolvedCase
+from harness.sandbox import Provider, Watcher
+from harness.submission import Submission
+from harness.verdict import DeviceKind
+
+_SLOWER = 10  # limits are multiplied by this: kernels with every access checked take many times as long
+_LARGER = 4
+_ENOUGH_S = 120.0  # no case starts after this
+_SUM_UP_S = 60.0
+
+
+@dataclass
+class Watched:
+    """What a tool wrote, and how far the submission came. All of it could be forged by the submission."""
+
+    calls: int = 0
+    """On how many of the cases the kernel was called without a fault."""
+    fault: str = ""
+    """What ended the calls early, if anything did."""
+    documents: dict[str, bytes] = field(default_factory=dict)
+    """By the names of `wire.ARTEFACTS`."""
+    too_large: list[str] = field(default_factory=list)
+    """A line about each document that was not fetched."""
+
+    def text(self, name: str) -> str:
+        """A document as printable text; "" if it did not come."""
+        return wire.printable(self.documents.get(name, b"").decode("utf-8", "replace"))
+
+
+def watch(
+    problem: Problem,
+    submission: Submission,
+    watcher: Watcher,
+    cases: Sequence[ResolvedCase],
+    *,
+    provider: Provider,
+    device: DeviceKind,
+    on_case: Callable[[str], None] = lambda _: None,
+) -> Watched:
+    """Let a tool watch one call per case, in their order; none starts after two minutes.
+
+    Raises:
+        HarnessError: the sandbox or the device failed, or the tool did not start the runner.
+    """
+    limits, watched = _widened(problem.limits), Watched()
+    with Session.start(provider, device, limits, watcher=watcher) as session:
+        session.handshake()
+        begun = time.monotonic()
+        try:
+            command = build_command(problem, submission, cases, device, line_info=True)
+            session.hand_over(command, submission.source, limits.build_s)
+            for case in cases:
+                if time.monotonic() - begun > _ENOUGH_S:
+                    break
+                on_case(case.name)
+                _call(session, problem, case, limits.build_s)
+                watched.calls += 1
+        except SubmissionFault as failure:
+            watched.fault = failure.message
+        try:
+            offer, limit = session.reconnect(_SUM_UP_S), TimeLimit(_SUM_UP_S)
+            for name, content in documents(session, offer, limit, "reading what the tool wrote", watched.too_large):
+                watched.documents[name] = content
+        except SubmissionFault as failure:
+            watched.fault = watched.fault or failure.message
+    return watched
+
+
+def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[ResolvedCase]:
+    """Tests or benchmarks, the smallest first. Visible ones: what the kernel and a tool print of them is published."""
+    given = [case for case in (problem.tests if tests else problem.benchmarks) if not case.hidden]
+    rng = secrets.SystemRandom()
+    cases = [problem.resolve(case.drawn(rng)) for case in given if device in case.devices]
+    return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
+
+
+def _widened(limits: Limits) -> Limits:
+    """Limits with room for the tool, which runs in the sandbox with its own memory and threads."""
+    slower = {"build_s": limits.build_s * _SLOWER, "call_s": limits.call_s * _SLOWER}
+    larger = {"memory_bytes": limits.memory_bytes * _LARGER, "processes": limits.processes * _LARGER}
+    return limits.model_copy(update={**slower, **larger})
+
+
+def _call(session: Session, problem: Problem, case: ResolvedCase, seconds: float) -> None:
+    """Call the kernel on one case's inputs, which are drawn in host memory and copied by the runner."""
+    layout, doing = Layout(case), "being watched"
+    batch = Batch(layout, "cpu", sets=1)
+    try:
+        commands = layout.commands(case, problem.parameters, 1)
+        limit = TimeLimit(seconds)
+        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
+    finally:
+        batch.close_arenas()

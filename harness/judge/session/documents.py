@@ -1,0 +1,35 @@
+"""Fetches the documents that a runner or a collector offers, each into a memory file of the size that it announced.
+
+Trusted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from harness import wire
+from harness.judge.session.conversation import Session
+from harness.judge.session.memory_file import content_of, memory_file
+from harness.judge.session.time_limit import TimeLimit
+
+MAX_BYTES = 32 << 20
+
+
+def documents(
+    session: Session, offer: wire.Profiled, limit: TimeLimit, doing: str, too_large: list[str]
+) -> Iterator[tuple[str, bytes]]:
+    """Names and contents. Those of more than `MAX_BYTES` are not fetched, and a line about each is added.
+
+    Raises:
+        SubmissionFault: as for `Session.ask`.
+    """
+    for name, nbytes in {each.name: each.file_bytes for each in offer.artefacts}.items():
+        if nbytes > MAX_BYTES:
+            too_large.append(f"{name}: {nbytes:,} bytes, more than {MAX_BYTES:,}")
+            continue
+        with memory_file() as file:
+            os.ftruncate(file, nbytes)
+            session.ask(wire.Fetch(name=name), wire.Done, limit=limit, doing=doing, descriptors=[file])
+            # As much as was told, however large the runner has made the file.
+            yield name, content_of(file, nbytes)

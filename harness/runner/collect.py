@@ -1,0 +1,62 @@
+"""Starts the runner under a tool that watches it, and afterwards offers the judge what the tool wrote.
+
+Called as `python -I -B -u collect.py SOCKET TOOL COMMAND...`, where TOOL is a `harness.sandbox.Watcher` as JSON. A
+profiler writes its report when the process that it watches has ended, to files that only the sandbox sees. So this
+process outlives both, connects to the judge as the runner did before, and serves the report. Untrusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_LAST_WORDS = 2_000  # bytes of the tool's output, which the judge shows if the runner never started
+_KEPT = 8 << 20  # bytes of what is printed
+
+
+def main(address: str, told: str, command: Sequence[str]) -> None:
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from harness import wire
+
+    tool = json.loads(told)
+    documents = {"tool output": _printed([*tool["command"], *command])}
+    sys.stdout.buffer.write(documents["tool output"][-_LAST_WORDS:])
+    sys.stdout.flush()
+    report = Path(tool["report"])
+    if report.is_file():
+        documents["tool report"] = report.read_bytes()
+        for name, view in tool["views"].items():
+            documents[name] = _printed(view)
+    judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    judge.connect(address)
+    offers = (wire.Artefact(name=name, file_bytes=len(each)) for name, each in documents.items())
+    wire.send(judge, 0, wire.Profiled(artefacts=tuple(offers)))
+    while True:
+        try:
+            token, command_, [descriptor] = wire.receive_command(judge)
+        except wire.Closed:
+            return
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(documents[command_.name])
+        wire.send(judge, token, wire.Done())
+
+
+def _printed(command: Sequence[str]) -> bytes:
+    """What a program prints on both channels, through a file: the file system bounds its size."""
+    path = Path.home() / "printed.txt"
+    with path.open("w+b") as file:
+        try:
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, check=False)
+        except OSError as error:
+            return f"{command[0]}: {error.strerror}\n".encode()
+        file.seek(0)
+        return file.read(_KEPT)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])
