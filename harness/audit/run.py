@@ -34,8 +34,9 @@ def audit(
         watched = watch(problem, submission, tool.watcher, cases, provider=provider, device=device, on_case=on_case)
     except SandboxError as error:  # the tool does not let the runner start
         return ToolReport("failed", str(error))
-    report = tool.read(watched.text("tool output"))
+    printed = watched.text("tool output")
+    report = tool.read(printed)
     if watched.fault and report.state == "clean":
-        return ToolReport("failed", f"{watched.fault}; until then {report.text}")
+        return ToolReport("failed", f"{watched.fault}; until then {report.text}", printed)
     what = f"{watched.calls} of {len(cases)} tests" if tool.cases == "tests" else cases[0].name
-    return ToolReport(report.state, f"{what}: {report.text}")
+    return ToolReport(report.state, f"{what}: {report.text}", printed)

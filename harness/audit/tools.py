@@ -10,7 +10,7 @@ import csv
 import re
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -36,7 +36,14 @@ _SUMMARY = re.compile(r"^=+ (?:ERROR|RACECHECK) SUMMARY: ((\d+) (?:errors?|hazar
 _REPORT = re.compile(
     r"^=+ (?!COMPUTE-SANITIZER|ERROR SUMMARY|RACECHECK SUMMARY)(\S.*)(?:\n=+ {2,}(\S.*))?", re.MULTILINE
 )
-_NO_COUNTERS = "ERR_NVGPUCTRPERM"
+NO_COUNTERS = "ERR_NVGPUCTRPERM"
+PROFILED_CALL = (
+    "--profile-from-start", "off",
+    "--launch-count", str(_PROFILED_LAUNCHES),
+    "--target-processes", "application-only",
+    "--clock-control", "none",
+)  # fmt: skip
+"""Nsight Compute's options for the one call that the runner marks, with the clocks as they are."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,8 @@ class ToolReport:
 
     state: State
     text: str
+    printed: str = field(default="", compare=False)
+    """All that it printed, printable, if it ran."""
 
 
 @dataclass(frozen=True)
@@ -58,35 +67,46 @@ class Tool:
 
 
 def find() -> tuple[Tool, ...]:
-    """Memcheck, racecheck and initcheck of compute-sanitizer, and Nsight Compute.
+    """Memcheck, racecheck, initcheck and synccheck of compute-sanitizer, and Nsight Compute.
 
     Raises:
         UsageError: one of the two programs is not installed.
     """
-    sanitizer, profiler = _program("compute-sanitizer", "compute-sanitizer"), _program("ncu", "nsight-compute")
+    profiler = program("ncu", "nsight-compute")
+    profile = (
+        "--csv", "--page", "raw", "--print-units", "base",
+        "--metrics", ",".join(METRICS),
+        *PROFILED_CALL,
+    )  # fmt: skip
+    ncu = Tool("ncu", Watcher((str(profiler), *profile), profiler.parent), "largest benchmark", profiled)
+    return (*sanitizers(), ncu)
+
+
+def sanitizers() -> tuple[Tool, ...]:
+    """The checks of compute-sanitizer.
+
+    Raises:
+        UsageError: it is not installed.
+    """
+    sanitizer = program("compute-sanitizer", "compute-sanitizer")
     options = (
         "--target-processes", "application-only",
         "--show-backtrace", "no",
         "--report-api-errors", "no",
         "--print-limit", str(_PRINTED_ERRORS),
     )  # fmt: skip
-    profile = (
-        "--csv", "--page", "raw", "--print-units", "base",
-        "--metrics", ",".join(METRICS),
-        "--profile-from-start", "off",
-        "--launch-count", str(_PROFILED_LAUNCHES),
-        "--clock-control", "none",
-        "--target-processes", "application-only",
-    )  # fmt: skip
-    checks = [
+    return tuple(
         Tool(name, Watcher((str(sanitizer), "--tool", name, *options), sanitizer.parent), "tests", sanitized)
-        for name in ("memcheck", "racecheck", "initcheck")
-    ]
-    return (*checks, Tool("ncu", Watcher((str(profiler), *profile), profiler.parent), "largest benchmark", profiled))
+        for name in ("memcheck", "racecheck", "initcheck", "synccheck")
+    )
 
 
-def _program(name: str, package: str) -> Path:
-    """The path of a program: in the CUDA toolkit, in NVIDIA's folder for its own packages, or on the PATH."""
+def program(name: str, package: str) -> Path:
+    """The path of a program: in the CUDA toolkit, in NVIDIA's folder for its own packages, or on the PATH.
+
+    Raises:
+        UsageError: it is in none of them.
+    """
     toolkit = gpu.toolkit()
     places = [toolkit / "bin" / name] if toolkit else []
     places += sorted(Path("/opt/nvidia").glob(f"{package}/*/{name}"), reverse=True)
@@ -94,9 +114,7 @@ def _program(name: str, package: str) -> Path:
     for place in places:
         if place.is_file():
             return place.resolve()
-    raise UsageError(
-        "kernelmark audit", f"the program {name!r} is not installed", f"install {package} of the CUDA toolkit"
-    )
+    raise UsageError(f"the program {name!r}", "is not installed", f"install {package} of the CUDA toolkit")
 
 
 def sanitized(printed: str) -> ToolReport:
@@ -106,9 +124,14 @@ def sanitized(printed: str) -> ToolReport:
         return ToolReport("failed", _last_words(printed))
     if int(summary[2]) == 0:
         return ToolReport("clean", "no errors")
-    first = _REPORT.search(printed)
-    first_error = printable(" ".join(part for part in first.groups() if part)[:200]) if first else "none printed"
-    return ToolReport("found", f"{summary[1]}, the first: {first_error}")
+    first = next(iter(faults(printed)), "none printed")
+    return ToolReport("found", f"{summary[1]}, the first: {first}")
+
+
+def faults(printed: str) -> list[str]:
+    """Each fault that compute-sanitizer printed, with its place in the source where that is known."""
+    reports = _REPORT.finditer(printed)
+    return [printable(" ".join(part for part in report.groups() if part)[:200]) for report in reports]
 
 
 def profiled(printed: str) -> ToolReport:
@@ -121,11 +144,16 @@ def profiled(printed: str) -> ToolReport:
     except (KeyError, ValueError, AttributeError, csv.Error) as error:
         return ToolReport("failed", f"its table cannot be read ({type(error).__name__}: {error})")
     if not shown:
-        remedy = "; an administrator can let others than root read them (NVreg_RestrictProfilingToAdminUsers=0)"
-        return ToolReport("failed", _last_words(printed) + (remedy if _NO_COUNTERS in printed else ""))
+        return ToolReport("failed", no_counters(printed))
     total = sum(nanoseconds for nanoseconds, _ in launches)
     count = f"{len(launches)} kernel{'s' if len(launches) > 1 else ''}"
     return ToolReport("clean", f"{count}, {total / 1000:,.1f} µs in all: {'; '.join(shown)}")
+
+
+def no_counters(printed: str) -> str:
+    """Why Nsight Compute measured nothing, and the remedy if it may not read the counters."""
+    remedy = "; an administrator can let others than root read them (NVreg_RestrictProfilingToAdminUsers=0)"
+    return _last_words(printed) + (remedy if NO_COUNTERS in printed else "")
 
 
 def _kernel(nanoseconds: float, row: dict[str, str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from harness import wire
@@ -14,6 +14,7 @@ from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire.checks import printable, strict_json
 
+_PLACE = re.compile(r'File "[^"\n]*/submission\.\w+", line (\d{1,6})(?=\n|,)')
 _FILES, _NAME, _TEXT = 200, 80, 2 << 20
 
 
@@ -49,7 +50,19 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
     )
     for name, content in asked:
         _read(code, name, content)
+    source = submission.source.decode("utf-8", "replace").splitlines()
+    code.files = {name: _beside(text, source) if name.endswith(".sass") else text for name, text in code.files.items()}
     return code
+
+
+def _beside(sass: str, source: Sequence[str]) -> str:
+    """The disassembly with the submission's own lines where it names them."""
+
+    def named(place: re.Match[str]) -> str:
+        number = int(place[1])
+        return f"{place[0]}  {printable(source[number - 1].strip())}" if 0 < number <= len(source) else place[0]
+
+    return _PLACE.sub(named, sass)
 
 
 def _read(code: CompiledCode, name: str, content: bytes) -> None:

@@ -6,12 +6,14 @@ All that is read comes from the submission's own process: it is bounded, made pr
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Any, get_args
 
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.profiling.artefacts import artefacts
+from harness.profiling.memory import Timeline, snapshot, timelines
 from harness.profiling.stacks import Frame, StacksError, parse
 from harness.sandbox import Provider
 from harness.submission import Submission
@@ -20,7 +22,7 @@ from harness.wire.checks import printable, strict_json
 _MAX_TABLE = 400_000  # characters
 _SETS = 4
 _ACTIVE, _REPEATS = 3, 2
-_TABLES = ("operators", "shapes", "by stack", "autograd table")
+_TABLES = ("operators", "shapes", "by stack", "modules", "autograd table")
 _STACKS = ("cpu stacks", "device stacks")
 
 
@@ -31,27 +33,41 @@ class TorchProfile:
     traces: list[bytes] = field(default_factory=list)
     """Chrome traces, as ASCII JSON; one a repeat."""
     tables: dict[str, str] = field(default_factory=dict)
-    """By what they list: operators, shapes, stacks, and the older profiler's."""
+    """By what they list: operators, shapes, stacks, modules, and the older profiler's."""
     stacks: dict[str, Frame] = field(default_factory=dict)
     """Own times in µs by call stack, operators and kernels included: on the CPU, and on the device."""
-    peak_bytes: int | None = None
-    """The most memory that PyTorch held during a call, beyond inputs and outputs; None where it does not tell."""
+    memory: list[Timeline] = field(default_factory=list)
+    """What PyTorch held over the time of the first trace, inputs and outputs left out: those are not PyTorch's."""
+    memory_snapshot: bytes = b""
+    """For torch's memory viewer, of one call on a GPU; a pickle that was made of plain values."""
     unreadable: list[str] = field(default_factory=list)
     """What came and could not be read, one line each."""
 
 
-def torch_profile(submission: Submission, case: GradedCase, provider: Provider) -> TorchProfile:
+def torch_profile(
+    submission: Submission,
+    case: GradedCase,
+    provider: Provider,
+    parts: Collection[wire.ProfilePart] = get_args(wire.ProfilePart),
+) -> TorchProfile:
     """Build the submission in a sandbox of its own, and profile calls of this case.
+
+    Args:
+        parts: of what the profiler can tell; its traces come with "torch".
 
     Raises:
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    profile, asked = TorchProfile(), wire.Profile(active=_ACTIVE, repeats=_REPEATS)
+    profile, asked = TorchProfile(), wire.Profile(active=_ACTIVE, repeats=_REPEATS, parts=tuple(parts))
     for name, content in artefacts(
         submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS, too_large=profile.unreadable
     ):
         _read(profile, name, content)
+    if "memory" not in parts:
+        profile.memory = []
+    if "torch" not in parts:
+        profile.traces = []
     return profile
 
 
@@ -61,21 +77,19 @@ def _read(profile: TorchProfile, name: str, content: bytes) -> None:
             profile.tables[name] = printable(content.decode("utf-8", "replace"))[:_MAX_TABLE]
         elif name in _STACKS:
             profile.stacks[name] = parse(content)
-        elif name == "memory":
-            profile.peak_bytes = _peak(strict_json(content))
+        elif name == "memory snapshot":
+            profile.memory_snapshot = snapshot(content)
+        elif name.startswith("trace "):
+            document = _trace(strict_json(content))
+            profile.traces.append(json.dumps(document, separators=(",", ":")).encode("ascii"))
+            profile.memory = profile.memory or timelines(document["traceEvents"])
         else:
-            profile.traces.append(_trace(strict_json(content)))
+            raise wire.WireError("was not asked for")
     except (StacksError, wire.WireError) as error:
         profile.unreadable.append(f"{name}: {error}")
 
 
-def _trace(document: object) -> bytes:
-    """The trace written again: valid JSON in ASCII, whatever bytes came."""
+def _trace(document: object) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or not isinstance(document.get("traceEvents"), list):
         raise wire.WireError("not a Chrome trace")
-    return json.dumps(document, separators=(",", ":")).encode("ascii")
-
-
-def _peak(document: object) -> int | None:
-    peak = document.get("peak_bytes") if isinstance(document, Mapping) else None
-    return peak if type(peak) is int and 0 <= peak < 1 << 50 else None
+    return document

@@ -102,12 +102,12 @@ class Calls:
         if scratch is not None:
             self._record.copy_scratch(scratch)
 
-    def profile(self, active: int, repeats: int) -> dict[str, bytes]:
+    def profile(self, asked: wire.Profile) -> dict[str, bytes]:
         """Profile calls, each on the next set."""
         from harness.runner.profile import profiled  # a grading needs no profiler
 
         # In Triton's interpreter a call is a million calls of Python functions, which say nothing of its speed.
-        return profiled(self._device, self.call, self._bind.sets, active, repeats, stacks=not interpreted())
+        return profiled(self._device, self.call, self._bind.sets, asked, stacks=not interpreted())
 
     def assemble(self, order: Sequence[int], outputs: int) -> None:
         """Assemble the batch over new outputs."""

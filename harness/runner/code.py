@@ -71,7 +71,7 @@ def compiled_code(library: Path) -> bytes:
     """Everything found, as JSON: `{"files": {name: text}}`. Each text, and all together, are limited in length."""
     files: dict[str, str] = {}
     left = _ALL
-    for name, text in (*_of_triton(), *_of_autotuners(), *_of_library(library), *_of_torch_compile()):
+    for name, text in (*_of_triton(), *_of_autotuners(), *_of_libraries(library), *_of_torch_compile()):
         kept = text[: min(_FILE, left)]
         if kept:
             files[name] = kept
@@ -119,14 +119,25 @@ def _median_ms(timings: object) -> float:
     return float(first) if isinstance(first, int | float) else 0.0
 
 
-def _of_library(library: Path) -> Iterator[tuple[str, str]]:
-    if library.is_file():
-        for name, option in (
-            ("sass", "--dump-sass"),
-            ("ptx", "--dump-ptx"),
-            ("resources.txt", "--dump-resource-usage"),
-        ):
-            yield f"submission.{name}", _printed("cuobjdump", option, str(library))
+def _of_libraries(library: Path) -> Iterator[tuple[str, str]]:
+    """The submission's own library, and those that it had PyTorch build."""
+    extensions = (Path.home() / ".cache" / "torch_extensions").rglob("*.so")
+    for path in [library, *sorted(extensions)]:
+        if path.is_file():
+            yield f"{path.stem}.sass", _disassembled(path)
+            yield f"{path.stem}.ptx", _printed("cuobjdump", "--dump-ptx", str(path))
+            yield f"{path.stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", str(path))
+    log = library.with_name("build.log")
+    if log.is_file():
+        yield "submission.build.txt", log.read_text("utf-8", "replace")
+
+
+def _disassembled(library: Path) -> str:
+    """With the lines of the source, which cuobjdump's own listing of a library leaves out."""
+    with tempfile.TemporaryDirectory() as folder:
+        _printed("cuobjdump", "--extract-elf", "all", str(library), folder=folder)
+        cubins = sorted(Path(folder).glob("*.cubin"))
+        return "".join(_printed("nvdisasm", "--print-code", "--print-line-info", str(each)) for each in cubins)
 
 
 def _of_torch_compile() -> Iterator[tuple[str, str]]:
@@ -140,18 +151,16 @@ def _of_torch_compile() -> Iterator[tuple[str, str]]:
         yield f"generated {number}{path.suffix}", path.read_text("utf-8", "replace")
 
 
-def _printed(program: str, *arguments: str) -> str:
+def _printed(program: str, *arguments: str, folder: str | None = None) -> str:
     """What a program of the CUDA toolkit prints, or of those that Triton brings along."""
     found = shutil.which(program) or next(iter(_brought(program)), None)
     if found is None:
         return ""
     try:
-        done = subprocess.run(
-            [found, *arguments], capture_output=True, timeout=_SECONDS, check=False, text=True, errors="replace"
-        )
+        done = subprocess.run([found, *arguments], capture_output=True, timeout=_SECONDS, cwd=folder, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
 
 def _brought(program: str) -> Iterator[str]:

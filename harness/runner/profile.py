@@ -16,29 +16,32 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
+from harness import wire
 from harness.runner.device import Device
 
 _ROWS = 60  # of a table
 _STACK_DEPTH = 6  # frames of the table by stack
 _WAIT, _WARMUP = 1, 2
+_ALLOCATIONS = 20_000  # the last ones
+_MODULE = "nn.Module: "
 _OURS = "harness/runner/"  # in the names of this package's frames, which end where the submission's begin
 _PROFILER = ("torch/profiler/", "torch/autograd/profiler", "<built-in function perf_counter")
 _SEPARATORS = str.maketrans(";\t\r\n", "    ")
 
 
 def profiled(
-    device: Device, call: Callable[[int], None], sets: int, active: int, repeats: int, *, stacks: bool
+    device: Device, call: Callable[[int], None], sets: int, asked: wire.Profile, *, stacks: bool
 ) -> dict[str, bytes]:
     """Make the calls, each on the next set; returns the artefacts by name.
 
-    One trace per repeat: one call is skipped, two warm the profiler up, and `active` are recorded. Then, with `stacks`,
-    the same again with Python's functions: recording them slows a call down and crowds the tables.
+    One trace per repeat: one call is skipped, two warm the profiler up, and those asked for are recorded. Then, with
+    `stacks`, the same again with Python's functions: recording them slows a call down and crowds the tables.
     """
     kept: dict[str, bytes] = {}
 
     def traced(profiler: Any) -> None:
         kept[f"trace {len(kept)}"] = _exported(profiler.export_chrome_trace)
-        if len(kept) == repeats:
+        if len(kept) == asked.repeats and "torch" in asked.parts:
             kept["operators"] = _table(device, profiler.key_averages())
             kept["shapes"] = _table(device, profiler.key_averages(group_by_input_shape=True))
 
@@ -46,13 +49,17 @@ def profiled(
         kept["by stack"] = _table(device, profiler.key_averages(group_by_stack_n=_STACK_DEPTH))
         for time in ("cpu", "device"):
             kept[f"{time} stacks"] = _collapsed(profiler.events(), f"self_{time}_time_total")
+        kept["modules"] = _modules(profiler.events())
 
-    watch = partial(_watch, device, call, sets, active)
-    watch(traced, repeats, stacks=False)
-    if stacks:
+    watch = partial(_watch, device, call, sets, asked.active)
+    if {"torch", "memory"} & {*asked.parts}:
+        watch(traced, asked.repeats, stacks=False)
+    if stacks and "stacks" in asked.parts:
         watch(stacked, 1, stacks=True)
-    kept["autograd table"] = _autograd_table(device, call)
-    kept["memory"] = json.dumps(_memory(device, call)).encode()
+    if "torch" in asked.parts:
+        kept["autograd table"] = _autograd_table(device, call)
+    if "memory" in asked.parts and device.kind == "cuda":
+        kept["memory snapshot"] = _memory_snapshot(call)
     return kept
 
 
@@ -112,17 +119,30 @@ def _autograd_table(device: Device, call: Callable[[int], None]) -> bytes:
     return str(profiler.key_averages().table(row_limit=_ROWS)).encode()
 
 
-def _memory(device: Device, call: Callable[[int], None]) -> dict[str, int]:
-    """The most memory that PyTorch held for a call, beyond its inputs and outputs, which are not PyTorch's."""
-    if device.kind == "cpu":
-        return {}
+def _modules(events: Iterable[Any]) -> bytes:
+    """Own times by the innermost `nn.Module` that an operator ran in, a line each; nothing if there is no module."""
+    spent: dict[str, list[float]] = {}
+    for event in events:
+        module = next((frame for frame in event.stack or () if frame.startswith(_MODULE)), None)
+        if module is not None:
+            times = spent.setdefault(module.removeprefix(_MODULE), [0.0, 0.0])
+            times[0] += getattr(event, "self_cpu_time_total", 0)
+            times[1] += getattr(event, "self_device_time_total", 0)
+    lines = [f"{cpu_us:12.1f} {gpu_us:15.1f}  {name}\n" for name, (cpu_us, gpu_us) in spent.items()]
+    head = f"{'CPU µs':>12} {'device µs':>15}  module\n"
+    return "".join([head, *lines]).encode("utf-8", "backslashreplace") if lines else b""
+
+
+def _memory_snapshot(call: Callable[[int], None]) -> bytes:
+    """torch's account of every block of device memory, and of each allocation during one call, as JSON."""
     torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    call(0)
-    torch.cuda.synchronize()
-    return {"peak_bytes": torch.cuda.max_memory_allocated() - before, "held_before_bytes": before}
+    torch.cuda.memory._record_memory_history(max_entries=_ALLOCATIONS, stacks="python")
+    try:
+        call(0)
+        torch.cuda.synchronize()
+        return json.dumps(torch.cuda.memory._snapshot(), default=str).encode()
+    finally:
+        torch.cuda.memory._record_memory_history(enabled=None)
 
 
 def _exported(export: Callable[[str], Any]) -> bytes:

@@ -78,8 +78,8 @@ class Server:
                 return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=record.reason[:500])
             case wire.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
-            case wire.Profile(active=active, repeats=repeats):
-                return self._profiled(self.bound.profile(active, repeats))
+            case wire.Profile():
+                return self._profiled(self.bound.profile(command))
             case wire.CompileOnly(architecture=architecture):
                 code.compile_only(architecture)
             case wire.Inspect():

@@ -18,10 +18,11 @@ MAX_ARTEFACTS = 16  # of a profile
 MAX_TOLD_NODES = 1024  # whose times fit in one frame
 ARTEFACTS = (
     "trace 0", "trace 1", "trace 2", "trace 3", "operators", "shapes", "by stack", "autograd table", "cpu stacks",
-    "device stacks", "memory", "code",
-    "tool output", "tool report", "tool details", "tool table",
+    "device stacks", "modules", "code",
+    "memory snapshot", "tool output", "tool report", "tool details", "tool table", "tool version",
 )  # fmt: skip
 """The documents of a profile, and of a tool that watched the runner."""
+ProfilePart = Literal["torch", "stacks", "memory"]
 _NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
 _SHORT, _LONG = line(500), text(8_000)
 _SIZE = integer(0, 1 << 50)
@@ -152,6 +153,7 @@ class Profile:
 
     active: int = checked(integer(1, 32))
     repeats: int = checked(integer(1, 4))
+    parts: tuple[ProfilePart, ...] = checked(many(choice(*get_args(ProfilePart)), 3, 1))
 
 
 @dataclass(frozen=True)

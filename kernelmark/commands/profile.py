@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
 
 if TYPE_CHECKING:
+    from kernelmark.services.profiling.kernel_profile import Part
     from kernelmark.services.settings import Settings
+
+
+_PARTS = {
+    "torch": "Only the parts named: torch.profiler's traces and tables.",
+    "stacks": "Call stacks and flame graphs.",
+    "memory": "Memory over time, and torch's snapshot.",
+    "ncu": "Nsight Compute's report.",
+    "code": "What was compiled, from Triton's IR to SASS.",
+    "sanitize": "What compute-sanitizer finds in the tests.",
+}
+
+
+def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for name, told in reversed(_PARTS.items()):
+        command = click.option(f"--{name}", "parts", flag_value=name, multiple=True, help=told)(command)
+    return command
 
 
 @click.command()
@@ -43,6 +61,7 @@ if TYPE_CHECKING:
     metavar="NAME=SIZES",
     help="Instead, time the case at 2 to 32 sizes: cols=128:16384 (doubling), cols=128:4096:128 (steps), cols=100,200.",
 )
+@_part_options
 @sandbox_option("How to isolate it.")
 @device_option("Where to run it.")
 def profile(
@@ -53,12 +72,14 @@ def profile(
     out: Path,
     tensorboard: Path | None,
     sweep: str | None,
+    parts: tuple[Part, ...],
     **given: str | None,
 ) -> int:
     """Show where the time of FILE goes on one benchmark of PROBLEM, and write a page about it.
 
-    A grading of this case measures the time and the kernels. Then torch.profiler watches calls, and the code that was
-    compiled is collected, in other sandboxes. Nothing is recorded.
+    A grading of this case measures the time and the kernels. Then, in other sandboxes, torch.profiler and Nsight
+    Compute watch calls, the code that was compiled is collected, and compute-sanitizer runs the tests. Without a GPU
+    there are no NVIDIA tools. Nothing is recorded.
 
     Exit status: 0 if it was profiled; if it is not accepted, as for `submit`.
     """
@@ -71,7 +92,7 @@ def profile(
     if sweep is not None:
         return _swept(settings, problem, file, case, sweep, out)
     with Reporter() as reporter:
-        found = profiling.profile(settings, problem, file, case, reporter.report)
+        found = profiling.profile(settings, problem, file, case, parts, reporter.report)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
         print_lines(show.verdict(verdict, record=False))
@@ -79,8 +100,15 @@ def profile(
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
         say(f"{file.name} does not run on this machine: there is its code, and no times")
-    if lines := [*measured, *profiles.claimed([(each.name, each.torch) for each in found.profiles])]:
+    lines = [*measured, *profiles.counted([(each.name, each.nsight) for each in found.profiles])]
+    lines += profiles.claimed([(each.name, each.torch) for each in found.profiles])
+    for each in found.profiles:
+        lines += profiles.sanitized(each.sanitized)
+    if lines:
         print_lines(lines)
+    for each in found.profiles:
+        for part, why in each.missing.items():
+            say(f"nothing from {part} about {each.name}: {why}")
     written = folder.write(found, out, measured)
     if tensorboard is not None:
         folder.tensorboard(found, tensorboard)

@@ -9,15 +9,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from harness.profiling import nsight
+from harness.profiling.stacks import stacks_of
 from kernelmark.text import show, times
 from kernelmark.text.terminal import INDENT, columns, visible
 
 if TYPE_CHECKING:
+    from harness.audit.tools import ToolReport
+    from harness.profiling.nsight import NsightProfile
     from harness.profiling.stacks import Frame
     from harness.profiling.torch_profile import TorchProfile
     from harness.verdict import Verdict
 
-_SHOWN, _LETTERS = 8, 80
+_SHOWN, _LETTERS, _NAME = 8, 80, 40
 
 
 def measured(verdict: Verdict) -> Iterator[str]:
@@ -48,13 +52,37 @@ def rates(parameter: str, unit: str, of: Mapping[tuple[str, int], float]) -> Ite
     yield from columns([head, *rows], right=frozenset(range(len(head))))
 
 
+def counted(profiles: Sequence[tuple[str, NsightProfile | None]]) -> Iterator[str]:
+    """Each kernel's use of the device by Nsight Compute, those of all profiles in one table."""
+    rows = []
+    for name, profile in profiles:
+        for kernel in profile.kernels[:_SHOWN] if profile else ():
+            shares = (kernel.number(each) for each in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
+            told = [f"{share:.0f} %" if share is not None else "" for share in shares]
+            rows.append(
+                (visible(name), visible(kernel.name)[:_NAME], kernel.told(nsight.DURATION), *told, kernel.bound)
+            )
+    if rows:
+        yield ""
+        yield f"{INDENT}by Nsight Compute"
+        head = ("of", "kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
+        yield from columns([head, *rows], right=frozenset({2, 3, 4, 5}), indent=INDENT * 2)
+
+
+def sanitized(reports: Mapping[str, ToolReport]) -> Iterator[str]:
+    """A line for each check of compute-sanitizer."""
+    if reports:
+        yield ""
+        yield f"{INDENT}by compute-sanitizer"
+        yield from columns(
+            [(name, each.state, visible(each.text)) for name, each in reports.items()], indent=INDENT * 2
+        )
+
+
 def _hottest(root: Frame) -> list[tuple[str, ...]]:
     own: Counter[str] = Counter()
-    waiting = [root]
-    while waiting:
-        frame = waiting.pop()
-        own[frame.name] += frame.own
-        waiting += frame.children
+    for stack, spent_us in stacks_of(root):
+        own[stack[-1]] += spent_us
     return [
         (f"{spent_us:,} µs", f"{100 * spent_us / root.value:.0f} %", visible(name)[:_LETTERS])
         for name, spent_us in own.most_common(_SHOWN)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
+import pickletools
 import time
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from kernelmark.services.selftest import PROBLEMS
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
+SNAPSHOT = b'{"segments": [{"address": 1}], "device_traces": [[{"frames": [{"filename": "a.py"}]}]]}'
+DEEP = b'{"segments": %b1%b, "device_traces": []}' % (b"[" * 900, b"]" * 900)
 TRACE = json.dumps({"traceEvents": [{"name": "aten::mul"}]}).encode()
 
 
@@ -61,11 +65,10 @@ def runner(artefacts: dict[str, bytes], told: dict[str, int] | None = None, **sp
 
 
 def test_an_honest_one_is_read_whole() -> None:
-    got = profiled(
-        {"trace 0": TRACE, "operators": b"a table", "cpu stacks": b"a;b 3\n", "memory": b'{"peak_bytes": 7}'}
-    )
+    got = profiled({"trace 0": TRACE, "operators": b"a table", "cpu stacks": b"a;b 3\n", "memory snapshot": SNAPSHOT})
     assert json.loads(got.traces[0]) == json.loads(TRACE)
-    assert (got.tables, got.peak_bytes, got.unreadable) == ({"operators": "a table"}, 7, [])
+    assert (got.tables, got.unreadable) == ({"operators": "a table"}, [])
+    assert pickle.loads(got.memory_snapshot) == json.loads(SNAPSHOT)  # noqa: S301 - we made it, of plain values
     assert [each.name for each in got.stacks["cpu stacks"].children] == ["a"]
 
 
@@ -78,7 +81,11 @@ def test_an_honest_one_is_read_whole() -> None:
         ("trace 0", b'{"traceEvents": 1e999}', "trace 0: not a Chrome trace"),
         ("cpu stacks", b"a;b -3\n", "cpu stacks: "),
         ("cpu stacks", b"a " + b"9" * 5000, "cpu stacks: "),
-        ("memory", b'{"peak_bytes": 1, "peak_bytes": 2}', "memory: a field stands twice"),
+        ("memory snapshot", b'{"segments": [], "segments": []}', "memory snapshot: a field stands twice"),
+        ("memory snapshot", b'{"segments": [], "device_traces": {}}', "memory snapshot: not a memory snapshot"),
+        ("memory snapshot", b"\x80\x04K\x07.", "memory snapshot: not JSON"),
+        ("memory snapshot", DEEP, "memory snapshot: nested too deeply"),
+        ("tool output", b"forged", "tool output: was not asked for"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(name: str, content: bytes, told: str) -> None:
@@ -110,9 +117,18 @@ def test_names_and_texts_are_printable() -> None:
     assert frame.name.isprintable()
 
 
-@pytest.mark.parametrize("peak", [b"-1", b"true", b'"7"', b"1.5", b"1e30", b"[]"])
-def test_a_peak_that_is_no_size_is_none(peak: bytes) -> None:
-    assert profiled({"memory": b'{"peak_bytes": ' + peak + b"}"}).peak_bytes is None
+def test_a_snapshot_is_made_of_plain_values_alone() -> None:
+    got = profiled({"memory snapshot": SNAPSHOT.replace(b"a.py", b"\\u001b[31m")})
+    names = {opcode.name for opcode, *_ in pickletools.genops(got.memory_snapshot)}
+    assert not names & {"GLOBAL", "STACK_GLOBAL", "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX"}
+    assert b"\x1b" not in got.memory_snapshot
+
+
+@pytest.mark.parametrize("nbytes", [b"true", b'"7"', b"1.5", b"1e30", b"[]", b"1267650600228229401496703205376"])
+def test_allocations_of_no_size_are_left_out(nbytes: bytes) -> None:
+    allocated = b'{"name": "[memory]", "ts": 1, "args": {"Device Type": 0, "Bytes": %b}}'
+    trace = b'{"traceEvents": [%b, %b, 3, {"name": "[memory]"}]}' % (allocated % nbytes, allocated % b"7")
+    assert [each.points for each in profiled({"trace 0": trace}).memory] == [((0.0, 7),)]
 
 
 @pytest.mark.parametrize(

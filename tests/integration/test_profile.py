@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,19 @@ extern "C" void twice(const float *x, float *y, int64_t n, cudaStream_t stream) 
     doubling<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
 }
 """
+MODULE = """
+import torch
+
+class Doubling(torch.nn.Module):
+    def forward(self, x):
+        return x + x
+
+doubling = Doubling()
+
+def twice(x, y):
+    y.copy_(doubling(x))
+"""
+LARGEST = 1_000_000  # elements of the benchmark
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -150,8 +164,32 @@ def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
     links.feed((project / "out/index.html").read_text())
     written = {path.name for path in (project / "out").iterdir()} - {"index.html"}
     tables = {name for name in written if name.endswith(".txt") and "stacks" not in name}
-    assert {each for each in links.files if not each.startswith("https://ui.perfetto.dev")} == written - tables
+    assert {each for each in links.files if not each.startswith("https://")} == written - tables
     assert "script" not in links.tags
+
+
+@pytest.mark.usefixtures("ended")
+def test_memory_over_time_has_what_a_call_allocates(project: Path) -> None:
+    root = ET.parse(project / "out/kernel-py.memory-CPU.svg").getroot()
+    assert len(list(root.iter(f"{SVG}path"))) >= 3, "two axes and a line"
+    page = (project / "out/index.html").read_text()
+    peak = int(re.search(r"beyond inputs and outputs: ([\d,]+) bytes", page)[1].replace(",", ""))  # type: ignore[index]
+    assert peak >= 4 * LARGEST, "what `doubled` returns"
+
+
+def test_parts_can_be_chosen(project: Path) -> None:
+    ended = profile(project, "double", "kernel.py", "--memory", "--out", "chosen")
+    assert ended.returncode == 0, ended.stderr
+    assert {path.name for path in (project / "chosen").iterdir()} == {"index.html", "kernel-py.memory-CPU.svg"}
+
+
+@pytest.mark.full
+def test_own_times_are_told_by_module(project: Path) -> None:
+    (project / "module.py").write_text(MODULE)
+    ended = profile(project, "double", "module.py", "--stacks", "--out", "module")
+    assert ended.returncode == 0, ended.stderr
+    [_, line] = (project / "module/module-py.modules.txt").read_text().splitlines()
+    assert line.split()[2] == "Doubling_0"
 
 
 @pytest.mark.full
@@ -164,7 +202,8 @@ def test_the_code_of_triton_is_there_without_a_gpu(project: Path) -> None:
     assert "#ttg.blocked" in code["ttgir"].read_text()
     assert "define ptx_kernel void @doubling" in code["llir"].read_text()
     assert ".target sm_90" in code["ptx"].read_text()
-    assert 'submission.py", line 8' in code["sass"].read_text(), "the source's line beside its instructions"
+    beside = 'submission.py", line 8  tl.store(y + at, 2 * tl.load(x + at, mask=at < n), mask=at < n)'
+    assert beside in code["sass"].read_text(), "the source's line beside its instructions"
     assert "REG:" in code["resources.txt"].read_text()
     page = (project / "code/index.html").read_text()
     assert "Function doubling:" in page
@@ -187,9 +226,12 @@ def test_a_cuda_kernel_without_a_gpu_has_its_code_alone(project: Path) -> None:
     assert (ended.returncode, ended.stdout) == (0, ""), ended.stderr
     assert "does not run on this machine" in ended.stderr
     files = {each.name for each in (project / "cuda").iterdir()}
-    assert files == {"index.html", *(f"kernel-cu.submission.{each}" for each in ("sass", "ptx", "resources.txt"))}
-    assert "doubling" in (project / "cuda/kernel-cu.submission.sass").read_text()
-    assert ".visible .entry" in (project / "cuda/kernel-cu.submission.ptx").read_text()
+    code = {each: f"kernel-cu.submission.{each}" for each in ("sass", "ptx", "resources.txt", "build.txt")}
+    assert files == {"index.html", *code.values()}
+    beside = 'submission.cu", line 6  if (i < n) y[i] = 2 * x[i];'
+    assert beside in (project / "cuda" / code["sass"]).read_text()
+    assert "registers" in (project / "cuda" / code["build.txt"]).read_text()
+    assert ".visible .entry" in (project / "cuda" / code["ptx"]).read_text()
 
 
 @pytest.mark.full
@@ -220,6 +262,7 @@ def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
         (("double", "nowhere.py"), "nowhere.py: cannot be read"),
         (("double", "kernel.py", "--case", "hugh"), "case 'hugh': is not a benchmark of double"),
         (("double", "kernel.py", "--baseline", "eagre"), "baseline eagre: is not in"),
+        (("double", "kernel.py", "--ncu"), "--ncu: needs a GPU"),
         (("double", "kernel.py", "--sweep", "n=1"), "--sweep: 'n=1' names 1 sizes"),
     ],
 )

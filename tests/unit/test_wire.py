@@ -59,7 +59,7 @@ COMMANDS: list[wire.Command] = [
     wire.Release(),
     wire.Record(),
     wire.Deliver(),
-    wire.Profile(active=3, repeats=2),
+    wire.Profile(active=3, repeats=2, parts=("torch",)),
     wire.CompileOnly(architecture="sm_90"),
     wire.Inspect(),
     wire.Fetch(name="trace 0"),

@@ -7,6 +7,7 @@ as such.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from harness.verdict import DeviceKind, Verdict
 from kernelmark.services.choice import choose_provider
 from kernelmark.services.prepared import OnProgress, PreparedJob
 from kernelmark.services.problems import find_baselines, find_problem
-from kernelmark.services.profiling.kernel_profile import KernelProfile, kernel_profile
+from kernelmark.services.profiling.kernel_profile import PARTS, KernelProfile, Part, kernel_profile
 from kernelmark.services.settings import Settings
 
 
@@ -36,17 +37,27 @@ class Profile:
 
 
 def profile(
-    settings: Settings, problem: str, file: Path, case: str | None, on_progress: OnProgress = ignore
+    settings: Settings,
+    problem: str,
+    file: Path,
+    case: str | None,
+    parts: Collection[Part] = (),
+    on_progress: OnProgress = ignore,
 ) -> Profile:
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
+    Args:
+        parts: () for all that there are on the device.
+
     Raises:
-        UsageError: the problem, the case or the file is wrong.
+        UsageError: the problem, the case, a part or the file is wrong.
         HarnessError: we failed.
     """
     found = find_problem(settings, problem)
     given = PreparedJob.prepare(settings, found, file, author=settings.author_or_default())
     device = given.device
+    if missing := [each for each in parts if each not in PARTS[device]]:
+        raise UsageError(f"--{missing[0]}", f"needs a GPU, and this profile is of the device {device}")
     job = PreparedJob(settings, of_one_case(found, case, device), given.submission)
     [benchmark] = job.problem.benchmarks
     verdict = job.grade(on_progress) if device in LANGUAGES[given.submission.language].devices else None
@@ -54,7 +65,8 @@ def profile(
         return Profile(found.slug, benchmark.name, verdict, ())
     provider = choose_provider(settings)
     kernels: list[Submission] = [given.submission, *find_baselines(settings, found, device)]
-    profiles = tuple(kernel_profile(each, job.problem, device, provider, on_progress) for each in kernels)
+    wanted = parts or PARTS[device]
+    profiles = tuple(kernel_profile(each, job.problem, device, provider, wanted, on_progress) for each in kernels)
     return Profile(found.slug, benchmark.name, verdict, profiles)
 
 

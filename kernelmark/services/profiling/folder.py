@@ -11,14 +11,20 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.errors import UsageError
+from harness.audit.tools import faults
 from harness.profiling.flame_graph import flame_graph
 from harness.profiling.stacks import collapse, stacks_of
 from kernelmark.services.profiling import Profile
+from kernelmark.services.profiling.charts import line_chart
 from kernelmark.services.profiling.kernel_profile import KernelProfile
+from kernelmark.services.profiling.written import write_files
+from leaderboard.publishing.site.charts.plot import linear
 from leaderboard.text.visible import visible
 
 if TYPE_CHECKING:
+    from harness.audit.tools import ToolReport
+    from harness.profiling.memory import Timeline
+    from harness.profiling.nsight import NsightProfile
     from harness.profiling.torch_profile import TorchProfile
 
 _USED = re.compile(r" Function |  REG:")  # of cuobjdump's report
@@ -26,6 +32,7 @@ _TABLES = {
     "operators": "By operator",
     "shapes": "By input shape",
     "by stack": "By call stack",
+    "modules": "By module",
     "autograd table": "torch.autograd.profiler, the older profiler",
 }
 _TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
@@ -46,16 +53,7 @@ def write(profile: Profile, folder: Path, summary: Sequence[str]) -> list[Path]:
         summary="\n".join(summary),
         sections=sections,
     )
-    written = {"index.html": page.encode("utf-8", "backslashreplace"), **files}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in written.items():
-            (folder / name).write_bytes(content)
-    except OSError as error:
-        raise UsageError(
-            str(folder), f"cannot be written ({error.strerror})", "name another folder with --out"
-        ) from None
-    return [folder / name for name in written]
+    return write_files(folder, {"index.html": page.encode("utf-8", "backslashreplace"), **files})
 
 
 def tensorboard(profile: Profile, folder: Path) -> None:
@@ -65,20 +63,19 @@ def tensorboard(profile: Profile, folder: Path) -> None:
         UsageError: the folder cannot be written.
     """
     of_torch = profile.profiles[0].torch if profile.profiles else None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for number, trace in enumerate(of_torch.traces if of_torch else ()):
-            (folder / f"kernelmark.{number}.pt.trace.json").write_bytes(trace)
-    except OSError as error:
-        raise UsageError(str(folder), f"cannot be written ({error.strerror})", "name another folder") from None
+    traces = of_torch.traces if of_torch else ()
+    write_files(folder, {f"kernelmark.{number}.pt.trace.json": trace for number, trace in enumerate(traces)})
 
 
 def _section(profile: KernelProfile, files: dict[str, bytes]) -> dict[str, Any]:
     """Add the files of one kernel; returns what the page says of it."""
     stem = re.sub(r"[^\w-]+", "-", profile.name)
-    section: dict[str, Any] = {"name": visible(profile.name), "peak_bytes": None, "unreadable": []}
-    section |= {"flames": [], "traces": [], "tables": [], "code": [], "resources": ""}
-    section |= {"why_no_torch": visible(profile.why_no_torch), "why_no_code": visible(profile.why_no_code)}
+    section: dict[str, Any] = {"name": visible(profile.name), "unreadable": [], "no_stacks": False, "snapshot": ""}
+    section |= {"flames": [], "memory": [], "traces": [], "tables": [], "code": [], "resources": "", "nsight": None}
+    section["missing"] = {name: visible(why) for name, why in profile.missing.items()}
+    section["sanitized"] = [_check(stem, name, each, files) for name, each in profile.sanitized.items()]
+    if profile.nsight is not None:
+        section["nsight"] = _nsight(stem, profile.nsight, files)
     if profile.torch is not None:
         _add_torch(section, stem, profile.torch, files)
     if profile.code is not None:
@@ -108,8 +105,50 @@ def _add_torch(section: dict[str, Any], stem: str, profile: TorchProfile, files:
             file = f"{stem}.{name.replace(' ', '-')}.txt"
             files[file] = table.encode()
             section["tables"].append({"what": name, "title": _TABLES[name], "text": table})
-    section["peak_bytes"] = profile.peak_bytes
+    for timeline in profile.memory:
+        if timeline.peak_bytes:
+            file = f"{stem}.memory-{timeline.device}.svg"
+            picture = _memory_chart(f"{section['name']}: memory that PyTorch held", timeline)
+            files[file] = picture.encode()
+            told = {"device": timeline.device, "peak_bytes": timeline.peak_bytes, "file": file}
+            section["memory"].append({**told, "picture": Markup(picture)})
+    if profile.memory_snapshot:
+        section["snapshot"] = f"{stem}.memory-snapshot.pickle"
+        files[section["snapshot"]] = profile.memory_snapshot
+    section["no_stacks"] = bool(profile.traces) and not profile.stacks
     section["unreadable"] += map(visible, profile.unreadable)
+
+
+def _memory_chart(title: str, timeline: Timeline) -> str:
+    """As steps: what is held changes at once and then stays."""
+    points: list[tuple[float, float]] = [(0.0, 0.0)]
+    for at_us, held in timeline.points:
+        points += [(at_us, points[-1][1]), (at_us, float(held))]
+    x = linear([at for at, _ in points], lambda value, _: f"{value:g}", "µs", zero=True)
+    y = linear([held for _, held in points], lambda value, _: f"{value:,.0f}", "bytes", zero=True)
+    return line_chart(title, x, y, {timeline.device: points}, {})
+
+
+def _nsight(stem: str, profile: NsightProfile, files: dict[str, bytes]) -> dict[str, Any]:
+    written = {f"{stem}.ncu-rep": profile.report}
+    written |= {f"{stem}.ncu.txt": profile.details.encode(), f"{stem}.ncu.csv": profile.table.encode()}
+    files |= written
+    kernels = []
+    for kernel in profile.kernels:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for metric in kernel.metrics:
+            sections.setdefault(visible(metric.section), []).append(
+                (visible(metric.name), visible(f"{metric.value} {metric.unit}"))
+            )
+        kernels.append({"name": visible(kernel.name), "bound": kernel.bound, "sections": sections})
+    return {"version": visible(profile.version), "kernels": kernels, "files": list(written)}
+
+
+def _check(stem: str, name: str, report: ToolReport, files: dict[str, bytes]) -> dict[str, Any]:
+    file = f"{stem}.{name}.txt"
+    files[file] = report.printed.encode()
+    found = [visible(each) for each in faults(report.printed)]
+    return {"name": name, "state": report.state, "text": visible(report.text), "faults": found, "file": file}
 
 
 @cache

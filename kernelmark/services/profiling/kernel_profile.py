@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
+from harness.errors import UsageError
 from harness.judge import Progress
 from harness.problem import Problem
 from harness.sandbox import Provider
@@ -13,55 +16,95 @@ from harness.verdict import DeviceKind, Stage
 from kernelmark.services.prepared import OnProgress
 
 if TYPE_CHECKING:
+    from harness import wire
+    from harness.audit.tools import ToolReport
     from harness.profiling.code import CompiledCode
+    from harness.profiling.nsight import NsightProfile
     from harness.profiling.torch_profile import TorchProfile
+
+Part = Literal["torch", "stacks", "memory", "ncu", "code", "sanitize"]
+OF_TORCH: tuple[wire.ProfilePart, ...] = ("torch", "stacks", "memory")
+PARTS: dict[DeviceKind, tuple[Part, ...]] = {
+    "cpu": (*OF_TORCH, "code"),
+    "cuda": (*OF_TORCH, "ncu", "code", "sanitize"),
+}
+"""What there is to profile on a device, in the order in which it is done."""
 
 
 @dataclass
 class KernelProfile:
-    """What there is to see of a kernel; a part that its process did not survive says why it is missing."""
+    """What there is to see of a kernel."""
 
     name: str
     torch: TorchProfile | None = None
-    why_no_torch: str = ""
+    nsight: NsightProfile | None = None
     code: CompiledCode | None = None
-    why_no_code: str = ""
+    sanitized: dict[str, ToolReport] = field(default_factory=dict)
+    """By compute-sanitizer's check, such as memcheck."""
+    missing: dict[str, str] = field(default_factory=dict)
+    """Why a part that was wanted is not there, in a line: its process did not survive it, or a tool is missing."""
 
 
 def kernel_profile(
-    submission: Submission, problem: Problem, device: DeviceKind, provider: Provider, on_progress: OnProgress
+    submission: Submission,
+    problem: Problem,
+    device: DeviceKind,
+    provider: Provider,
+    parts: Collection[Part],
+    on_progress: OnProgress,
 ) -> KernelProfile:
-    """Profile the problem's one benchmark.
+    """Profile the problem's one benchmark, as far as the kernel runs on this device.
 
     Raises:
         HarnessError: we failed.
     """
+    from harness.audit.run import audit
+    from harness.audit.tools import sanitizers
     from harness.judge.correctness.graded_case import GradedCase
-    from harness.judge.session import SubmissionFault
     from harness.judge.timing.device_lock import lock_alone
     from harness.languages import LANGUAGES
     from harness.problem.reference import Reference
+    from harness.profiling import nsight
     from harness.profiling.code import compiled_code
     from harness.profiling.torch_profile import torch_profile
 
     [benchmark] = problem.benchmarks
     case = GradedCase(problem, Reference.load(problem), device, problem.resolve(benchmark))
-    name = f"baseline {submission.name}" if submission.author == "baseline" else submission.name
-    made = KernelProfile(name)
+    baseline = submission.author == "baseline"
+    made = KernelProfile(f"baseline {submission.name}" if baseline else submission.name)
+    runs = device in LANGUAGES[submission.language].devices
 
     def report(what: str) -> None:
-        on_progress(Progress(Stage.TEST, 0, 1, f"{name}: {what}"))
+        on_progress(Progress(Stage.TEST, 0, 1, f"{made.name}: {what}"))
 
     with lock_alone(device, lambda: report("waiting: another grading is using this device")):
-        if device in LANGUAGES[submission.language].devices:
-            report("torch.profiler")
-            try:
-                made.torch = torch_profile(submission, case, provider)
-            except SubmissionFault as fault:
-                made.why_no_torch = fault.message
-        report("its code")
-        try:
-            made.code = compiled_code(submission, case, provider)
-        except SubmissionFault as fault:
-            made.why_no_code = fault.message
+        if runs and (asked := [each for each in OF_TORCH if each in parts]):
+            with _part(made, "torch.profiler", report):
+                made.torch = torch_profile(submission, case, provider, asked)
+        if runs and "ncu" in parts:
+            with _part(made, "Nsight Compute", report):
+                made.nsight = nsight.profile(submission, case, provider)
+        if "code" in parts:
+            with _part(made, "its code", report):
+                made.code = compiled_code(submission, case, provider)
+        if runs and "sanitize" in parts and not baseline:
+            with _part(made, "compute-sanitizer", report):
+                for tool in sanitizers():
+                    report(tool.name)
+                    made.sanitized[tool.name] = audit(problem, submission, tool, provider=provider, device=device)
     return made
+
+
+@contextmanager
+def _part(made: KernelProfile, name: str, report: Callable[[str], None]) -> Iterator[None]:
+    """Note why a part is missing, if the submission or a tool prevents it."""
+    from harness.judge.session import SubmissionFault
+    from harness.profiling.nsight import NothingMeasured
+
+    report(name)
+    try:
+        yield
+    except SubmissionFault as fault:
+        made.missing[name] = fault.message
+    except (NothingMeasured, UsageError) as error:
+        made.missing[name] = str(error)

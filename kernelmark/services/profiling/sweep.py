@@ -19,13 +19,13 @@ from harness.verdict import Interval, Verdict
 from kernelmark.services.prepared import OnProgress, PreparedJob
 from kernelmark.services.problems import find_problem
 from kernelmark.services.profiling import of_one_case
+from kernelmark.services.profiling.charts import line_chart
+from kernelmark.services.profiling.written import write_files
 from kernelmark.services.settings import Settings
-from leaderboard.publishing.site.charts.plot import Series, linear, logarithmic, plot
-from leaderboard.text.visible import visible
+from leaderboard.publishing.site.charts.plot import linear, logarithmic
 
 _MOST = 32  # sizes
 _INTENSE = 20.0  # flops a byte from which arithmetic is what one wants to see
-_COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#6e7781")  # of lines, in light pages and in dark
 
 
 @dataclass(frozen=True)
@@ -137,31 +137,15 @@ def as_csv(parameter: str, points: Sequence[Point]) -> str:
 def as_svg(title: str, parameter: str, points: Sequence[Point]) -> str:
     """The rates against the size, a line a kernel, with a legend; stands alone."""
     unit, rates = rate(points)
-    kernels = list(dict.fromkeys(p.kernel for p in points))
-    lines = []
-    for number, kernel in enumerate(kernels):
-        own = [(float(p.size), rates[kernel, p.size]) for p in points if p.kernel == kernel]
-        labels = [f"{kernel}, {parameter} {x:.0f}: {y:.4g} {unit}" for x, y in own]
-        lines.append(Series(str(number), own, dots=True, labels=labels, links=[""] * len(own)))
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for p in points:
+        lines.setdefault(p.kernel, []).append((float(p.size), rates[p.kernel, p.size]))
+    labels = {
+        kernel: [f"{kernel}, {parameter} {x:.0f}: {y:.4g} {unit}" for x, y in own] for kernel, own in lines.items()
+    }
     x = logarithmic([p.size for p in points], lambda value: f"{value:g}", parameter)
     y = linear(rates.values(), lambda value, _: f"{value:g}", unit, zero=True)
-    drawn = str(plot(title, x, y, lines, width=760, height=380))
-    colours = "".join(
-        f".s-{k} path {{ stroke: {c}; }} .s-{k} circle {{ fill: {c}; }} .l-{k} {{ fill: {c}; }}\n"
-        for k, c in enumerate(_COLOURS[: len(kernels)])
-    )
-    style = (
-        "<style>svg { font: 11px system-ui, sans-serif; color-scheme: light dark; }\n"
-        "svg path { fill: none; stroke-width: 2; } .axis path { stroke: #8c959f; stroke-width: 1; }\n"
-        ".axis .guide { stroke-opacity: .35; } .axis text, .title text { fill: #6e7781; text-anchor: middle; }\n"
-        f".axis.y text {{ text-anchor: end; }}\n{colours}</style>"
-    )
-    legend = "".join(
-        f'<text class="l-{k}" x="70" y="{22 + 15 * k}" font-weight="bold">{_escaped(visible(name))}</text>'
-        for k, name in enumerate(kernels)
-    )
-    head, _, rest = drawn.partition("</title>")
-    return f"{head}</title>{style}{rest.removesuffix('</svg>')}{legend}</svg>"
+    return line_chart(title, x, y, lines, labels)
 
 
 def write(folder: Path, title: str, parameter: str, points: Sequence[Point]) -> list[Path]:
@@ -170,15 +154,5 @@ def write(folder: Path, title: str, parameter: str, points: Sequence[Point]) -> 
     Raises:
         UsageError: the folder cannot be written.
     """
-    paths = [folder / "sweep.csv", folder / "sweep.svg"]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        paths[0].write_text(as_csv(parameter, points))
-        paths[1].write_text(as_svg(title, parameter, points))
-    except OSError as error:
-        raise UsageError(str(folder), f"cannot be written ({error.strerror})", "use another --out") from None
-    return paths
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
+    files = {"sweep.csv": as_csv(parameter, points), "sweep.svg": as_svg(title, parameter, points)}
+    return write_files(folder, {name: text.encode() for name, text in files.items()})

@@ -1,0 +1,84 @@
+"""Memory over the time of some calls, read from a Chrome trace, and torch's memory snapshot. Trusted; inputs are not.
+
+torch's viewers read a snapshot as a pickle, and reading a pickle runs what it says. So the sandbox sends the snapshot
+as JSON, and the pickle is made here, of numbers, texts, lists and dictionaries alone.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.wire.checks import WireError, printable, strict_json
+
+_POINTS = 2_000
+_DEVICES = {0: "CPU", 1: "GPU"}  # c10::DeviceType
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """How much memory PyTorch held on one device, beyond what it held at the start."""
+
+    device: str
+    """`CPU` or `GPU`."""
+    points: tuple[tuple[float, int], ...]
+    """µs since the trace began, and bytes from then on."""
+
+    @property
+    def peak_bytes(self) -> int:
+        return max((held for _, held in self.points), default=0)
+
+
+def timelines(events: Sequence[Any]) -> list[Timeline]:
+    """One for each device on which a trace's events allocate or free something."""
+    changes: dict[str, list[tuple[float, int]]] = {}
+    for event in events:
+        if isinstance(event, Mapping) and event.get("name") == "[memory]" and (change := _change(event)):
+            device, at_us, nbytes = change
+            changes.setdefault(device, []).append((at_us, nbytes))
+    return [Timeline(device, _summed(sorted(each))) for device, each in changes.items()]
+
+
+def _change(event: Mapping[str, Any]) -> tuple[str, float, int] | None:
+    told, at_us = event.get("args"), event.get("ts")
+    if not isinstance(told, Mapping) or type(at_us) not in (int, float):
+        return None
+    device, nbytes = told.get("Device Type"), told.get("Bytes")
+    if type(device) is not int or device not in _DEVICES or type(nbytes) is not int or abs(nbytes) >= 1 << 50:
+        return None
+    return _DEVICES[device], float(at_us or 0), nbytes
+
+
+def _summed(changes: list[tuple[float, int]]) -> tuple[tuple[float, int], ...]:
+    begin_us, held, points = changes[0][0], 0, []
+    for at_us, nbytes in changes[:_POINTS]:
+        held += nbytes
+        points.append((at_us - begin_us, held))
+    return tuple(points)
+
+
+def snapshot(content: bytes) -> bytes:
+    """The pickle that torch's memory viewer reads, from the same as JSON.
+
+    Raises:
+        WireError: it is not JSON, or not a snapshot.
+    """
+    document = strict_json(content)
+    lists = ("segments", "device_traces")
+    if not isinstance(document, Mapping) or not all(isinstance(document.get(each), list) for each in lists):
+        raise WireError("not a memory snapshot")
+    try:
+        return pickle.dumps(_plain(document), protocol=4)
+    except RecursionError:
+        raise WireError("nested too deeply") from None
+
+
+def _plain(value: Any) -> Any:
+    """The same of built-in types alone, with printable texts."""
+    if isinstance(value, Mapping):
+        return {printable(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return printable(value) if isinstance(value, str) else value

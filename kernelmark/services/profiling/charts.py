@@ -1,0 +1,38 @@
+"""Line charts as SVG files that stand alone: rates by size, memory over time. Trusted; names in them are escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import escape
+
+from leaderboard.publishing.site.charts.plot import Axis, Point, Series, plot
+from leaderboard.text.visible import visible
+
+_COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#6e7781")  # of lines, in light pages and in dark
+_STYLE = """<style>svg { font: 11px system-ui, sans-serif; color-scheme: light dark; }
+svg path { fill: none; stroke-width: 2; } .axis path { stroke: #8c959f; stroke-width: 1; }
+.axis .guide { stroke-opacity: .35; } .axis text, .title text { fill: #6e7781; text-anchor: middle; }
+.axis.y text { text-anchor: end; }
+"""
+
+
+def line_chart(
+    title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]], labels: Mapping[str, Sequence[str]]
+) -> str:
+    """A line per name, with a legend; where there are labels, one for each point, points are dots that show them."""
+    series = [
+        Series(str(k), points, dots=name in labels, labels=labels.get(name, ()), links=[""] * len(labels.get(name, ())))
+        for k, (name, points) in enumerate(lines.items())
+    ]
+    drawn = str(plot(title, x, y, series, width=760, height=380))
+    colours = "".join(
+        f".s-{k} path {{ stroke: {c}; }} .s-{k} circle {{ fill: {c}; }} .l-{k} {{ fill: {c}; }}\n"
+        for k, c in enumerate(_COLOURS[: len(lines)])
+    )
+    legend = "".join(
+        f'<text class="l-{k}" x="70" y="{22 + 15 * k}" font-weight="bold">{escape(visible(name))}</text>'
+        for k, name in enumerate(lines)
+    )
+    head, _, rest = drawn.partition("</title>")
+    return f"{head}</title>{_STYLE}{colours}</style>{rest.removesuffix('</svg>')}{legend}</svg>"
