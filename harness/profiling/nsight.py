@@ -25,6 +25,7 @@ SECTIONS = (
 _ROWS, _KERNELS, _TEXT = 50_000, 64, 200
 MEMORY, ARITHMETIC, OCCUPANCY = "Memory Throughput", "Compute (SM) Throughput", "Achieved Occupancy"
 DURATION = "Duration"
+_COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
 _BUSY = 60.0  # % of its peak from which Nsight Compute calls a unit well used
 
 
@@ -33,6 +34,8 @@ class Metric:
     """One line of a section, as Nsight Compute prints it."""
 
     section: str
+    breakdown: str
+    """The table of the section that the line belongs to; "" for the section's main table."""
     name: str
     unit: str
     value: str
@@ -48,7 +51,7 @@ class KernelMetrics:
     def number(self, name: str, unit: str = "%") -> float | None:
         """A metric in that unit; None if it is missing, or NaN, as version 2026.2 prints in containers."""
         for metric in self.metrics:
-            if metric.name == name and metric.unit == unit:
+            if metric.name == name and metric.unit == unit and not metric.breakdown:
                 try:
                     value = float(metric.value.replace(",", ""))
                 except ValueError:
@@ -149,7 +152,7 @@ def _kernels(table: str) -> Iterator[KernelMetrics]:
                     yield kernel
                 launch, kernel, count = row["ID"], KernelMetrics(row["Kernel Name"][:_TEXT]), count + 1
             if row["Metric Name"]:
-                told = (row[each][:_TEXT] for each in ("Section Name", "Metric Name", "Metric Unit", "Metric Value"))
+                told = ((row.get(each) or "")[:_TEXT] for each in _COLUMNS)
                 kernel.metrics.append(Metric(*told))
     except (KeyError, TypeError, csv.Error):
         pass  # what was read until then is shown

@@ -25,7 +25,7 @@ _WAIT, _WARMUP = 1, 2
 _ALLOCATIONS = 20_000  # the last ones
 _MODULE = "nn.Module: "
 _OURS = "harness/runner/"  # in the names of this package's frames, which end where the submission's begin
-_PROFILER = ("torch/profiler/", "torch/autograd/profiler", "<built-in function perf_counter")
+_PROFILER = ("torch/profiler/", "torch/cuda/__init__.py", "torch/autograd/profiler", "<built-in function perf_counter")
 _SEPARATORS = str.maketrans(";\t\r\n", "    ")
 
 
@@ -48,7 +48,7 @@ def profiled(
     def stacked(profiler: Any) -> None:
         kept["by stack"] = _table(device, profiler.key_averages(group_by_stack_n=_STACK_DEPTH))
         for time in ("cpu", "device"):
-            kept[f"{time} stacks"] = _collapsed(profiler.events(), f"self_{time}_time_total")
+            kept[f"{time} stacks"] = _collapsed(profiler.events(), time)
         kept["modules"] = _modules(profiler.events())
 
     watch = partial(_watch, device, call, sets, asked.active)
@@ -94,14 +94,21 @@ def _watch(
 def _collapsed(events: Iterable[Any], time: str) -> bytes:
     """Collapsed stacks: what was called from the submission, operators and kernels included, with its own time in µs.
 
-    torch's own `export_stacks` leaves out the event itself, and writes a line for each.
+    torch's own `export_stacks` leaves out the event itself, writes a line for each, and counts the time of a kernel
+    on the device again for the operator that launched it, and for the profiler's step.
     """
     counts, home = Counter[str](), f"{Path.home()}/"
     for event in events:
+        if event.name.startswith("ProfilerStep") or (time == "device" and event.device_type.name == "CPU"):
+            continue
         frames = [*reversed(event.stack or ()), event.name]
         ours = [number for number, frame in enumerate(frames) if _OURS in frame]
         own = frames[ours[-1] + 1 :] if ours else []
-        if own and not own[0].startswith(_PROFILER) and (spent_us := int(getattr(event, time, 0))) > 0:
+        if (
+            own
+            and not own[0].startswith(_PROFILER)
+            and (spent_us := int(getattr(event, f"self_{time}_time_total", 0))) > 0
+        ):
             counts[";".join(frame.removeprefix(home).translate(_SEPARATORS) for frame in own)] += spent_us
     return "".join(f"{stack} {count}\n" for stack, count in counts.items()).encode("utf-8", "backslashreplace")
 

@@ -133,6 +133,8 @@ class Docker:
 
     def _environment(self, launch: Launch) -> dict[str, str]:
         toolkits = [each / "bin" for each in (gpu.toolkit(),) if each]
+        if Path(self.python).is_absolute():  # beside it are the programs of its packages, such as ninja
+            toolkits.append(Path(self.python).parent)
         searched = gpu.library_path(self._libraries(launch), host_system=self._bound(Path("/usr")))
         extra = {"LD_LIBRARY_PATH": searched} if searched else {}
         return inside.environment(launch, path=inside.search_path(*toolkits, Path("/usr/local/cuda/bin")), extra=extra)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from harness.profiling.torch_profile import TorchProfile
 
 _USED = re.compile(r" Function |  REG:")  # of cuobjdump's report
+# Of Nsight Compute's sections the page has the main tables and why warps wait; everything is in the files.
+_STALLS, _BY_LINE, _VALUE = "Warp State", "Source Counters", 40
 _TABLES = {
     "operators": "By operator",
     "shapes": "By input shape",
@@ -137,9 +139,11 @@ def _nsight(stem: str, profile: NsightProfile, files: dict[str, bytes]) -> dict[
     for kernel in profile.kernels:
         sections: dict[str, list[tuple[str, str]]] = {}
         for metric in kernel.metrics:
-            sections.setdefault(visible(metric.section), []).append(
-                (visible(metric.name), visible(f"{metric.value} {metric.unit}"))
-            )
+            shown = not metric.breakdown or metric.breakdown.startswith(_STALLS)
+            if shown and metric.section != _BY_LINE and len(metric.value) <= _VALUE:
+                title = f"{metric.section}: {metric.breakdown}" if metric.breakdown else metric.section
+                line = visible(metric.name), visible(f"{metric.value} {metric.unit}")
+                sections.setdefault(visible(title), []).append(line)
         kernels.append({"name": visible(kernel.name), "bound": kernel.bound, "sections": sections})
     return {"version": visible(profile.version), "kernels": kernels, "files": list(written)}
 
