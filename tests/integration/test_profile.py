@@ -125,6 +125,19 @@ def test_a_trace_a_repeat_has_the_operators_of_three_calls(project: Path) -> Non
     assert board[0].read_bytes() == traces[0].read_bytes()
 
 
+@pytest.mark.full
+@pytest.mark.usefixtures("ended")
+def test_tensorboards_plugin_reads_the_traces_that_it_finds_by_their_names(project: Path, tmp_path: Path) -> None:
+    from torch_tb_profiler.consts import WORKER_PATTERN
+    from torch_tb_profiler.profiler.data import RunProfileData
+
+    for path in sorted((project / "board").iterdir()):
+        assert WORKER_PATTERN.match(path.name), path.name
+        read = RunProfileData.parse("kernelmark", None, str(path), str(tmp_path))
+        read.process()
+        assert [each.calls for each in read.op_list_groupby_name if each.name == "aten::add"] == [3]
+
+
 @pytest.mark.usefixtures("ended")
 def test_the_flame_graph_and_the_stacks_have_the_callers(project: Path) -> None:
     root = ET.parse(project / "out/kernel-py.cpu-stacks.svg").getroot()

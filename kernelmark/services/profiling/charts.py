@@ -20,7 +20,7 @@ svg path { fill: none; stroke-width: 2; } .axis path { stroke: #8c959f; stroke-w
 def line_chart(
     title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]], labels: Mapping[str, Sequence[str]]
 ) -> str:
-    """A line per name, with a legend; where there are labels, one for each point, points are dots that show them."""
+    """A line per name, with a legend if there are several; points that have labels are dots, which show them."""
     series = [
         Series(str(k), points, dots=name in labels, labels=labels.get(name, ()), links=[""] * len(labels.get(name, ())))
         for k, (name, points) in enumerate(lines.items())
@@ -30,9 +30,10 @@ def line_chart(
         f".s-{k} path {{ stroke: {c}; }} .s-{k} circle {{ fill: {c}; }} .l-{k} {{ fill: {c}; }}\n"
         for k, c in enumerate(_COLOURS[: len(lines)])
     )
+    named = lines if len(lines) > 1 else {}
     legend = "".join(
         f'<text class="l-{k}" x="70" y="{22 + 15 * k}" font-weight="bold">{escape(visible(name))}</text>'
-        for k, name in enumerate(lines)
+        for k, name in enumerate(named)
     )
     head, _, rest = drawn.partition("</title>")
     return f"{head}</title>{_STYLE}{colours}</style>{rest.removesuffix('</svg>')}{legend}</svg>"
