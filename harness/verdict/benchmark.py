@@ -203,6 +203,12 @@ class ReplayedBenchmark(_Timed):
     event_extra_ns: Nanoseconds = Field(description="by how much events outlast CUPTI's time of a kernel of our own")
     span_extra_ns: Nanoseconds = Field(description="by how much the launcher's host clock outlasts events, likewise")
     telemetry: tuple[Telemetry | None, ...] = Field(default=(), description="what the sensors said after each block")
+    scratch_bytes: int | None = Field(
+        default=None,
+        ge=0,
+        description="device memory that the launcher gave each call besides inputs and outputs, none used more; "
+        "all that the submission had allocated by the time its call was recorded",
+    )
 
     @model_validator(mode="after")
     def _each_call_has_its_inputs(self) -> Self:

@@ -209,6 +209,7 @@ class Replaying:
             roofline=share,
             minimum_bytes=self._case.resolved.minimum_bytes,
             minimum_flops=self._case.resolved.minimum_flops,
+            scratch_bytes=player.recording.scratch_bytes,
             doubts=_doubts(block_times(times), clocks, self._telemetry),
         )
 
