@@ -61,8 +61,8 @@ def tile_kernel(
     It is read as four tiles, of every fourth row each: down the columns, groups then lie in four tensors, element by
     element. What they keep is turned in shared memory and written along the columns.
     """
-    first_row = tl.program_id(0).to(tl.int64) * (4 * DOWN)
-    first_column = tl.program_id(1).to(tl.int64) * (4 * OVER)
+    first_row = tl.program_id(1).to(tl.int64) * (4 * DOWN)
+    first_column = tl.program_id(0).to(tl.int64) * (4 * OVER)
     row, column = first_row + 4 * tl.arange(0, DOWN), first_column + tl.arange(0, 4 * OVER)
     at = x + row[:, None] * cols + column[None, :]
     inside = (row < rows)[:, None] & (column < cols)[None, :]  # rows are a multiple of 4
@@ -87,9 +87,10 @@ def sparsify_24_transpose(
     """x, [rows, cols], and its transpose to kept elements and bytes of four 2-bit indices."""
     rows, cols = x.shape
     bits = torch.int16 if x.element_size() == 2 else torch.int32
-    # 128 × 128: 16 bytes of indices for each row and for each column, and 64 elements a thread.
-    grid = (triton.cdiv(rows, 128), triton.cdiv(cols, 128))
+    # 128 × 64: 16 bytes of indices for a column, and 8 for a row, whose neighbours follow from the next program. With
+    # 32 elements a thread, registers suffice for two programs on a multiprocessor: one loads while the other stores.
+    grid = (triton.cdiv(cols, 64), triton.cdiv(rows, 128))
     tile_kernel[grid](
         x.view(bits), values.view(bits), indices, values_t.view(bits), indices_t, rows, cols,
-        MAGNITUDE=torch.iinfo(bits).max, DOWN=32, OVER=32, num_warps=8,
+        MAGNITUDE=torch.iinfo(bits).max, DOWN=32, OVER=16, num_warps=8,
     )  # fmt: skip

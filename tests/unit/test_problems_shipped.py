@@ -134,6 +134,33 @@ _COMPILED = [
         },
         {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "GROUP": 8},
     ),
+    (
+        "sparsify_24_transpose",
+        "tile_kernel",
+        {
+            **dict.fromkeys(("x", "values"), "*i16"),
+            "indices": "*u8",
+            "values_t": "*i16",
+            "indices_t": "*u8",
+            **dict.fromkeys(("rows", "cols"), "i32"),
+        },
+        {"MAGNITUDE": 0x7FFF, "DOWN": 32, "OVER": 16},
+    ),
+    *(
+        (
+            "matmul_block_sparse",
+            "tile_kernel",
+            {
+                "x": f"tensordesc<bf16[{tile_m}, {block}]>",
+                "values": f"tensordesc<bf16[{tile_n}, {block}]>",
+                "indices": "*i32",
+                "y": f"tensordesc<bf16[{tile_m}, {tile_n}]>",
+                **dict.fromkeys(("k", "slots", "last"), "i32"),
+            },
+            {"TILE_M": tile_m, "TILE_N": tile_n, "BLOCK": block},
+        )
+        for tile_m, tile_n, block in ((16, 16, 64), (64, 32, 64), (128, 64, 64), (128, 32, 32))
+    ),
     *(
         (
             "matmul",
