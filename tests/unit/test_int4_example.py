@@ -1,4 +1,4 @@
-"""The example in the statement of pack_int4, worked out by hand: the references of both directions give those bytes."""
+"""The examples in the statements of int4 problems, worked out by hand: the references give the same."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.problem.reference import Reference
 from tests.shipped import ROOT, module, problem
 
 NUMBERS = [1, -1, 7, -8, 0, 5, -3, 2]
-BYTES = [0xF1, 0x87, 0x50, 0x2D]
+BYTES = [0xF1, 0x87, 0x50, 0x2D]  # of pack_int4
 
 
 def reference(slug: str, given: dict[str, torch.Tensor], **params: int | str) -> torch.Tensor:
@@ -52,3 +52,18 @@ def test_the_unpacked_example() -> None:
     }
     unpacked = reference("unpack_int4", given, rows=1, groups=1, size=8, dtype="float16")
     assert unpacked.tolist() == [[(number + 2) / 2 for number in NUMBERS]]
+
+
+def test_the_example_of_zero_points() -> None:
+    statement = (problem("matmul_int4_asymmetric").directory / "README.md").read_text()
+    assert "`83 F0`" in statement
+    assert "`zero = 8` and `scale = 0.5`" in statement
+    assert "`[-2.5, 0, -4, 3.5]`" in statement
+    given = {
+        "x": torch.eye(4, dtype=torch.float16),  # y then has the weights, a column a channel
+        "packed": torch.tensor([[0x83, 0xF0]], dtype=torch.uint8),
+        "scale": torch.tensor([[0.5]], dtype=torch.float16),
+        "zero": torch.tensor([[8]], dtype=torch.uint8),
+    }
+    weights = reference("matmul_int4_asymmetric", given, m=4, n=1, k=4, size=4, dtype="float16")
+    assert weights.flatten().tolist() == [-2.5, 0.0, -4.0, 3.5]

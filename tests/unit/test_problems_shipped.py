@@ -163,6 +163,38 @@ _COMPILED = [
     ),
     *(
         (
+            "matmul_int4_asymmetric",
+            "tile_kernel",
+            {
+                "tokens": f"*{kind}",
+                "weights": "*u8",
+                "parted": f"*{kind}",
+                "packed": "*u8",
+                "scale": f"*{kind}",
+                "zero": "*u8",
+                "y": f"*{kind}",
+                "parts": "*fp32",
+                **dict.fromkeys(("m", "n", "nbytes", "per_group"), "i32"),
+            },
+            {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 64, "SPLIT": 8, "GROUP": 8},
+        )
+        for kind in ("fp16", "bf16")
+    ),
+    (
+        "matmul_int4_asymmetric",
+        "row_kernel",
+        {
+            "x": "*bf16",
+            "packed": "*u8",
+            "scale": "*bf16",
+            "zero": "*u8",
+            "y": "*bf16",
+            **dict.fromkeys(("n", "nbytes", "per_group"), "i32"),
+        },
+        {"ROWS": 4, "BLOCK": 512},
+    ),
+    *(
+        (
             "matmul",
             "tile_kernel",
             {**dict.fromkeys("abc", f"*{kind}"), **dict.fromkeys("mnk", "i32")},
