@@ -137,8 +137,8 @@ def matmul_int4_asymmetric(
                 token, packed, scale, zero, result, n, nbytes, per_group, ROWS=4, BLOCK=512, num_warps=4
             )
         return
-    # Tokens and channels of a tile, warps, and parts of k, so that there are tiles for all multiprocessors: those of
-    # matmul_int4, measured there.
+    # Tokens and channels of a tile, warps, and parts of k, so that there are tiles for all multiprocessors. They are
+    # those of matmul_int4, and were measured there.
     if m <= 16:
         tile_m, tile_n, warps, split = 16, 128, 4, 4
     elif m <= 64:

@@ -67,3 +67,23 @@ def test_the_example_of_zero_points() -> None:
     }
     weights = reference("matmul_int4_asymmetric", given, m=4, n=1, k=4, size=4, dtype="float16")
     assert weights.flatten().tolist() == [-2.5, 0.0, -4.0, 3.5]
+
+
+@pytest.mark.parametrize("unused", [0x2, 0x8, 0xF])
+def test_the_example_of_integer_sums(unused: int) -> None:
+    """Three weights: the last high half belongs to none."""
+    statement = (problem("matmul_int4_int8").directory / "README.md").read_text()
+    assert "`F9 27`" in statement
+    assert "`q = [-7, -1, 7]`" in statement
+    assert "`x = [10, -20, 100]`" in statement
+    assert "with `x_scale = 0.5` and `w_scale = 0.25`, `y` is 81.25" in statement
+    given = {
+        "x": torch.tensor([[10, -20, 100]], dtype=torch.int8),
+        "packed": torch.tensor([[0xF9, unused << 4 | 0x7]], dtype=torch.uint8),
+        "x_scale": torch.tensor([0.5]),
+        "w_scale": torch.tensor([0.25]),
+    }
+    assert reference("matmul_int4_int8", given, m=1, n=1, k=3).tolist() == [[81.25]]
+    y = torch.empty(1, 1, dtype=torch.float16)
+    module(ROOT / "reference" / "matmul_int4_int8" / "eager.py").matmul_int4_int8(*given.values(), y)
+    assert y.tolist() == [[81.25]]

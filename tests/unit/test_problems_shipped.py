@@ -193,6 +193,41 @@ _COMPILED = [
         },
         {"ROWS": 4, "BLOCK": 512},
     ),
+    (
+        "matmul_int4_int8",
+        "halves_kernel",
+        {"x": "*i8", "parted": "*i8", **dict.fromkeys(("m", "k", "nbytes"), "i32")},
+        {"BLOCK": 1024},
+    ),
+    *(
+        (
+            "matmul_int4_int8",
+            "tile_kernel",
+            {
+                "tokens": "*i8",
+                "weights": "*u8",
+                "parted": "*i8",
+                "packed": "*u8",
+                **dict.fromkeys(("x_scale", "w_scale"), "*fp32"),
+                "y": "*fp16",
+                "parts": "*i32",
+                **dict.fromkeys(("m", "n", "nbytes"), "i32"),
+            },
+            {"COPIED": False, "TILE_M": 64, "TILE_N": 128, "TILE_K": 128, "SPLIT": split, "GROUP": 8},
+        )
+        for split in (1, 8)
+    ),
+    (
+        "matmul_int4_int8",
+        "add_kernel",
+        {
+            "parts": "*i32",
+            **dict.fromkeys(("x_scale", "w_scale"), "*fp32"),
+            "y": "*fp16",
+            **dict.fromkeys("mn", "i32"),
+        },
+        {"SPLIT": 8, "BLOCK": 1024},
+    ),
     *(
         (
             "matmul",
