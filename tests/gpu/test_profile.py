@@ -95,8 +95,7 @@ def test_the_trace_has_the_kernel_and_its_sass_the_lines(project: Path, name: st
     assert made.torch is not None, made.missing
     for trace in made.torch.traces:
         kernels = [each for each in json.loads(trace)["traceEvents"] if each.get("cat") == "kernel"]
-        assert len(kernels) == 3
-        assert all("kernel" in each["name"] and each["dur"] > 0 for each in kernels)
+        assert [("kernel" in each["name"], each["dur"] > 0) for each in kernels] == [(True, True)] * 3
     assert made.code is not None, made.missing
     [sass] = [text for file, text in made.code.files.items() if file.endswith(".sass")]
     assert re.search(r'submission\.\w+", line \d+  \S.*x', sass), "the line of the source is beside it"
@@ -128,8 +127,8 @@ def test_stacks_have_each_kernel_once(project: Path) -> None:
     root = made.torch.stacks["device stacks"]
     assert [each.name for each in root.children] == ["submission.py(3): twice"]
     events = json.loads(made.torch.traces[0])["traceEvents"]
-    kernels_us = sum(each["dur"] for each in events if each.get("cat") == "kernel")
-    assert 0.5 * kernels_us < root.value < 1.5 * kernels_us, "of three calls each"
+    spent_us = sum(each["dur"] for each in events if each.get("cat") in ("kernel", "gpu_memcpy"))
+    assert 0.5 * spent_us < root.value < 1.5 * spent_us, "of three calls each"
 
 
 @pytest.mark.parametrize("name", ["compiled.py", "inline.py"])
