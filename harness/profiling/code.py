@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from harness import wire
 from harness.device import DEVICES
@@ -16,6 +17,8 @@ from harness.wire.checks import printable, strict_json
 
 _PLACE = re.compile(r'File "[^"\n]*/submission\.\w+", line (\d{1,6})(?=\n|,)')
 _FILES, _NAME, _TEXT = 200, 80, 2 << 20
+_RESOURCES = 100  # kernels
+_USED = re.compile(r"(?m)^ Function (.{1,200}):\n +REG:(\d{1,9}) STACK:(\d{1,9}) SHARED:(\d{1,9}) LOCAL:(\d{1,9})")
 
 
 @dataclass
@@ -25,6 +28,14 @@ class CompiledCode:
     files: dict[str, str] = field(default_factory=dict)
     unreadable: list[str] = field(default_factory=list)
     """What came and could not be read, one line each."""
+
+    @property
+    def resources(self) -> list[tuple[str, ...]]:
+        """What each kernel uses by cuobjdump, below a row of headings; empty if it told nothing."""
+        told = (text for name, text in self.files.items() if name.endswith("resources.txt"))
+        rows = islice((match.groups() for text in told for match in _USED.finditer(text)), _RESOURCES)
+        head = ("kernel", "registers", "stack (B)", "shared (B)", "local (B)")
+        return [head, *found] if (found := list(rows)) else []
 
 
 def compiled_code(submission: Submission, case: GradedCase, provider: Provider) -> CompiledCode:

@@ -33,6 +33,7 @@ from kernelmark.text.terminal import counted, visible
 from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
+    from harness.verdict import Verdict
     from kernelmark.services.prepared import PreparedJob
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,13 +123,20 @@ def main(context: click.Context) -> None:
 @click.option(
     "--late", metavar="ORGANIZER", help="Record it even after the deadline, in this organizer's name; it does not rank."
 )
-def submit(no_record: bool, late: str | None, form: str, **given: Any) -> int:
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="After an accepted grading, profile it as `kernelmark profile` does, and keep the profile with the run.",
+)
+def submit(no_record: bool, late: str | None, profile: bool, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.
 
     Exit status: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout,
     6 rejected, 7 our fault, 8 unsupported (needs a GPU, or Triton's interpreter cannot run it).
     """
-    return _whole_grading(_job(given), form, record=not no_record, late=late)
+    if profile and no_record:
+        raise UsageError("--profile", "keeps the profile with the recorded run", "use `kernelmark profile` instead")
+    return _whole_grading(_job(given), form, record=not no_record, late=late, profile=profile)
 
 
 @main.command()
@@ -352,7 +360,7 @@ def _job(given: dict[str, Any]) -> PreparedJob:
     return PreparedJob.prepare(settings, problem, Path(file), author=settings.author_or_default())
 
 
-def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None) -> int:
+def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
@@ -365,7 +373,24 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
             table = job.record(result, lateness)
     finally:  # show the result even if it cannot be recorded
         print_lines([result.to_json()] if form == "json" else show.verdict(result, table, record=record))
+    if profile and result.score is not None:
+        say(_profiled(job, result))
     return result.outcome.exit_code
+
+
+def _profiled(job: PreparedJob, result: Verdict) -> str:
+    """Profile what was recorded; returns a line about it, whatever happens: the record and the status stay."""
+    from kernelmark.services.profiling.recorded import profile_recorded
+    from kernelmark.text.progress import Reporter
+
+    try:
+        with Reporter() as reporter:
+            told = profile_recorded(job, result, reporter.report)
+    except KernelmarkError as error:
+        told = f"kernelmark: warning: no profile: {error}"
+    except Exception as error:  # noqa: BLE001 - the run is recorded, and its outcome is the command's
+        told = f"kernelmark: warning: no profile: {unexpected(error)}"
+    return visible(" ".join(told.split()))
 
 
 def _fail(message: str, status: int) -> int:

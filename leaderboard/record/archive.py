@@ -1,7 +1,8 @@
 """Archives submitted sources by content: `<root>/<slug>/<author>/<hash>-<name>`.
 
-`kernelmark` archives every recorded submission, so every hash in the ledger can be looked up. Trusted code; the file
-name comes from the participant, and serves only to make the path readable. The source is stored byte for byte.
+`kernelmark` archives every recorded submission, so every hash in the ledger can be looked up. Profiles of
+runs lie in the same folders (`profile.py`). Trusted code; the file name comes from the participant, and serves only to
+make the path readable. The source is stored byte for byte.
 """
 
 from __future__ import annotations
@@ -57,10 +58,19 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
+    return folder(root, slug, author) / f"{sha256[:16]}-{safe_name(name)}"
+
+
+def folder(root: Path, slug: str, author: str) -> Path:
+    """The folder of what an author's runs on a problem leave in the archive, whether or not it exists.
+
+    Raises:
+        HarnessError: the slug or the author is not a valid path component.
+    """
     for component in (slug, author):
         if not _COMPONENT.fullmatch(component):
             raise HarnessError(f"{component!r} cannot be the name of a directory in the archive")
-    return root / slug / author / f"{sha256[:16]}-{safe_name(name)}"
+    return root / slug / author
 
 
 def present(root: Path, slug: str, submission: SubmissionId) -> bool:

@@ -1,4 +1,4 @@
-"""Finds everything that is wrong with a ledger and its archive, not only the first fault.
+"""Finds everything that is wrong with a ledger and its archive, sources and profiles, not only the first fault.
 
 `kernelmark verify` calls it. Trusted, over files that somebody may have changed. Reading a ledger stops at its first
 broken line, since nothing after it can be relied on. Inspection continues, and assumes that each line's own hash is
@@ -12,6 +12,7 @@ from __future__ import annotations
 import fcntl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from harness.errors import HarnessError, LedgerError
@@ -19,6 +20,7 @@ from harness.verdict import Verdict
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import MODERATION, NO_HASH, VERDICT, Entry, decode
+from leaderboard.record.profile import SUFFIX, stored_profile
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Inspection:
 def inspect(path: Path, archive: Path, current: Current) -> Inspection:
     """Inspect a whole ledger; `current` has the problems that are here."""
     inspection = Inspection(path)
-    runs: dict[str, int] = {}
+    runs: dict[str, tuple[int, str]] = {}
     events: list[tuple[int, str]] = []
     try:
         for number, entry in _entries(inspection):
@@ -74,6 +76,11 @@ def inspect(path: Path, archive: Path, current: Current) -> Inspection:
         Fault(path, number, f"moderates run {run}, which is not in this ledger")
         for number, run in events
         if inspection.whole and run not in runs
+    ]
+    inspection.faults += [
+        Fault(file, 1, "is a profile of no run of this author in the ledger")
+        for file in sorted((archive / path.name.removesuffix(".jsonl")).glob(f"*/*{SUFFIX}"))
+        if inspection.whole and runs.get(file.name.removesuffix(SUFFIX), (0, ""))[1] != file.parent.name
     ]
     inspection.faults.sort(key=lambda fault: fault.line)
     return inspection
@@ -110,7 +117,7 @@ def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
 
 
 def _verdict(
-    inspection: Inspection, number: int, entry: Entry, runs: dict[str, int], archive: Path, current: Current
+    inspection: Inspection, number: int, entry: Entry, runs: dict[str, tuple[int, str]], archive: Path, current: Current
 ) -> None:
     def fault(what: str) -> None:
         inspection.faults.append(Fault(inspection.path, number, what))
@@ -119,16 +126,17 @@ def _verdict(
         verdict: Verdict = entry.verdict
     except LedgerError as error:
         return fault(error.what)
-    first = runs.setdefault(verdict.run, number)
+    first, _ = runs.setdefault(verdict.run, (number, verdict.submission.author))
     if first != number:
         fault(f"has run {verdict.run}, as line {first} has")
     slug = inspection.path.name.removesuffix(".jsonl")
     if verdict.problem.slug != slug:
         fault(f"is on problem {verdict.problem.slug!r}, in the ledger of {slug!r}")
-    try:
-        stored(archive, verdict.problem.slug, verdict.submission)
-    except HarnessError as error:
-        fault(f"run {verdict.run}: {error.what}")
+    for read in (stored, partial(stored_profile, run=verdict.run)):
+        try:
+            read(archive, verdict.problem.slug, verdict.submission)
+        except HarnessError as error:
+            fault(f"run {verdict.run}: {error.what}")
     now = current.sha256(verdict.problem)
     if now is None:
         inspection.unknown += 1

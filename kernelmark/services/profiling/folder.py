@@ -18,6 +18,7 @@ from kernelmark.services.profiling import Profile
 from kernelmark.services.profiling.charts import line_chart
 from kernelmark.services.profiling.kernel_profile import KernelProfile
 from kernelmark.services.profiling.written import write_files
+from kernelmark.text.terminal import columns
 from leaderboard.publishing.site.charts.plot import linear
 from leaderboard.text.visible import visible
 
@@ -27,17 +28,16 @@ if TYPE_CHECKING:
     from harness.profiling.nsight import NsightProfile
     from harness.profiling.torch_profile import TorchProfile
 
-_USED = re.compile(r" Function |  REG:")  # of cuobjdump's report
 # Of Nsight Compute's sections the page has the main tables and why warps wait; everything is in the files.
 _STALLS, _BY_LINE, _VALUE = "Warp State", "Source Counters", 40
-_TABLES = {
+TABLES = {
     "operators": "By operator",
     "shapes": "By input shape",
     "by stack": "By call stack",
     "modules": "By module",
     "autograd table": "torch.autograd.profiler, the older profiler",
 }
-_TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
+TIMES = {"cpu stacks": "CPU time", "device stacks": "device time"}
 
 
 def write(profile: Profile, folder: Path, summary: Sequence[str]) -> list[Path]:
@@ -84,8 +84,8 @@ def _section(profile: KernelProfile, files: dict[str, bytes]) -> dict[str, Any]:
         for name, text in profile.code.files.items():
             files[f"{stem}.{name}"] = text.encode()
             section["code"].append(f"{stem}.{name}")
-            if name.endswith("resources.txt"):
-                section["resources"] += "".join(line + "\n" for line in text.splitlines() if _USED.match(line))
+        if rows := profile.code.resources:
+            section["resources"] = "\n".join(columns(rows, right=frozenset(range(1, len(rows[0]))), indent=""))
         section["unreadable"] += map(visible, profile.code.unreadable)
     return section
 
@@ -94,11 +94,11 @@ def _add_torch(section: dict[str, Any], stem: str, profile: TorchProfile, files:
     for name, root in profile.stacks.items():
         if root.value:
             file = f"{stem}.{name.replace(' ', '-')}"
-            picture = flame_graph(root, title=f"{section['name']}: {_TIMES[name]} of three calls", unit="µs")
+            picture = flame_graph(root, title=f"{section['name']}: {TIMES[name]} of three calls", unit="µs")
             files[f"{file}.svg"] = picture.encode()
             files[f"{file}.txt"] = collapse(stacks_of(root)).encode()
             # Inside of the page, where the browser shows a box's full name; all names in it were escaped.
-            section["flames"].append({"what": _TIMES[name], "file": file, "picture": Markup(picture)})
+            section["flames"].append({"what": TIMES[name], "file": file, "picture": Markup(picture)})
     for number, trace in enumerate(profile.traces):
         files[f"{stem}.trace-{number}.json"] = trace
         section["traces"].append(f"{stem}.trace-{number}.json")
@@ -106,7 +106,7 @@ def _add_torch(section: dict[str, Any], stem: str, profile: TorchProfile, files:
         if table.strip():
             file = f"{stem}.{name.replace(' ', '-')}.txt"
             files[file] = table.encode()
-            section["tables"].append({"what": name, "title": _TABLES[name], "text": table})
+            section["tables"].append({"what": name, "title": TABLES[name], "text": table})
     for timeline in profile.memory:
         if timeline.peak_bytes:
             file = f"{stem}.memory-{timeline.device}.svg"
