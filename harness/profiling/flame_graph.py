@@ -60,14 +60,14 @@ class _Place:
     left: int
 
 
-def flame_graph(root: Frame, *, title: str, unit: str) -> str:
+def flame_graph(root: Frame, *, title: str, unit: str, max_bytes: int = MAX_BYTES, style: bool = True) -> str:
     """Draw; `title` says what was measured, `unit` what the values are (as `µs`). Write the result as UTF-8.
 
-    It has at most `MAX_BYTES`. Frames narrower than half a pixel, and the smallest that would make it larger, are left
-    out and counted in the header.
+    It has at most `max_bytes`. Frames narrower than half a pixel, and the smallest that would make it larger, are left
+    out and counted in the header. Without `style` it is for a page whose style sheet knows the class `flame-graph`.
     """
     title, unit = line(_TITLE)(title[:_TITLE]), line(_UNIT)(unit[:_UNIT])
-    boxes, rows, frames = _boxes(root, unit)
+    boxes, rows, frames = _boxes(root, unit, max_bytes)
     height = _HEADER + rows * _ROW + _MARGIN
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "flame-graph", "width": str(_WIDTH)})
     svg.set("height", str(height))
@@ -76,7 +76,8 @@ def flame_graph(root: Frame, *, title: str, unit: str) -> str:
     svg.set("font-size", "12")
     svg.set("fill", INK)
     SubElement(svg, "title").text = title
-    SubElement(svg, "style").text = _STYLE
+    if style:
+        SubElement(svg, "style").text = _STYLE
     # A ground of its own: a page that shows the file as an image may be light where the reader's system is dark.
     SubElement(svg, "rect", {"width": "100%", "height": "100%", "fill": GROUND})
     heading = SubElement(svg, "text", {"x": str(_MARGIN), "y": "22", "font-size": "15", "font-weight": "bold"})
@@ -93,7 +94,7 @@ def _note(drawn: int, frames: int) -> str:
     return note if drawn == frames else f"{note} The {frames - drawn:,} smallest of {frames:,} are not shown."
 
 
-def _boxes(root: Frame, unit: str) -> tuple[list[Element], int, int]:
+def _boxes(root: Frame, unit: str, max_bytes: int) -> tuple[list[Element], int, int]:
     """The boxes that are drawn, in how many rows they lie, and how many frames the tree has."""
     wide, frames = [], 0
     for place in _places(root):
@@ -103,7 +104,7 @@ def _boxes(root: Frame, unit: str) -> tuple[list[Element], int, int]:
     # Largest first: a caller is at least as large as what it called, so each box that is drawn has its caller above it.
     wide.sort(key=lambda place: (-place.frame.value, place.depth, place.left))
     boxes: list[Element] = []
-    remaining, rows = MAX_BYTES - _HEADER_BYTES, 0
+    remaining, rows = max_bytes - _HEADER_BYTES, 0
     for place in wide:
         box = _box(place, root.value, unit)
         remaining -= len(tostring(box, encoding="unicode").encode())

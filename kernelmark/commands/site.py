@@ -190,13 +190,15 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 
 def _state(settings: Settings) -> list[tuple[str, int, int]]:
-    """A value that changes when a ledger, a problem, its private cases or a calibration does."""
+    """A value that changes when a ledger, a profile, a problem, its private cases or a calibration does."""
     from kernelmark.services.problems import private_folder
+    from leaderboard.record.profile import SUFFIX
 
     private = private_folder(settings)
     files = [
         *(private.glob("*.toml") if private else ()),
         *settings.locate("results").glob("*.jsonl"),
+        *settings.locate("archive").glob(f"*/*/*{SUFFIX}"),
         *settings.locate("problems").glob("*/*"),
         *settings.locate("devices").glob("*.json"),
     ]

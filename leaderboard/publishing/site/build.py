@@ -16,6 +16,7 @@ from pathlib import Path
 
 from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
+from harness.profiling import flame_graph
 from harness.verdict import Record, Verdict
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
@@ -140,7 +141,8 @@ def _absent_is_absent(schema: object) -> None:
 @cache
 def _version() -> str:
     """The hash of the code, the templates and the library versions; when it changes, every page is rebuilt."""
-    files = sorted(each for each in (*HERE.parent.glob("*.py"), *HERE.rglob("*")) if each.is_file())
+    flames = Path(flame_graph.__file__)
+    files = sorted(each for each in (*HERE.parent.glob("*.py"), *HERE.rglob("*"), flames) if each.is_file())
     code = [each.read_bytes() for each in files if each.suffix in {".py", ".html", ".xml", ".css", ".js"}]
     libraries = [distribution_version(name).encode() for name in _LIBRARIES]
     return length_prefixed_sha256(*code, *libraries)[:16]

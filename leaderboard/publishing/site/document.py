@@ -14,6 +14,7 @@ from harness.verdict import Interval, PrivateId, Ratio, Record, SandboxName, Sha
 from leaderboard.publishing.site.digest import Failure, Step
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.profile import StoredProfile
 from leaderboard.standings.ranking import SetAside, TableKey
 from leaderboard.standings.staleness import Stale
 
@@ -122,6 +123,16 @@ class RunDocument(Record):
     pooled: Interval | None = None
     too_wide: bool = False
     stale: Stale | None = None
+
+
+class ProfileDocument(Record):
+    """The profile that is kept with a run: the submission's own word."""
+
+    kind: Literal["profile"] = "profile"
+    problem: str
+    author: str
+    submission: str
+    profile: StoredProfile
 
 
 class Side(Record):

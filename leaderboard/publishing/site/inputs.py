@@ -25,6 +25,7 @@ from leaderboard.publishing.site.markup import page as render
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
+from leaderboard.record.profile import StoredProfile, stored_profile
 from leaderboard.standings.ranking import Row
 from leaderboard.standings.visibility import Rule
 
@@ -42,6 +43,16 @@ class SiteInputs:
     """The current problems, protocol and software, by which rows are marked as stale."""
     statements: tuple[Statement, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
+
+
+class Profiled(NamedTuple):
+    """What pages must know of a run's profile before they are made: its hash and the names of its parts, by kind.
+
+    There are no parts if it cannot be read.
+    """
+
+    digest: str
+    parts: tuple[tuple[str, str], ...]
 
 
 class Link(NamedTuple):
@@ -92,6 +103,34 @@ class Site:
         with suppress(HarnessError, UnicodeDecodeError):
             return stored(self.material.archive, problem, run.submission).source.decode()
         return None
+
+    def profile(self, problem: str, run: Run) -> StoredProfile | None:
+        """A run's profile; None if it has none, or if its source, which the profile quotes, is not shown.
+
+        Raises:
+            HarnessError: it is there, and cannot be read.
+        """
+        if self.hidden(problem):
+            return None
+        found = stored_profile(self.material.archive, problem, run.submission, run.run)
+        return found if found is not None and self.source(problem, run) is not None else None
+
+    @cached_property
+    def profiles(self) -> Mapping[str, Profiled]:
+        """The profiles that may be shown, by run."""
+        made = {}
+        for book in self.books:
+            for run in book.runs.values():
+                try:
+                    found = self.profile(book.problem, run)
+                except HarnessError:
+                    made[run.run] = Profiled("", ())
+                    continue
+                if found is not None:
+                    kinds = {"stacks": found.stacks, "tables": found.tables, "files": found.files}
+                    parts = tuple((kind, name) for kind, section in kinds.items() for name in section)
+                    made[run.run] = Profiled(key(found.model_dump_json()), parts)
+        return made
 
     def marks(self, row: Row | Standing) -> str:
         """What a page shows of a row besides its run, as part of the page's key."""

@@ -27,6 +27,7 @@ from pygments.util import ClassNotFound
 from harness.languages import LANGUAGES
 from leaderboard.publishing.site import paths
 from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.units import duration, interval, percent, ratio
 from leaderboard.text.visible import escaped, parameters, visible
 
@@ -45,7 +46,7 @@ def page(template: str, path: str, **values: Any) -> bytes:
 def lines(text: str, limit: int = 4000) -> Markup:
     """Several lines of untrusted text, escaped; only newlines and tabs keep their meaning."""
     cut = text if len(text) <= limit else f"{text[: limit // 2]}\n…\n{text[-limit // 2 :]}"
-    return escape(_plain(cut))
+    return escape(plain(cut))
 
 
 def source(text: str, language: str) -> tuple[Markup, bool]:
@@ -64,7 +65,7 @@ def source(text: str, language: str) -> tuple[Markup, bool]:
 def markdown(text: str, level: int = 1) -> Markup:
     """Render an organizers' document: no HTML, no images, external links only; headings begin below `level`."""
     parser = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable("table").disable("image")
-    tokens = parser.parse(_plain(text))
+    tokens = parser.parse(plain(text))
     return Markup(parser.renderer.render(list(_adapted(tokens, level)), parser.options, {}))
 
 
@@ -80,7 +81,7 @@ def _split(text: str) -> list[str]:
     return [visible(line.expandtabs(4)) for line in text.split("\n")]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Multi-line text with invisible characters written as their codes."""
     text = text.replace("\r\n", "\n")
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
@@ -96,7 +97,7 @@ def _highlighted(text: str, language: str) -> Markup:
         lexer = get_lexer_by_name(_LEXERS.get(language, language), stripnl=False, ensurenl=False)
     except ClassNotFound:
         return lines(text, len(text))
-    html = highlight(_plain(text).rstrip("\n"), lexer, HtmlFormatter(nowrap=True))
+    html = highlight(plain(text).rstrip("\n"), lexer, HtmlFormatter(nowrap=True))
     return Markup(html)
 
 
@@ -154,7 +155,9 @@ def _environment() -> Environment:
         percent=percent,
         params=parameters,
     )
-    environment.globals.update(paths=paths, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"))
+    environment.globals.update(
+        paths=paths, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"), kernels_head=HEAD, kernels_left=LEFT
+    )
     return environment
 
 

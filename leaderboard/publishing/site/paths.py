@@ -20,6 +20,15 @@ def run(digits: str) -> str:
     return f"runs/{component(digits)}.html"
 
 
+def profile(digits: str) -> str:
+    return f"profiles/{component(digits)}.html"
+
+
+def profile_part(digits: str, kind: str, name: str) -> str:
+    """A file beside a profile's page: a flame graph of stacks, or a text."""
+    return f"profiles/{component(digits)}/{component(f'{kind} {name}')}.{'svg' if kind == 'stacks' else 'txt'}"
+
+
 def comparison(one: str, other: str) -> str:
     return f"compare/{component(one)}-{component(other)}.html"
 

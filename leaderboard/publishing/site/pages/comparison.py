@@ -5,12 +5,14 @@ Each row of a board has one with its neighbour, and one with the first. Trusted;
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import chain, pairwise
 from typing import Any
 
+from markupsafe import Markup
+
 from harness.verdict import Interval, Ratio
-from leaderboard.publishing.site import boards, markup, paths
+from leaderboard.publishing.site import boards, markup, paths, profiles
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run, TimedCase
 from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
 from leaderboard.publishing.site.folder import Page
@@ -18,8 +20,11 @@ from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row, TableKey
 
-_LINES = 1200  # maximum number of lines of a diff on a page
+_LINES = 1200  # maximum number of lines of a diff, which keeps a page below 300 KB
+_FLAMES, _FLAME_BYTES, _ROWS_BYTES = 2, 24_000, 12_000  # of a side's profile, for the same reason
 _LONGEST = 400_000  # maximum length of a source, in characters: difflib takes quadratic time
+
+Shown = Markup | profiles.Table
 
 
 def pages(site: Site) -> Iterator[Page]:
@@ -54,10 +59,15 @@ def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) 
             diff=_difference(site, book.problem, one, other),
             hidden=hidden,
         )
-        return document, {"paired": any(case.paired is not None for case in document.cases), "shown": _LINES}
+        return document, {
+            "paired": any(case.paired is not None for case in document.cases),
+            "shown": _LINES,
+            "profiles": list(_profiles(site, book.problem, one, other)),
+        }
 
     scores = str([(row.score, row.gradings) for row in rows])
-    key_parts = (one.hash, other.hash, scores, hidden, site.titles.get(book.problem, ""))
+    profiled = str([site.profiles.get(run.run) for run in (one, other)])
+    key_parts = (one.hash, other.hash, scores, hidden, profiled, site.titles.get(book.problem, ""))
     return site.page(path, "comparison.html", key_parts, make)
 
 
@@ -109,6 +119,27 @@ def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ..
     if sources[0] is None or sources[1] is None or max(len(sources[0]), len(sources[1])) > _LONGEST:
         return None
     return markup.difference(sources[0], sources[1], (f"{one.author}/{one.name}", f"{other.author}/{other.name}"))
+
+
+def _profiles(site: Site, problem: str, one: Run, other: Run) -> Iterator[tuple[str, Run, str, Shown]]:
+    """The flame graphs and small tables of both runs' profiles, those with the same name one after the other."""
+    sides = []
+    for mark, run in (("A", one), ("B", other)):
+        profiled = site.profiles.get(run.run)
+        found = site.profile(problem, run) if profiled is not None and profiled.digest else None
+        if found is not None:
+            sides.append((mark, run, found, profiles.tables(found, _ROWS_BYTES)))
+    for name in _names([list(found.stacks) for _, _, found, _ in sides])[:_FLAMES]:
+        for mark, run, found, _ in sides:
+            if name in found.stacks:
+                yield mark, run, name, profiles.flame(found, name, max_bytes=_FLAME_BYTES, style=False)
+    for name in _names([[table.name for table in tables] for *_, tables in sides]):
+        for mark, run, _, tables in sides:
+            yield from ((mark, run, name, table) for table in tables if table.name == name)
+
+
+def _names(of_sides: Iterable[Iterable[str]]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(of_sides)))
 
 
 def _side(row: Row) -> Side:

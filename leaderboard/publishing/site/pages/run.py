@@ -79,7 +79,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
     """The page of a run, and of its row if it is on a board."""
     path = paths.run(run.run)
     hidden = site.hidden(book.problem)
-    on_board = _on_board(row)
+    on_board, profiled = _on_board(row), site.profiles.get(run.run)
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
         verdict = site.fetch(book.problem, run.hash)
@@ -93,7 +93,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             command=command(site, verdict),
             **on_board,
         )
-        kernels = list(_kernels(verdict))
+        kernels = list(launched(verdict))
         highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
         return document, {
             "doubts": list(_doubts(verdict)),
@@ -103,18 +103,17 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "replayed": list(_replayed(verdict)),
             "kernels": kernels[:_KERNELS],
             "kernels_left_out": len(kernels[_KERNELS:]),
-            "kernels_head": kernel_table.HEAD,
-            "kernels_left": kernel_table.LEFT,
             "over_time": _over_time(verdict),
             "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
+            "profiled": profiled,
             "source": highlighted,
             "whole": whole,
         }
 
     there = str(not hidden and present(site.material.archive, book.problem, run.submission))
     linked = row is not None and row.stale is not None and row.stale.again in site.runs
-    marks = f"{on_board} {linked}"
+    marks = f"{on_board} {linked} {profiled}"
     return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
@@ -153,7 +152,8 @@ def _replayed(verdict: Verdict) -> Iterator[Replayed]:
             yield Replayed(b.name, medians, len(b.calls.device_ns), _STOPPED[b.stop_reason], b.params)
 
 
-def _kernels(verdict: Verdict) -> Iterator[Kernel]:
+def launched(verdict: Verdict) -> Iterator[Kernel]:
+    """The kernels of a call, case by case, if the calls were replayed."""
     for b in verdict.benchmarks:
         for kernel in b.kernels if b.mode == "replayed" else ():
             yield Kernel(b.name, kernel_table.cells(kernel, _LETTERS), kernel.time_ns or 0)

@@ -1,0 +1,84 @@
+"""What pages show of a stored profile: flame graphs, small tables and folded texts, each within a share of the page.
+
+The page of a profile and that of a comparison call it. Trusted; pure. Everything in a profile is hostile text.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from harness.profiling.flame_graph import MAX_BYTES, flame_graph
+from harness.profiling.stacks import parse
+from leaderboard.publishing.site import markup
+from leaderboard.record.profile import StoredProfile
+
+_CELL_BYTES, _NAME_BYTES = 24, 200  # of the markup around a cell, and around a text
+
+
+class Table(NamedTuple):
+    """A small table, as far as there is room for it."""
+
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left_out: int
+
+
+class Text(NamedTuple):
+    """A text by its name; the page links to one for which there is no room."""
+
+    name: str
+    nbytes: int
+    shown: Markup | None
+
+
+def flame(profile: StoredProfile, name: str, *, max_bytes: int = MAX_BYTES, style: bool = True) -> Markup:
+    """The flame graph of these stacks, whose name ends in the unit; without `style` for the middle of a page."""
+    what, _, unit = name.rpartition(", ")
+    root = parse(profile.stacks[name].encode())
+    # ElementTree escaped all names in it.
+    return Markup(flame_graph(root, title=what or name, unit=unit, max_bytes=max_bytes, style=style))
+
+
+def tables(profile: StoredProfile, room: int) -> list[Table]:
+    """The small tables; their cells have about `room` bytes together."""
+    shown = []
+    for name, (head, *rows) in profile.rows.items():
+        kept = []
+        for row in (head, *rows):
+            room -= sum(len(markup.lines(cell).encode()) + _CELL_BYTES for cell in row)
+            if room < 0:
+                break
+            kept.append(row)
+        if kept:
+            shown.append(Table(name, head, tuple(kept[1:]), len(rows) + 1 - len(kept)))
+    return shown
+
+
+def texts(profile: StoredProfile, kind: str, room: int) -> tuple[list[Text], int]:
+    """The texts of a kind ("tables" or "files") that half of `room` bytes suffices to name, and how many others there
+    are. Those that fit into the other half have their text.
+    """
+    listed, text_room = list[Text](), room // 2
+    name_room = room - text_room
+    section: dict[str, str] = getattr(profile, kind)
+    for name, text in section.items():
+        name_room -= 2 * len(markup.lines(name).encode()) + _NAME_BYTES
+        if name_room < 0:
+            break
+        nbytes = len(text.encode())
+        shown = markup.lines(text, len(text)) if nbytes <= text_room else None
+        if shown is not None and len(shown.encode()) > text_room:
+            shown = None
+        text_room -= len(shown.encode()) if shown is not None else 0
+        listed.append(Text(name, nbytes, shown))
+    return listed, len(section) - len(listed)
+
+
+def file(profile: StoredProfile, kind: str, name: str) -> bytes:
+    """One part as a file beside a page: a flame graph as an SVG that stands alone, or a text."""
+    if kind == "stacks":
+        return str(flame(profile, name)).encode()
+    return markup.plain(getattr(profile, kind)[name]).encode("utf-8", "backslashreplace")
