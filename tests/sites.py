@@ -19,6 +19,7 @@ from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.profile import StoredProfile, archive_profile
 from leaderboard.standings.visibility import Rule
 from tests.verdicts import accepted, sha256
 
@@ -50,6 +51,12 @@ class SiteProject:
             archive(self.root / "archive", verdict.problem.slug, found)
         JsonlLedger(self.root / "results" / f"{verdict.problem.slug}.jsonl").append(verdict)
         return verdict
+
+    def profile(self, verdict: Verdict, **sections: Any) -> Path:
+        """Keep a profile with a run; sections as in `StoredProfile`."""
+        told = verdict.submission
+        profile = StoredProfile(run=verdict.run, sha256=told.sha256, case="2048 square", **sections)
+        return archive_profile(self.root / "archive", verdict.problem.slug, told.author, profile)
 
     def build(self) -> Written:
         return build(self.material(), self.out, self.root / "site.cache")

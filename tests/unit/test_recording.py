@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -11,10 +12,16 @@ from typing import Any
 import pytest
 
 import harness.judge
+from harness.errors import HarnessError
+from harness.profiling.code import CompiledCode
+from harness.profiling.stacks import parse
+from harness.profiling.torch_profile import TorchProfile
 from harness.verdict import Verdict
 from kernelmark.commands.cli import submit
+from kernelmark.services.profiling import recorded as profiling
+from kernelmark.services.profiling.kernel_profile import KernelProfile
 from tests.unit.conftest import Command, Judge, recorded
-from tests.verdicts import accepted
+from tests.verdicts import accepted, failed
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -139,3 +146,93 @@ def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Callable[
     Path(os.fsdecode(file)).write_text("def twice(x, y): y.copy_(2 * x)\n")
     assert run("submit", "double", os.fsdecode(file)).code == 0
     assert fake.asked[0][1].name == "k\\xff.py"
+
+
+Told = Callable[[Any], list[str]]
+SEEN = KernelProfile("kernel.py", TorchProfile(stacks={"cpu stacks": parse(b"twice;add 7\n")}), code=CompiledCode())
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    """Makes profiling give this answer, or raise it; returns the case that it was asked for, each time."""
+
+    def install(answer: Any) -> list[str]:
+        asked = []
+
+        def kernel_profile(submission: Any, problem: Any, *_: Any) -> Any:
+            asked.append(problem.benchmarks[0].name)
+            if isinstance(answer, BaseException):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(profiling, "kernel_profile", kernel_profile)
+        return asked
+
+    return install
+
+
+def test_a_profile_is_kept_beside_the_source(
+    run: Command, judge: Callable[..., Judge], told: Told, project: Path
+) -> None:
+    verdict, asked = accepted(), told(SEEN)
+    judge(verdict)
+    ended = run("double", "kernel.py", "--profile", command=submit)
+    assert (ended.code, asked) == (0, ["large"])
+    [kept] = (project / "leaderboard/archive/double/ada").glob("*.json")
+    assert kept.name == f"{verdict.run}.profile.json"
+    assert ended.err.splitlines()[-1] == f"profile in {kept.relative_to(project)}"
+    document = json.loads(kept.read_bytes())
+    assert document["stacks"] == {"CPU time of three calls, µs": "twice;add 7\n"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "line"),
+    [
+        (HarnessError("bwrap: was killed"), "kernelmark: warning: no profile: bwrap: was killed"),
+        (RuntimeError("a\nbug\x1b"), "kernelmark: warning: no profile: unexpected RuntimeError: a bug\\x1b; traceback"),
+        (KernelProfile("k", why_no_torch="died", why_no_code="late"), "no profile: torch.profiler: died; code: late"),
+        (KernelProfile("k", TorchProfile(unreadable=["trace 0: not JSON"])), "no profile: trace 0: not JSON"),
+    ],
+    ids=["ours", "a bug", "it died", "garbage"],
+)
+def test_a_profile_that_fails_costs_one_line_and_nothing_else(
+    run: Command, judge: Callable[..., Judge], told: Told, project: Path, answer: Any, line: str
+) -> None:
+    verdict = accepted()
+    told(answer)
+    judge(verdict, verdict.model_copy(update={"run": "f" * 16}))
+    ended = run("submit", "double", "kernel.py", "--profile")
+    assert ended.code == 0
+    assert ended.err.splitlines()[-1].startswith(line)
+    plain = run("submit", "double", "kernel.py")
+    assert ended.err.splitlines()[:-1] == plain.err.splitlines()
+    assert [v.run for v in recorded(project)] == [verdict.run, "f" * 16]
+    assert not list(project.glob("leaderboard/archive/*/*/*.json"))
+
+
+def test_the_ledger_has_the_same_line_with_a_profile(
+    run: Command, judge: Callable[..., Judge], told: Told, project: Path
+) -> None:
+    told(SEEN)
+    ledger, verdict, said = project / "leaderboard/results/double.jsonl", accepted(), []
+    for option in ([], ["--profile"]):
+        judge(verdict)
+        said.append((run("submit", "double", "kernel.py", *option).out, ledger.read_bytes()))
+        ledger.unlink()
+    assert said[0] == said[1]
+
+
+def test_what_is_not_accepted_or_not_recorded_is_not_profiled(
+    run: Command, judge: Callable[..., Judge], told: Told
+) -> None:
+    asked = told(SEEN)
+    judge(failed())
+    assert run("submit", "double", "kernel.py", "--profile").code == 1
+    fake = judge(accepted(), accepted())
+    refused = run("submit", "double", "kernel.py", "--profile", "--no-record")
+    assert (refused.code, fake.asked) == (2, [])
+    assert refused.err == (
+        "kernelmark: error: --profile: keeps the profile with the recorded run; use `kernelmark profile` instead\n"
+    )
+    assert run("submit", "double", "kernel.py").code == 0
+    assert asked == []

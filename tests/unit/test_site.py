@@ -402,7 +402,8 @@ def test_what_is_embargoed_is_in_no_file(tmp_path: Path, rule: Rule | None, show
     project.statements = [statement("softmax", rule=rule)] if rule else []
     for author, run in (("ada", "a"), ("bob", "b")):
         verdict = run_of(author, 50_000 if run == "a" else 60_000, run, log="quotes TRADESECRET too")
-        project.add(verdict.model_copy(update={"traceback": "TRADESECRET"}), f"# TRADESECRET {author}\n")
+        added = project.add(verdict.model_copy(update={"traceback": "TRADESECRET"}), f"# TRADESECRET {author}\n")
+        project.profile(added, stacks={"CPU time, µs": "TRADESECRET 1\n"}, files={"TRADESECRET": "TRADESECRET"})
     error = failed(Outcome.COMPILE_ERROR, author="eve", message="line 3: TRADESECRET is no name")
     project.add(error, "# TRADESECRET\n")
     project.build()

@@ -102,7 +102,17 @@ def hostile(project: SiteProject, name: str) -> None:
     )  # fmt: skip
     cases = [b.model_copy(update={"name": name, "kernels": (kernel(name),)}) for b in replayed.benchmarks]
     for verdict in (*found, replayed.model_copy(update={"benchmarks": tuple(cases)})):
-        project.add(verdict, f"# {name}\ndef f():\n    '''{name}'''\n")
+        added = project.add(verdict, f"# {name}\ndef f():\n    '''{name}'''\n")
+        if added.submission.author in {"bob", "cyd"}:
+            frame = re.sub(r"[;\n]", " ", name)
+            project.profile(
+                added,
+                stacks={f"{name[:100]}, µs": f"{frame} 1\n", "µs": f"a;{frame} 3\n"},
+                rows={name[:100]: ((name[:300], "b"), (name[:300], "c"))},
+                tables={name[:100]: name},
+                files={name[:100]: name, "long": name * (400_000 // len(name))},
+                missing=(name[:300],),
+            )
     bad = failed(author=name, name=name, message=name, run="d" * 16)
     element = BadElement(index=(0,), got=name, expected=name, error=name)
     mismatch = Mismatch(output=name, shape=(3,), dtype=name, wrong=1, total=3, first=(element,), hints=(name,))

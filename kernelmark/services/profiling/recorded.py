@@ -31,9 +31,10 @@ def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress
     """
     problem = of_one_case(job.problem, None, job.device)
     made = kernel_profile(job.submission, problem, job.device, choose_provider(job.settings), on_progress)
-    if made.torch is None and made.code is None:
-        return f"no profile: {made.why_no_torch or made.why_no_code}"
-    stored = fitted(to_store(made, verdict, problem.benchmarks[0].name))
+    told = to_store(made, verdict, problem.benchmarks[0].name)
+    if not (told.stacks or told.rows or told.tables or told.files):
+        return f"no profile: {'; '.join(told.missing) or 'nothing was told'}"
+    stored = fitted(told)
     path = archive_profile(job.settings.locate("archive"), job.problem.slug, job.submission.author, stored)
     missing = f", without {len(stored.missing)} parts or with less of them" if stored.missing else ""
     return f"profile in {os.path.relpath(path)}{missing}"

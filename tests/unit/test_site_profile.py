@@ -1,0 +1,180 @@
+"""The page of a run's profile, and the profiles in a comparison: what they show, where, and how large they may be."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from leaderboard.record.profile import StoredProfile, fitted
+from leaderboard.standings.visibility import Rule
+from tests.sites import NOW, SiteProject, run_of, statement
+from tests.unit.test_site import Links, text
+from tests.unit.test_site_hostile import Tags
+from tests.verdicts import REPLAYED, accepted, kernel
+
+A, B = "a" * 16, "b" * 16
+STACKS = "submission.py(3): twice;aten::add 70\nsubmission.py(3): twice;aten::copy_ 30\n"
+RESOURCES = (("kernel", "registers"), ("doubling", "168"))
+LONG = "".join(f"/*{k:04}*/ IMAD <R{k}>, R1\n" for k in range(3000))
+
+
+def sections(**changes: Any) -> dict[str, Any]:
+    return {
+        "stacks": {"CPU time, µs": STACKS},
+        "rows": {"Resources": RESOURCES},
+        "tables": {"By operator": "aten::add  <70 %>"},
+        "files": {"0-doubling.ptx": ".target sm_90", "0-doubling.sass": LONG},
+        **changes,
+    }
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SiteProject:
+    made = SiteProject(tmp_path)
+    made.profile(made.add(run_of("ada", 50_000, "a")), **sections(missing=("trace 0: <too> large",)))
+    made.profile(
+        made.add(run_of("bob", 60_000, "b")),
+        **sections(stacks={"CPU time, µs": "other 5\n", "device time, µs": "only_b 5\n"}),
+    )
+    made.add(run_of("cyd", 70_000, "c"))
+    made.build()
+    return made
+
+
+def test_the_page_shows_every_part_and_says_whose_word_it_is(project: SiteProject) -> None:
+    page = project.html(f"profiles/{A}.html")
+    said = text(page)
+    for part in (
+        "Everything here comes from the submission's own process, which could have made it up.",
+        "By operator aten::add &lt;70 %&gt;",
+        "0-doubling.ptx .target sm_90",
+        "kernel registers doubling 168",
+        "trace 0: &lt;too&gt; large",
+        "CPU time: 100 µs",
+        "submission.py(3): twice",
+    ):
+        assert part in said
+    assert f'href="../profiles/{A}.html"' in project.html(f"runs/{A}.html")
+    assert 'id="profile"' not in project.html(f"runs/{'c' * 16}.html")
+    document = project.json(f"profiles/{A}.json")
+    assert document["profile"]["files"]["0-doubling.sass"] == LONG, "data are complete"
+
+
+def test_what_is_long_lies_beside_the_page(project: SiteProject) -> None:
+    page = project.html(f"profiles/{A}.html")
+    beside = {link for link in Links(page).found if link.startswith(f"../profiles/{A}/")}
+    [svg] = [link for link in beside if link.endswith(".svg")]
+    [long] = beside - {svg}
+    assert project.html(long[3:]) == LONG
+    assert "IMAD" not in page
+    root = ElementTree.fromstring(project.html(svg[3:]))
+    titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert "aten::add\n70 µs, 70 %" in titles
+
+
+def test_no_tag_of_it_needs_what_the_policy_forbids(project: SiteProject) -> None:
+    for path in (f"profiles/{A}.html", f"compare/{A}-{B}.html"):
+        tags = Tags(project.html(path)).skeleton
+        assert "style" not in {tag for tag, _ in tags}
+        assert [attributes for tag, attributes in tags if tag == "script"] == [("src", "defer")]
+
+
+def test_a_comparison_has_both_side_by_side(project: SiteProject) -> None:
+    page = project.html(f"compare/{A}-{B}.html")
+    said = text(page[page.index('id="profiles"') : page.index('id="difference"')])
+    order = [
+        "CPU time, µs",
+        "twice",
+        "A: profile of",
+        "other",
+        "B: profile of",
+        "device time, µs",
+        "only_b",
+        "Resources",
+    ]
+    places = [said.index(each) for each in order]
+    assert places == sorted(places)
+    assert said.count("doubling 168") == 2
+    assert 'id="profiles"' in project.html(f"compare/{A}-{'c' * 16}.html"), "one has a profile"
+    alone = SiteProject(project.root / "alone")
+    for author, run in (("ada", "a"), ("bob", "b")):
+        alone.add(run_of(author, 50_000 if run == "a" else 60_000, run))
+    alone.build()
+    assert 'id="profiles"' not in alone.html(f"compare/{A}-{B}.html")
+
+
+def test_the_kernels_that_the_judge_measured_stand_on_top(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    replayed = accepted(author="ada", run=A, modes=REPLAYED, protocol=4)
+    measured = [b.model_copy(update={"kernels": (kernel(f"of {b.name}"),)}) for b in replayed.benchmarks]
+    project.profile(project.add(replayed.model_copy(update={"benchmarks": tuple(measured)})), **sections())
+    project.build()
+    said = text(project.html(f"profiles/{A}.html"))
+    assert "of 2048 square" in said
+    assert "Except for the kernels of a call, everything here" in said
+    assert [b.name for b in measured if f"of {b.name}" in said] == ["2048 square"], "those of its case"
+
+
+@pytest.mark.parametrize("letter", ["x", '"', "\u202e", "é"], ids=["plain", "quotes", "invisible", "not ASCII"])
+def test_no_profile_makes_a_page_large(letter: str, tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    names = [f"{k:03}".ljust(120, letter) for k in range(512)]
+    frames = "".join(f"f{k % 90};{letter * 200}{k} {k + 1}\n" for k in range(2000))
+    large = {
+        "stacks": dict.fromkeys(names[:16], frames),
+        "rows": dict.fromkeys(names[:32], ((letter * 400,) * 20,) * 20),
+        "tables": dict.fromkeys(names[:32], f"{letter * 100}\n" * 90),
+        "files": dict.fromkeys(names, letter * 300),
+        "missing": (letter * 400,) * 500,
+    }
+    for author, run in (("ada", "a"), ("bob", "b")):
+        verdict = project.add(run_of(author, 50_000 if run == "a" else 60_000, run))
+        whole = StoredProfile(run=verdict.run, sha256=verdict.submission.sha256, case="x" * 120, **large)
+        cut = fitted(whole)
+        project.profile(verdict, **{kind: getattr(cut, kind) for kind in large})
+    project.build()
+    sizes = {str(path.relative_to(project.out)): path.stat().st_size for path in project.out.rglob("*.html")}
+    assert f"profiles/{A}.html" in sizes
+    assert max(sizes.values()) < 300_000, sizes
+
+
+def test_a_profile_comes_with_the_source_and_goes_with_it(project: SiteProject) -> None:
+    rule = Rule(problem="softmax", visibility="after_deadline", deadline=NOW)
+    project.statements = [statement("softmax", rule=rule), statement("gelu")]
+    project.build()
+    assert not [path for path in project.files() if path.startswith("profiles/")]
+    assert 'id="profile"' not in project.html(f"runs/{A}.html")
+    assert "twice" not in project.html(f"compare/{A}-{B}.html")
+    project.now = NOW + timedelta(seconds=1)
+    project.build()
+    assert f"profiles/{A}.html" in project.files()
+
+
+def test_without_its_source_a_profile_is_not_shown(project: SiteProject) -> None:
+    [source] = [path for path in (project.root / "archive/softmax/ada").iterdir() if path.suffix == ".py"]
+    source.write_text("# another\n")
+    project.build()
+    assert {re.split("[/.]", path)[1] for path in project.files() if path.startswith("profiles/")} == {B}
+
+
+def test_one_new_profile_touches_only_what_shows_it(project: SiteProject) -> None:
+    before = project.files()
+    assert project.build().written == 0
+    path = project.root / "archive/softmax/ada" / f"{A}.profile.json"
+    path.write_bytes(path.read_bytes().replace(b".target sm_90", b".target sm_100"))
+    project.build()
+    after = project.files()
+    touched = sorted(name for name in after if after[name] != before.get(name))
+    assert [name.partition("-ptx")[0] for name in touched] == [
+        f"profiles/{A}.html",
+        f"profiles/{A}.json",
+        f"profiles/{A}/files-0-doubling",
+    ]
+    path.unlink()
+    project.build()
+    assert not [name for name in project.files() if name.startswith(f"profiles/{A}")]
