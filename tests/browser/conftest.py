@@ -50,7 +50,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
             roofline=Roofline(share=0.7 - index / 30, limit="memory"),
         )
         doubtful = verdict.benchmarks[0].model_copy(update={"doubts": (doubt,)})
-        project.add(verdict.model_copy(update={"benchmarks": (doubtful, *verdict.benchmarks[1:])}))
+        added = project.add(verdict.model_copy(update={"benchmarks": (doubtful, *verdict.benchmarks[1:])}))
+        if index < 2:
+            project.profile(
+                added,
+                stacks={"CPU time, µs": f"twice;{HOSTILE.replace(';', ' ')} 9\ntwice;aten::add 5\nmain 3\n"},
+                rows={HOSTILE: (("kernel", "registers"), (HOSTILE, "16"))},
+                tables={"By operator": HOSTILE, "By call stack": f"{HOSTILE}\n" * 900},
+                files={HOSTILE: HOSTILE, "0-doubling.sass": "IMAD R1, R2\n" * 9000},
+                missing=(HOSTILE,),
+            )
     project.add(run_of(HOSTILE, 52_000, "a", name=HOSTILE, created_at=EPOCH + timedelta(days=3)))
     project.add(run_of("a" * 300, 53_000, "b", name="n" * 300, created_at=EPOCH + timedelta(days=3)))
     project.add(run_of("ada", 9_000_000, "c", device_kind="cpu", device_name="AMD EPYC", interpreted=True))

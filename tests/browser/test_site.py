@@ -143,7 +143,17 @@ def test_a_plot_is_enlarged_and_closed_by_keyboard(contexts: Contexts, site: Pat
     assert errors == []
 
 
-@pytest.mark.parametrize("path", ["index.html", "problems/softmax.html", f"runs/{'0' * 16}.html", "authors/ada.html"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "index.html",
+        "problems/softmax.html",
+        f"runs/{'0' * 16}.html",
+        f"profiles/{'0' * 16}.html",
+        f"compare/{'0' * 16}-{'1' * 16}.html",
+        "authors/ada.html",
+    ],
+)
 def test_everything_is_reached_by_the_tab_key_and_shows_it(contexts: Contexts, site: Path, path: str) -> None:
     page, _ = opened(contexts, site, path, viewport=PHONE)
     everything_is_reached(page)
