@@ -18,7 +18,7 @@ from harness.wire.checks import printable, strict_json
 _PLACE = re.compile(r'File "[^"\n]*/submission\.\w+", line (\d{1,6})(?=\n|,)')
 _FILES, _NAME, _TEXT = 200, 80, 2 << 20
 _RESOURCES = 100  # kernels
-_USED = re.compile(r"(?m)^ Function (.{1,200}):\n +REG:(\d{1,9}) STACK:(\d{1,9}) SHARED:(\d{1,9}) LOCAL:(\d{1,9})")
+_USED = re.compile(r"(?am)^ Function (.{1,200}):\n +REG:(\d{1,9}) STACK:(\d{1,9}) SHARED:(\d{1,9}) LOCAL:(\d{1,9})")
 
 
 @dataclass

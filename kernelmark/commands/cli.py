@@ -126,7 +126,7 @@ def main(context: click.Context) -> None:
 @click.option(
     "--profile",
     is_flag=True,
-    help="After an accepted grading, profile it as `kernelmark profile` does, and keep the profile with the run.",
+    help="After an accepted grading, profile the largest case as `kernelmark profile` does, and keep it with the run.",
 )
 def submit(no_record: bool, late: str | None, profile: bool, form: str, **given: Any) -> int:
     """Grade FILE on PROBLEM (a directory or a slug), and record the result.

@@ -67,7 +67,7 @@ moderate.add_command(_moderating("annotate", "Attach a note to RUN; its state do
 @click.command()
 @form_option
 def verify(form: str) -> int:
-    """Check every ledger, its chain and the archived sources, and list all faults.
+    """Check every ledger, its chain, and the archived sources and profiles, and list all faults.
 
     Exit status: 0 if nothing is wrong, 7 if something is.
     """

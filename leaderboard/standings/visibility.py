@@ -1,4 +1,4 @@
-"""Decides whether a submitted source may be shown now, for everything that publishes: the site and the Markdown.
+"""Decides whether a submitted source may be shown now, and with it a profile, for the site and the Markdown.
 
 Trusted; pure. It fails closed: a source is not shown unless that is known to be allowed.
 """

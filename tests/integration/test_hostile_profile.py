@@ -188,3 +188,15 @@ def test_the_number_and_the_size_of_files_have_bounds() -> None:
     large = code(json.dumps({"files": {"large": "x" * (3 << 20), "list": ["x"], "esc": "\x1b[2J"}}).encode())
     assert (len(large.files["large"]), "list" in large.files) == (2 << 20, False)
     assert "\x1b" not in large.files["esc"]
+
+
+def test_the_resources_of_kernels_are_a_bounded_table() -> None:
+    told = "Fatbin elf code:\n Function a<b>:\n  REG:168 STACK:8 SHARED:{k} LOCAL:0 CONSTANT[0]:556\n"
+    text = "".join(told.replace("{k}", str(k)) for k in range(500)) + " Function c:\n  REG:many STACK:0\n"
+    rows = code(json.dumps({"files": {"0.resources.txt": text, "sass": told}}).encode()).resources
+    assert rows[:2] == [
+        ("kernel", "registers", "stack (B)", "shared (B)", "local (B)"),
+        ("a<b>", "168", "8", "0", "0"),
+    ]
+    assert len(rows) == 101
+    assert code(b'{"files": {"0.resources.txt": "nothing"}}').resources == []

@@ -45,9 +45,9 @@ def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfi
     rows: dict[str, Rows] = {}
     stacks, tables = dict[str, str](), dict[str, str]()
     if (of_torch := profile.torch) is not None:
-        trees = {TIMES[name]: root for name, root in of_torch.stacks.items() if root.value}
+        trees = {TIMES.get(name, name): root for name, root in of_torch.stacks.items() if root.value}
         stacks = {f"{name} of three calls, µs": collapse(stacks_of(root)) for name, root in trees.items()}
-        tables = {TABLES[name]: text for name, text in of_torch.tables.items() if text.strip()}
+        tables = {TABLES.get(name, name): text for name, text in of_torch.tables.items() if text.strip()}
         if (peak := of_torch.peak_bytes) is not None:
             rows["Memory"] = (("what", "bytes"), ("the most that PyTorch held during a call", f"{peak:,}"))
     if profile.code is not None and (resources := profile.code.resources):
