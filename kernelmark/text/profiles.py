@@ -16,7 +16,7 @@ from kernelmark.text.terminal import INDENT, columns, visible
 
 if TYPE_CHECKING:
     from harness.audit.tools import ToolReport
-    from harness.profiling.nsight import NsightProfile
+    from harness.profiling.nsight import KernelMetrics, NsightProfile
     from harness.profiling.stacks import Frame
     from harness.profiling.torch_profile import TorchProfile
     from harness.verdict import Verdict
@@ -57,16 +57,22 @@ def counted(profiles: Sequence[tuple[str, NsightProfile | None]]) -> Iterator[st
     rows = []
     for name, profile in profiles:
         for kernel in profile.kernels[:_SHOWN] if profile else ():
-            shares = (kernel.number(each) for each in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
-            told = [f"{share:.0f} %" if share is not None else "" for share in shares]
-            rows.append(
-                (visible(name), visible(kernel.name)[:_NAME], kernel.told(nsight.DURATION), *told, kernel.bound)
-            )
+            _, *told = use(kernel)
+            rows.append((visible(name), visible(kernel.name)[:_NAME], *told))
     if rows:
         yield ""
         yield f"{INDENT}by Nsight Compute"
-        head = ("of", "kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
-        yield from columns([head, *rows], right=frozenset({2, 3, 4, 5}), indent=INDENT * 2)
+        yield from columns([("of", *USE), *rows], right=frozenset({2, 3, 4, 5}), indent=INDENT * 2)
+
+
+USE = ("kernel", "time", "memory", "arithmetic", "occupancy", "bound by")
+
+
+def use(kernel: KernelMetrics) -> tuple[str, ...]:
+    """A kernel's use of the device by Nsight Compute, as cells below `USE`; its name is untrusted."""
+    shares = (kernel.number(each) for each in (nsight.MEMORY, nsight.ARITHMETIC, nsight.OCCUPANCY))
+    told = (f"{share:.0f} %" if share is not None else "" for share in shares)
+    return (kernel.name, kernel.told(nsight.DURATION), *told, kernel.bound)
 
 
 def sanitized(reports: Mapping[str, ToolReport]) -> Iterator[str]:

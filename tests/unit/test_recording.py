@@ -190,7 +190,10 @@ def test_a_profile_is_kept_beside_the_source(
     [
         (HarnessError("bwrap: was killed"), "kernelmark: warning: no profile: bwrap: was killed"),
         (RuntimeError("a\nbug\x1b"), "kernelmark: warning: no profile: unexpected RuntimeError: a bug\\x1b; traceback"),
-        (KernelProfile("k", why_no_torch="died", why_no_code="late"), "no profile: torch.profiler: died; code: late"),
+        (
+            KernelProfile("k", missing={"torch.profiler": "died", "its code": "late"}),
+            "no profile: torch.profiler: died; its code: late",
+        ),
         (KernelProfile("k", TorchProfile(unreadable=["trace 0: not JSON"])), "no profile: trace 0: not JSON"),
     ],
     ids=["ours", "a bug", "it died", "garbage"],

@@ -15,10 +15,12 @@ from kernelmark.services.choice import choose_provider
 from kernelmark.services.prepared import OnProgress, PreparedJob
 from kernelmark.services.profiling import of_one_case
 from kernelmark.services.profiling.folder import TABLES, TIMES
-from kernelmark.services.profiling.kernel_profile import KernelProfile, kernel_profile
+from kernelmark.services.profiling.kernel_profile import PARTS, KernelProfile, kernel_profile
+from kernelmark.text.profiles import USE, use
+from kernelmark.text.terminal import counted
 from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fitted
 
-_LETTERS = 300  # of a line about what is missing
+_LETTERS = 300  # of a line about what is missing, or of a cell
 _LINES = 100
 
 
@@ -29,29 +31,47 @@ def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress
         UsageError: the problem has changed since.
         HarnessError: we failed.
     """
-    problem = of_one_case(job.problem, None, job.device)
-    made = kernel_profile(job.submission, problem, job.device, choose_provider(job.settings), on_progress)
+    problem, device = of_one_case(job.problem, None, job.device), job.device
+    made = kernel_profile(job.submission, problem, device, choose_provider(job.settings), PARTS[device], on_progress)
     told = to_store(made, verdict, problem.benchmarks[0].name)
     if not (told.stacks or told.rows or told.tables or told.files):
         return f"no profile: {'; '.join(told.missing) or 'nothing was told'}"
     stored = fitted(told)
     path = archive_profile(job.settings.locate("archive"), job.problem.slug, job.submission.author, stored)
-    missing = f", without {len(stored.missing)} parts or with less of them" if stored.missing else ""
+    missing = f"; missing or cut: {counted(len(stored.missing), 'part')}" if stored.missing else ""
     return f"profile in {os.path.relpath(path)}{missing}"
 
 
 def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfile:
-    """The sections that are stored, under the names that pages show; traces are left out for their size."""
+    """The sections that are stored, under the names that pages show.
+
+    Traces, the memory snapshot and Nsight Compute's report are left out: they are large, and for programs.
+    """
     rows: dict[str, Rows] = {}
-    stacks, tables = dict[str, str](), dict[str, str]()
+    stacks, tables, files = dict[str, str](), dict[str, str](), dict[str, str]()
     if (of_torch := profile.torch) is not None:
         trees = {TIMES.get(name, name): root for name, root in of_torch.stacks.items() if root.value}
         stacks = {f"{name} of three calls, µs": collapse(stacks_of(root)) for name, root in trees.items()}
         tables = {TABLES.get(name, name): text for name, text in of_torch.tables.items() if text.strip()}
-        if (peak := of_torch.peak_bytes) is not None:
-            rows["Memory"] = (("what", "bytes"), ("the most that PyTorch held during a call", f"{peak:,}"))
-    if profile.code is not None and (resources := profile.code.resources):
-        rows["Resources"] = tuple(resources)
+        if held := [each for each in of_torch.memory if each.peak_bytes]:
+            peaks = ((each.device, f"{each.peak_bytes:,}") for each in held)
+            rows["Memory that PyTorch held"] = (("device", "most at once (B)"), *peaks)
+            for each in held:
+                points = "".join(f"{at_us:.1f},{nbytes}\n" for at_us, nbytes in each.points)
+                files[f"memory-{each.device}.csv"] = f"us,bytes\n{points}"
+    if (of_nsight := profile.nsight) is not None:
+        used = (tuple(cell[:_LETTERS] for cell in use(kernel)) for kernel in of_nsight.kernels)
+        rows["Nsight Compute"] = (USE, *used)
+        tables["Nsight Compute"] = of_nsight.details
+        files["ncu.csv"] = of_nsight.table
+    if profile.sanitized:
+        found = ((name, each.state, each.text[:_LETTERS]) for name, each in profile.sanitized.items())
+        rows["compute-sanitizer"] = (("check", "result", "found"), *found)
+        files |= {f"{name}.txt": each.printed for name, each in profile.sanitized.items()}
+    if profile.code is not None:
+        files |= profile.code.files
+        if resources := profile.code.resources:
+            rows["Resources"] = tuple(resources)
     return StoredProfile(
         run=verdict.run,
         sha256=verdict.submission.sha256,
@@ -59,15 +79,12 @@ def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfi
         stacks=stacks,
         rows=rows,
         tables=tables,
-        files=profile.code.files if profile.code is not None else {},
+        files=files,
         missing=tuple(line[:_LETTERS] for line in _missing(profile))[:_LINES],
     )
 
 
 def _missing(profile: KernelProfile) -> Iterator[str]:
-    if profile.why_no_torch:
-        yield f"torch.profiler: {profile.why_no_torch}"
-    if profile.why_no_code:
-        yield f"code: {profile.why_no_code}"
+    yield from (f"{name}: {why}" for name, why in profile.missing.items())
     for part in (profile.torch, profile.code):
         yield from part.unreadable if part is not None else ()
