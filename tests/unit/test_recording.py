@@ -12,14 +12,19 @@ from typing import Any
 import pytest
 
 import harness.judge
+from harness.audit.tools import ToolReport
 from harness.errors import HarnessError
+from harness.profiling import nsight
 from harness.profiling.code import CompiledCode
+from harness.profiling.memory import Timeline
+from harness.profiling.nsight import KernelMetrics, Metric, NsightProfile
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
 from harness.verdict import Verdict
 from kernelmark.commands.cli import submit
 from kernelmark.services.profiling import recorded as profiling
 from kernelmark.services.profiling.kernel_profile import KernelProfile
+from leaderboard.record.profile import fitted
 from tests.unit.conftest import Command, Judge, recorded
 from tests.verdicts import accepted, failed
 
@@ -149,6 +154,7 @@ def test_a_file_whose_name_is_no_text_is_recorded(run: Command, judge: Callable[
 
 
 Told = Callable[[Any], list[str]]
+DEAD = KernelProfile("kernel.py", missing={"torch.profiler": "died", "its code": "late"})
 SEEN = KernelProfile("kernel.py", TorchProfile(stacks={"cpu stacks": parse(b"twice;add 7\n")}), code=CompiledCode())
 
 
@@ -190,10 +196,7 @@ def test_a_profile_is_kept_beside_the_source(
     [
         (HarnessError("bwrap: was killed"), "kernelmark: warning: no profile: bwrap: was killed"),
         (RuntimeError("a\nbug\x1b"), "kernelmark: warning: no profile: unexpected RuntimeError: a bug\\x1b; traceback"),
-        (
-            KernelProfile("k", missing={"torch.profiler": "died", "its code": "late"}),
-            "no profile: torch.profiler: died; its code: late",
-        ),
+        (DEAD, "no profile: torch.profiler: died; its code: late"),
         (KernelProfile("k", TorchProfile(unreadable=["trace 0: not JSON"])), "no profile: trace 0: not JSON"),
     ],
     ids=["ours", "a bug", "it died", "garbage"],
@@ -239,3 +242,31 @@ def test_what_is_not_accepted_or_not_recorded_is_not_profiled(
     )
     assert run("submit", "double", "kernel.py").code == 0
     assert asked == []
+
+
+def test_every_part_of_a_profile_has_its_section() -> None:
+    metrics = [
+        Metric("GPU Speed Of Light Throughput", "", name, "%", value)
+        for name, value in ((nsight.MEMORY, "91.5"), (nsight.ARITHMETIC, "12.0"))
+    ]
+    whole = KernelProfile(
+        "kernel.py",
+        TorchProfile(tables={"operators": "aten::add"}, memory=[Timeline("GPU", ((0.0, 512), (2.5, 0)))]),
+        NsightProfile("2026.2", b"report", "details", "table", [KernelMetrics("doubling", metrics)]),
+        CompiledCode(files={"0.ptx": ".target"}),
+        {"memcheck": ToolReport("found", "1 error" + "!" * 500, "========= Invalid read")},
+        {"torch": "why not"},
+    )
+    stored = profiling.to_store(whole, accepted(), "large")
+    assert stored.rows["Memory that PyTorch held"] == (("device", "most at once (B)"), ("GPU", "512"))
+    assert stored.rows["Nsight Compute"][1] == ("doubling", "", "92 %", "12 %", "", "memory")
+    assert stored.rows["compute-sanitizer"][1][:2] == ("memcheck", "found")
+    assert stored.tables == {"By operator": "aten::add", "Nsight Compute": "details"}
+    assert stored.files == {
+        "memory-GPU.csv": "us,bytes\n0.0,512\n2.5,0\n",
+        "ncu.csv": "table",
+        "memcheck.txt": "========= Invalid read",
+        "0.ptx": ".target",
+    }
+    assert stored.missing == ("torch: why not",)
+    assert fitted(stored) == stored
