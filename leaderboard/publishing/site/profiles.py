@@ -5,6 +5,7 @@ The page of a profile and that of a comparison call it. Trusted; pure. Everythin
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -14,6 +15,7 @@ from harness.profiling.stacks import parse
 from leaderboard.publishing.site import markup
 from leaderboard.record.profile import StoredProfile
 
+_NUMBER = re.compile(r"[0-9].{0,20}")
 _CELL_BYTES, _NAME_BYTES = 24, 200  # of the markup around a cell, and around a text
 
 
@@ -24,6 +26,11 @@ class Table(NamedTuple):
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left_out: int
+
+    @property
+    def is_number(self) -> list[bool]:
+        """Of each column, whether it has short cells that begin with a digit, and is so aligned to the right."""
+        return [all(not cell or _NUMBER.fullmatch(cell) for cell in column) for column in zip(*self.rows, strict=True)]
 
 
 class Text(NamedTuple):
