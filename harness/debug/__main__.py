@@ -17,13 +17,13 @@ import sys
 import tempfile
 import traceback
 from pathlib import Path
-from types import SimpleNamespace, TracebackType
+from types import TracebackType
 
-from harness import wire
 from harness.debug.one_call import OneCall, run_test
 from harness.device import DEVICES
 from harness.errors import KernelmarkError
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.grading import build_command
 from harness.languages import LANGUAGES
 from harness.problem import load
 from harness.problem.reference import Reference
@@ -68,10 +68,11 @@ def _debugged(given: argparse.Namespace) -> int:
     def about_to_call(call: OneCall) -> None:
         module = sys.modules.get("submission")
         if module is not None:
-            setattr(module, IN_MODULE, SimpleNamespace(inputs=call.inputs, expected=call.expected))
+            setattr(module, IN_MODULE, call)
 
+    home = tempfile.TemporaryDirectory()  # as long as the process: what is compiled lies in it
     try:
-        kernel = _kernel(path, graded, device)
+        kernel = _kernel(path, graded, device, home.name)
         result, call = run_test(graded, kernel, device, about_to_call)
     except CompileError as error:
         print(error.log or error.message, file=sys.stderr)
@@ -93,21 +94,15 @@ def _debugged(given: argparse.Namespace) -> int:
     return result.outcome.exit_code
 
 
-def _kernel(path: Path, graded: GradedCase, device: Device) -> Kernel:
+def _kernel(path: Path, graded: GradedCase, device: Device, home: str) -> Kernel:
     """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
     submission = Submission.read(path, author="me")
     if LANGUAGES[submission.language].compiler is None:
         return import_python(path, graded.problem.entry)
-    folder = tempfile.TemporaryDirectory()  # as long as the process: the library is in it
-    os.environ["HOME"] = folder.name
-    _kept.append(folder)
-    architecture = DEVICES[graded.device].architecture()
-    command = wire.Build(language=submission.language, symbols=(graded.resolved.symbol,), architecture=architecture)
+    os.environ["HOME"] = home
+    command = build_command(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
     with path.open("rb") as source:
         return build(command, source.fileno(), device)[0]
-
-
-_kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def _quit_debugger(error: BaseException | None) -> bool:

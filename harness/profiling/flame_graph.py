@@ -47,7 +47,7 @@ svg.flame-graph svg:hover rect {{ stroke: {INK}; stroke-width: 3; }}
 }}
 """
 
-# How the profiler names a function of Python: `folder/file.py(12): name`, with `_` for the space once it is exported.
+# A function of Python is `folder/file.py(12): name` to the profiler, and `folder/file.py(12):_name` in its export.
 _PYTHON = re.compile(r"(?:.*/)?([^/]*\(\d+\):[ _](.+))")
 
 

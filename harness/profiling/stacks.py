@@ -64,7 +64,7 @@ def parse(text: bytes) -> Frame:
         raise StacksError(f"stacks: {len(text):,} bytes; at most {MAX_BYTES:,} are read")
     if text.count(b"\n") > MAX_LINES:
         raise StacksError(f"stacks: more than {MAX_LINES:,} lines")
-    totals: Counter[bytes] = Counter()  # torch repeats a stack for each event, so most lines are equal
+    totals: Counter[bytes] = Counter()  # torch's own export repeats a stack for each event
     for number, line in enumerate(text.split(b"\n"), 1):
         if line:
             stack, space, count = line.rpartition(b" ")
