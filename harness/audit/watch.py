@@ -22,7 +22,7 @@ from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 
-_SLOWER = 10  # limits are multiplied by this: kernels with every access checked take many times as long
+_SLOWER = 10  # times the time to build: kernels with every access checked take many times as long
 _LARGER = 4
 _ENOUGH_S = 120.0  # no case starts after this
 _SUM_UP_S = 60.0
@@ -61,18 +61,19 @@ def watch(
     Raises:
         HarnessError: the sandbox or the device failed, or the tool did not start the runner.
     """
-    limits, watched = _widened(problem.limits), Watched()
+    limits, watched = larger(problem.limits), Watched()
+    limit_s = _SLOWER * limits.build_s
     with Session.start(provider, device, limits, watcher=watcher) as session:
         session.handshake()
         begun = time.monotonic()
         try:
             command = build_command(problem, submission, cases, device, line_info=True)
-            session.hand_over(command, submission.source, limits.build_s)
+            session.hand_over(command, submission.source, limit_s)
             for case in cases:
                 if time.monotonic() - begun > _ENOUGH_S:
                     break
                 on_case(case.name)
-                _call(session, problem, case, limits.build_s)
+                _call(session, problem, case, limit_s)
                 watched.calls += 1
         except SubmissionFault as failure:
             watched.fault = failure.message
@@ -93,11 +94,10 @@ def visible_cases(problem: Problem, device: DeviceKind, *, tests: bool) -> list[
     return sorted(cases, key=lambda case: Layout(case).bytes_per_set)
 
 
-def _widened(limits: Limits) -> Limits:
-    """Limits with room for the tool, which runs in the sandbox with its own memory and threads."""
-    slower = {"build_s": limits.build_s * _SLOWER, "call_s": limits.call_s * _SLOWER}
-    larger = {"memory_bytes": limits.memory_bytes * _LARGER, "processes": limits.processes * _LARGER}
-    return limits.model_copy(update={**slower, **larger})
+def larger(limits: Limits) -> Limits:
+    """Limits with room for a tool, which runs in the sandbox with memory, threads and files of its own."""
+    kinds = ("memory_bytes", "processes", "disk_bytes")
+    return limits.model_copy(update={kind: getattr(limits, kind) * _LARGER for kind in kinds})
 
 
 def _call(session: Session, problem: Problem, case: ResolvedCase, seconds: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness import wire
+from harness.audit.watch import larger
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.grading import build_command
 from harness.judge.session import Session, documents
@@ -39,7 +40,7 @@ def artefacts(
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    limits, batch = case.problem.limits, case.batch(sets)
+    limits, batch = larger(case.problem.limits), case.batch(sets)
     limit = TimeLimit(limit_s(limits))
     try:
         with Session.start(provider, case.device, limits) as session:

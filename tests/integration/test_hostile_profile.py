@@ -19,6 +19,7 @@ from harness.problem.reference import Reference
 from harness.profiling import artefacts as module
 from harness.profiling.code import CompiledCode, compiled_code
 from harness.profiling.torch_profile import TorchProfile, torch_profile
+from harness.sandbox import Launch
 from harness.submission import Submission
 from kernelmark.services.selftest import PROBLEMS
 from tests.runners import Script, Scripted, doubling
@@ -99,6 +100,21 @@ def test_what_cannot_be_read_is_one_line(name: str, content: bytes, told: str) -
 def test_a_hundred_megabytes_are_not_fetched() -> None:
     got = profiled({"trace 0": TRACE}, told={"trace 0": 100 << 20})
     assert got.unreadable == ["trace 0: 104,857,600 bytes, more than 33,554,432"]
+
+
+def test_a_profiler_has_room_besides_what_a_grading_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted, launches, limits = runner({"trace 0": TRACE}), list[Launch](), load(PROBLEMS / "double").limits
+    launch = scripted.launch
+
+    def noted(given: Launch) -> Any:
+        launches.append(given)
+        return launch(given)
+
+    monkeypatch.setattr(scripted, "launch", noted)
+    assert torch_profile(SUBMISSION, a_case(), scripted).traces
+    [given] = launches
+    assert given.memory_bytes == 4 * limits.memory_bytes
+    assert (given.processes, given.disk_bytes) == (4 * limits.processes, 4 * limits.disk_bytes)
 
 
 def test_no_more_is_read_than_was_told_and_nothing_is_waited_for() -> None:
