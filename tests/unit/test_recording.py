@@ -251,7 +251,11 @@ def test_every_part_of_a_profile_has_its_section() -> None:
     ]
     whole = KernelProfile(
         "kernel.py",
-        TorchProfile(tables={"operators": "aten::add"}, memory=[Timeline("GPU", ((0.0, 512), (2.5, 0)))]),
+        TorchProfile(
+            traces=[b'{"traceEvents":[]}', b" " * 300_000],
+            tables={"operators": "aten::add"},
+            memory=[Timeline("GPU", ((0.0, 512), (2.5, 0)))],
+        ),
         NsightProfile("2026.2", b"report", "details", "table", [KernelMetrics("doubling", metrics)]),
         CompiledCode(files={"0.ptx": ".target"}),
         {"memcheck": ToolReport("found", "1 error" + "!" * 500, "========= Invalid read")},
@@ -267,6 +271,7 @@ def test_every_part_of_a_profile_has_its_section() -> None:
         "ncu.csv": "table",
         "memcheck.txt": "========= Invalid read",
         "0.ptx": ".target",
+        "trace-0.json, for Perfetto": '{"traceEvents":[]}',
     }
     assert stored.missing == ("torch: why not",)
     assert fitted(stored) == stored

@@ -22,6 +22,7 @@ from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fit
 
 _LETTERS = 300  # of a line about what is missing, or of a cell
 _LINES = 100
+_TRACE_BYTES = 200_000
 
 
 def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress = ignore) -> str:
@@ -45,7 +46,7 @@ def profile_recorded(job: PreparedJob, verdict: Verdict, on_progress: OnProgress
 def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfile:
     """The sections that are stored, under the names that pages show.
 
-    Traces, the memory snapshot and Nsight Compute's report are left out: they are large, and for programs.
+    Long traces, the memory snapshot and Nsight Compute's report are left out: they are large, and for programs.
     """
     rows: dict[str, Rows] = {}
     stacks, tables, files = dict[str, str](), dict[str, str](), dict[str, str]()
@@ -53,6 +54,9 @@ def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfi
         trees = {TIMES.get(name, name): root for name, root in of_torch.stacks.items() if root.value}
         stacks = {f"{name} of three calls, µs": collapse(stacks_of(root)) for name, root in trees.items()}
         tables = {TABLES.get(name, name): text for name, text in of_torch.tables.items() if text.strip()}
+        for number, trace in enumerate(of_torch.traces):
+            if len(trace) <= _TRACE_BYTES:
+                files[f"trace-{number}.json, for Perfetto"] = trace.decode("ascii")
         if held := [each for each in of_torch.memory if each.peak_bytes]:
             peaks = ((each.device, f"{each.peak_bytes:,}") for each in held)
             rows["Memory that PyTorch held"] = (("device", "most at once (B)"), *peaks)
