@@ -38,5 +38,5 @@ def audit(
     report = tool.read(printed)
     if watched.fault and report.state == "clean":
         return ToolReport("failed", f"{watched.fault}; until then {report.text}", printed)
-    what = f"{watched.calls} of {len(cases)} tests" if tool.cases == "tests" else cases[0].name
+    what = f"{watched.calls} of {len(cases)} visible tests" if tool.cases == "tests" else cases[0].name
     return ToolReport(report.state, f"{what}: {report.text}", printed)

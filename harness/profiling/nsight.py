@@ -26,6 +26,7 @@ _ROWS, _KERNELS, _TEXT = 50_000, 64, 200
 MEMORY, ARITHMETIC, OCCUPANCY = "Memory Throughput", "Compute (SM) Throughput", "Achieved Occupancy"
 DURATION = "Duration"
 _COLUMNS = ("Section Name", "Body Item Label", "Metric Name", "Metric Unit", "Metric Value")
+_UNITS = {"us": "µs"}
 _BUSY = 60.0  # % of its peak from which Nsight Compute calls a unit well used
 
 
@@ -61,7 +62,9 @@ class KernelMetrics:
 
     def told(self, name: str) -> str:
         """A metric with its unit; "" if it is missing."""
-        return next((f"{each.value} {each.unit}" for each in self.metrics if each.name == name), "")
+        return next(
+            (f"{each.value} {_UNITS.get(each.unit, each.unit)}" for each in self.metrics if each.name == name), ""
+        )
 
     @property
     def bound(self) -> str:

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 
 _PARTS = {
-    "torch": "Only the parts named: torch.profiler's traces and tables.",
-    "stacks": "Call stacks and flame graphs.",
+    "torch": (
+        "torch.profiler's traces, and tables by operator and input shape. "
+        "Of these six parts, only those named are made. [default: all]"
+    ),
+    "stacks": "Flame graphs, and tables by call stack and by module.",
     "memory": "Memory over time, and torch's snapshot.",
     "ncu": "Nsight Compute's report.",
     "code": "What was compiled, from Triton's IR to SASS.",
-    "sanitize": "What compute-sanitizer finds in the tests.",
+    "sanitize": "What compute-sanitizer finds in FILE, in the visible tests.",
 }
 
 
@@ -34,13 +37,13 @@ def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.command()
 @click.argument("problem")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--case", metavar="NAME", help="Which benchmark. [default: the largest]")
+@click.option("--case", metavar="NAME", help="Which benchmark. [default: the one that moves the most bytes]")
 @click.option(
     "--baseline",
     "baselines",
     multiple=True,
     metavar="NAME",
-    help="Profile this kernel of reference/, too, and alternate with it; repeatable.",
+    help="Also profile this kernel of reference/, and report the speedup over it; repeatable.",
 )
 @click.option(
     "--out",
@@ -77,11 +80,11 @@ def profile(
 ) -> int:
     """Show where the time of FILE goes on one benchmark of PROBLEM, and write a page about it.
 
-    A grading of this case measures the time and the kernels. Then, in other sandboxes, torch.profiler and Nsight
-    Compute watch calls, the code that was compiled is collected, and compute-sanitizer runs the tests. Without a GPU
-    there are no NVIDIA tools. Nothing is recorded.
+    FILE is graded on this case first, which measures the time and the kernels. Then torch.profiler and Nsight Compute
+    profile calls in other sandboxes, the compiled code is collected, and compute-sanitizer runs the visible tests.
+    Without a GPU, Nsight Compute and compute-sanitizer are skipped. Nothing is recorded.
 
-    Exit status: 0 if it was profiled; if it is not accepted, as for `submit`.
+    Exit status: 0 if a profile was written, even if parts of it failed; if FILE is not accepted, as for `submit`.
     """
     from kernelmark.services import profiling
     from kernelmark.services.profiling import folder
@@ -99,7 +102,7 @@ def profile(
         return verdict.outcome.exit_code
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
-        say(f"{file.name} does not run on this machine: there is its code, and no times")
+        say(f"{file.name} cannot run on this machine, so there are no times, only its compiled code")
     lines = [*measured, *profiles.counted([(each.name, each.nsight) for each in found.profiles])]
     lines += profiles.claimed([(each.name, each.torch) for each in found.profiles])
     for each in found.profiles:
@@ -108,7 +111,7 @@ def profile(
         print_lines(lines)
     for each in found.profiles:
         for part, why in each.missing.items():
-            say(f"nothing from {part} about {each.name}: {why}")
+            say(f"no {part} for {each.name}: {why}")
     written = folder.write(found, out, measured)
     if tensorboard is not None:
         folder.tensorboard(found, tensorboard)

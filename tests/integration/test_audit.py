@@ -66,7 +66,7 @@ def watched(
 @EVERYWHERE
 def test_a_tool_starts_the_runner_sees_every_test_and_sums_up_after_its_end(tmp_path: Path, name: SandboxName) -> None:
     found, printed, cases = watched(tmp_path, RIGHT, name)
-    assert found == ToolReport("clean", "3 of 3 tests: no errors")
+    assert found == ToolReport("clean", "3 of 3 visible tests: no errors")
     assert "the runner ended with 0" in printed
     assert cases == ["one", "prime", "pages"]
 
@@ -75,7 +75,7 @@ def test_a_tool_sees_no_hidden_test(tmp_path: Path) -> None:
     """What it and the kernel say is appended to the run, for everybody to read."""
     problem = DOUBLE.with_name("double_hidden")
     found, _, cases = watched(tmp_path, RIGHT, "process", problem=problem)
-    assert found == ToolReport("clean", "3 of 3 tests: no errors")
+    assert found == ToolReport("clean", "3 of 3 visible tests: no errors")
     assert cases == ["one", "prime", "pages"]
 
 

@@ -69,6 +69,7 @@ def test_the_report_and_its_views_come_out(tmp_path: Path, name: SandboxName) ->
     assert got.text("tool table") == "/nowhere/program: No such file or directory\n"
 
 
+@pytest.mark.full
 def test_without_a_report_there_are_no_views(tmp_path: Path) -> None:
     got = watched(tmp_path, RIGHT, script=TOOL.replace("printf 'a report' > report", ""))
     assert set(got.documents) == {"tool output"}
@@ -80,11 +81,13 @@ def test_what_was_written_before_a_crash_comes_out(tmp_path: Path) -> None:
     assert "the runner ended with 3" in got.text("tool output")
 
 
+@pytest.mark.full
 def test_a_report_that_is_too_large_is_not_fetched(tmp_path: Path) -> None:
     got = watched(tmp_path, RIGHT, script=TOOL.replace("printf 'a report' >", "truncate -s 100M"))
     assert got.too_large == ["tool report: 104,857,600 bytes, more than 33,554,432"]
 
 
+@pytest.mark.full
 def test_a_tool_that_never_starts_the_runner_is_told_with_its_words(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"the tool ended before it had started the runner.*no device that I know"):
         watched(tmp_path, RIGHT, script="#!/bin/sh\necho no device that I know; exit 9\n")

@@ -76,6 +76,7 @@ def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -
     assert (suites.get("tests"), suites.get("failures"), suites.get("errors")) == ("2", "1", "0")
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_two_at_a_time_are_graded_as_they_would_be_one_after_the_other(repository: Path) -> None:
     sources = {"ada": RIGHT, "bob": WRONG, "eve": RIGHT, "joe": "import os\n\nos._exit(3)\n"}

@@ -32,6 +32,7 @@ def test_the_lint_finds_nothing(slug: str, device: str, sandbox: str) -> None:
     assert report.samples >= 4
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_samples_are_checked_two_at_a_time(tmp_path: Path) -> None:
     """Of two problems, whose reports keep their order, and their samples theirs."""

@@ -50,7 +50,7 @@ def test_the_page_shows_every_part_and_says_whose_word_it_is(project: SiteProjec
     page = project.html(f"profiles/{A}.html")
     said = text(page)
     for part in (
-        "Everything here comes from the submission's own sandboxes, where it could have made it up.",
+        "Everything here was recorded in the submission's own sandboxes after the grading, and could have been faked.",
         "By operator As a file aten::add &lt;70 %&gt;",
         "0-doubling.ptx As a file .target sm_90",
         "kernel registers doubling 168",

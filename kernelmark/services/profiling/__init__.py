@@ -1,8 +1,8 @@
 """`kernelmark profile`: where the time of one case goes. Trusted.
 
-The times and the kernels are measured by a grading of this case alone. What torch.profiler says and the code come from
-sandboxes of their own afterwards, so that profiling changes no time. They are the submission's own word, and are shown
-as such.
+The times and the kernels are measured by a grading of this case alone. Everything else (torch.profiler, Nsight Compute,
+compute-sanitizer, compiled code) comes afterwards from other sandboxes, so that it cannot affect the times. The
+submission could forge it, and it is labelled as such.
 """
 
 from __future__ import annotations

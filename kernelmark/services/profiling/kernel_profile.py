@@ -85,7 +85,7 @@ def kernel_profile(
             with _part(made, "Nsight Compute", report):
                 made.nsight = nsight.profile(submission, case, provider)
         if "code" in parts:
-            with _part(made, "its code", report):
+            with _part(made, "compiled code", report):
                 made.code = compiled_code(submission, case, provider)
         if runs and "sanitize" in parts and not baseline:
             with _part(made, "compute-sanitizer", report):

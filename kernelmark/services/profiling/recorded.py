@@ -70,7 +70,7 @@ def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfi
         files["ncu.csv"] = of_nsight.table
     if profile.sanitized:
         found = ((name, each.state, each.text[:_LETTERS]) for name, each in profile.sanitized.items())
-        rows["compute-sanitizer"] = (("check", "result", "found"), *found)
+        rows["compute-sanitizer"] = (("check", "result", "details"), *found)
         files |= {f"{name}.txt": each.printed for name, each in profile.sanitized.items()}
     if profile.code is not None:
         files |= profile.code.files
