@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 import torch
 
 from kernelmark.services.selftest import PROBLEMS
+from tests.command import kernelmark
 
 RIGHT = "import torch\ndef twice(x, y):\n    torch.mul(x, 2, out=y)\n"
 CPP = """
@@ -26,11 +26,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "kernelmark.toml").write_text("")
     shutil.copytree(PROBLEMS / "double", folder / "problems" / "double")
     return folder
-
-
-def kernelmark(project: Path, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", *arguments]
-    return subprocess.run(command, cwd=project, input=typed, capture_output=True, text=True, timeout=120, check=False)
 
 
 def written(project: Path, source: str, suffix: str = "py") -> str:

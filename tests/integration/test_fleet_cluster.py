@@ -26,6 +26,7 @@ from kernelmark.services.fleet.cluster.documents import State
 from kernelmark.services.fleet.cluster.machine import CPU
 from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
+from tests.command import kernelmark as run_command
 
 pytestmark = pytest.mark.bwrap
 SOURCE = "def twice(x, y):\n    y.copy_(2 * x)\n# {}\n"
@@ -263,18 +264,12 @@ def test_a_killed_dispatcher_that_starts_again_records_each_run_once(nodes: Node
 
 @pytest.mark.full
 def test_the_commands_start_show_and_stop_a_fleet(project: Path, tmp_path: Path) -> None:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("KERNELMARK_", "RAY_"))}
     home = tmp_path / "project"
     shutil.copytree(project / "problems", home / "problems")
     shutil.copy(project / "kernelmark.toml", home)
 
     def fleet(*arguments: str, status: int = 0) -> str:
-        code = "from kernelmark.commands.scripts import main; main()"
-        environment = {**inherited, "HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(
-            [sys.executable, "-c", code, "fleet", *arguments],
-            cwd=home, env=environment, capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
+        done = run_command(home, "fleet", *arguments, timeout_s=120, HOME=str(tmp_path))
         assert done.returncode == status, done.stderr
         return done.stdout
 

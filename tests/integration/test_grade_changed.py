@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -14,6 +12,7 @@ import pytest
 from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
+from tests.command import kernelmark
 from tests.repository import commit, git, init
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,13 +31,8 @@ def repository(tmp_path: Path) -> Path:
 
 
 def grade(repository: Path, base: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("KERNELMARK_", "GIT_"))}
-    environment["PYTHONPATH"] = str(ROOT)
-    line = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "grade", "--changed", base]
-    files = ["--summary", "summary.md", "--junit", "junit.xml"]
-    return subprocess.run(
-        [*line, *files, *arguments], cwd=repository, env=environment, capture_output=True, text=True, check=False
-    )
+    files = ("--summary", "summary.md", "--junit", "junit.xml")
+    return kernelmark(repository, "grade", "--changed", base, *files, *arguments)
 
 
 def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -> None:

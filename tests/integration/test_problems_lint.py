@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +12,7 @@ from kernelmark.services import lint
 from kernelmark.services.selftest import PROBLEMS
 from kernelmark.services.settings import Settings
 from kernelmark.text.batch import BatchReporter
+from tests.command import kernelmark
 from tests.shipped import ROOT, SLUGS
 
 WHERE = [
@@ -45,16 +43,7 @@ def test_samples_are_checked_two_at_a_time(tmp_path: Path) -> None:
         tried = (("right", "x + x", "accepted"), ("wrong", "x + 1", "wrong_answer"), ("odd", "x", "accepted"))
         (samples / "expected.toml").write_text("".join(table.format(*each) for each in tried))
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "bwrap"\n')
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    line = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()"]
-    done = subprocess.run(
-        [*line, "problems", "lint", "--jobs", "2", "--format", "json"],
-        cwd=tmp_path,
-        env=environment | {"PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = kernelmark(tmp_path, "problems", "lint", "--jobs", "2", "--format", "json")
     assert done.returncode == 2, done.stderr
     reports = json.loads(done.stdout)
     assert [(report["problem"], report["samples"]) for report in reports] == [("one", 3), ("two", 3)]

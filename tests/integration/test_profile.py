@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kernelmark.services.selftest import PROBLEMS
+from tests.command import kernelmark
 
 SOURCE = """
 import torch
@@ -89,12 +89,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def profile(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return kernelmark(project, "profile", *arguments)
-
-
-def kernelmark(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    program = "from kernelmark.commands.scripts import main; main()"
-    command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.pooling import TOO_WIDE
+from tests.command import kernelmark
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def kernelmark(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    environment["PYTHONPATH"] = str(ROOT)
-    line = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", *arguments]
-    return subprocess.run(line, cwd=project, env=environment, capture_output=True, text=True, check=False)
 
 
 def out_of_date(project: Path) -> list[str]:

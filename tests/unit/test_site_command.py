@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 
 from kernelmark.commands.cli import main
 from leaderboard.record.ledger import JsonlLedger
+from tests.command import KERNELMARK, kernelmark
 from tests.sites import run_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -99,9 +99,8 @@ def test_another_folder_can_be_named(project: Path) -> None:
 @pytest.fixture
 def server(project: Path) -> Iterator[subprocess.Popen[str]]:
     heeding = ["env", "--default-signal=INT"]  # what a shell starts behind itself ignores Ctrl-C
-    program = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()"]
     process = subprocess.Popen(
-        [*heeding, *program, "site", "serve", "--port", "0"],
+        [*heeding, *KERNELMARK, "site", "serve", "--port", "0"],
         cwd=project,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         stderr=subprocess.PIPE,
@@ -141,15 +140,7 @@ def test_a_port_that_is_taken_is_a_usage_error(project: Path, server: subprocess
     server.stderr.readline()
     port = server.stderr.readline().split(":")[2].split("/")[0]
     started = time.monotonic()
-    ended = subprocess.run(
-        [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "site", "serve", "--port", port],
-        cwd=project,
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
+    ended = kernelmark(project, "site", "serve", "--port", port)
     assert ended.returncode == 2
     assert f"port {port}: cannot be used" in ended.stderr
     assert time.monotonic() - started < 30
