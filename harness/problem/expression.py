@@ -1,5 +1,7 @@
 """The arithmetic that a `problem.toml` may contain: shapes, counts, scalars and costs over a case's parameters.
 
+Values are whole numbers, except those of float64 scalars, which may also use `/`, `sqrt` and decimals.
+
 An expression is parsed to Python's syntax tree, and every node is checked against a short list: nothing is executed.
 Trusted code over an organizer's text; every value is bounded, so no expression can take long or grow large.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +18,7 @@ from harness.problem.dtypes import DTYPES
 
 MAX_CHARACTERS = 400
 MAX_VALUE = 2**63 - 1
-FUNCTIONS = ("min", "max", "ceil_div", "sizeof", "elements")
+FUNCTIONS = ("min", "max", "ceil_div", "sizeof", "elements", "sqrt")
 
 
 class ExpressionError(ValueError):
@@ -41,10 +44,24 @@ class Expression:
         except ExpressionError as error:
             raise ExpressionError(f"`{self.text}`: {error}") from None
 
+    def real(self, parameters: Mapping[str, int | str]) -> float:
+        """The value of an expression that was parsed as `real`: finite at every step.
+
+        Raises:
+            ExpressionError: as for `value`, or a value that is not real or not finite.
+        """
+        try:
+            return _real(self.tree, parameters)
+        except ExpressionError as error:
+            raise ExpressionError(f"`{self.text}`: {error}") from None
+
 
 @functools.lru_cache(maxsize=1024)  # the members of a list are sized by the same few expressions
-def parse(text: str) -> Expression:
-    """Read an expression: `+ - * // % **`, unary `-`, parentheses, whole numbers, names and `FUNCTIONS`.
+def parse(text: str, *, real: bool = False) -> Expression:
+    """Read an expression: `+ - * // % **`, unary `-`, parentheses, whole numbers, names and functions.
+
+    Args:
+        real: whether `/`, `sqrt` and decimal numbers are allowed, too.
 
     Raises:
         ExpressionError: it contains anything else.
@@ -58,7 +75,7 @@ def parse(text: str) -> Expression:
         raise ExpressionError(f"`{shown}` is not an expression ({_reason(error)})") from None
     names: set[str] = set()
     try:
-        _check(tree, names)
+        (_check_real if real else _check)(tree, names)
     except ExpressionError as error:
         raise ExpressionError(f"`{shown}`: {error}") from None
     return Expression(shown, frozenset(names), tree)
@@ -100,6 +117,22 @@ def _check(node: ast.expr, names: set[str]) -> None:
             raise ExpressionError(f"only whole numbers, names, + - * // % ** and {', '.join(FUNCTIONS)} are allowed")
 
 
+def _check_real(node: ast.expr, names: set[str]) -> None:
+    """The same where fractions are allowed; the operands of `//`, `%` and the other functions are whole numbers."""
+    match node:
+        case ast.Constant(value=value) if type(value) is float:
+            _finite(value)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            _check_real(operand, names)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _REAL_OPERATORS:
+            _check_real(left, names)
+            _check_real(right, names)
+        case ast.Call(func=ast.Name(id="sqrt"), args=[argument], keywords=[]):
+            _check_real(argument, names)
+        case _:
+            _check(node, names)
+
+
 def _check_call(name: str, args: list[ast.expr], names: set[str]) -> None:
     if name == "sizeof" and not (len(args) == 1 and isinstance(args[0], ast.Name)):
         raise ExpressionError("`sizeof` takes one dtype, or one parameter that holds a dtype")
@@ -109,6 +142,8 @@ def _check_call(name: str, args: list[ast.expr], names: set[str]) -> None:
         return
     if name == "ceil_div" and len(args) != 2:
         raise ExpressionError("`ceil_div` takes two arguments")
+    if name == "sqrt":
+        raise ExpressionError("`sqrt` takes one argument, and only the value of a float64 scalar may have it")
     if name in ("min", "max") and len(args) < 2:
         raise ExpressionError(f"`{name}` takes two or more arguments")
     for arg in args:
@@ -133,6 +168,37 @@ def _value(node: ast.expr, parameters: Mapping[str, int | str]) -> int:
             values = [_value(arg, parameters) for arg in args]
             return min(values) if name == "min" else max(values) if name == "max" else -_floor(-values[0], values[1])
     raise AssertionError(f"{ast.dump(node)} passed the check")
+
+
+def _real(node: ast.expr, parameters: Mapping[str, int | str]) -> float:
+    match node:
+        case ast.Constant(value=value) if isinstance(value, int | float):
+            return float(value)
+        case ast.UnaryOp(operand=operand):
+            return -_real(operand, parameters)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _REAL_OPERATORS:
+            return _computed(_REAL_OPERATORS[type(op)], _real(left, parameters), _real(right, parameters))
+        case ast.Call(func=ast.Name(id="sqrt"), args=[argument]):
+            return _computed(math.sqrt, _real(argument, parameters))
+    return float(_value(node, parameters))
+
+
+def _computed(operator: Callable[..., float], *operands: float) -> float:
+    try:
+        value = operator(*operands)
+    except ZeroDivisionError:
+        raise ExpressionError("division by zero") from None
+    except OverflowError:
+        raise ExpressionError("a value that is not finite") from None
+    except ValueError:
+        raise ExpressionError("no real value: a root of a negative number, or 0 to a negative power") from None
+    return _finite(value)
+
+
+def _finite(value: float) -> float:
+    if not math.isfinite(value):
+        raise ExpressionError("a value that is not finite")
+    return value
 
 
 def _number(name: str, parameters: Mapping[str, int | str]) -> int:
@@ -200,4 +266,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: _floor,
     ast.Mod: _modulo,
     ast.Pow: _power,
+}
+_REAL_OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+    ast.Add: lambda left, right: left + right,
+    ast.Sub: lambda left, right: left - right,
+    ast.Mult: lambda left, right: left * right,
+    ast.Div: lambda left, right: left / right,
+    ast.Pow: math.pow,
 }

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 from harness.errors import ProblemError, nearest
 from harness.problem.dtypes import DTYPES
-from harness.problem.expression import ExpressionError, elements_key, evaluate
+from harness.problem.expression import ExpressionError, elements_key, evaluate, parse
 from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
+
+N = TypeVar("N", int, float)
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -65,9 +67,16 @@ class Flaws:
         raise ProblemError(self._file, f"key `{key}` {what}", remedy)
 
     def value(self, key: str, text: int | str, parameters: Mapping[str, int | str]) -> int:
-        """The value of the expression at `key`."""
+        """The value of the expression at `key`, a whole number."""
+        return self._value(key, parameters, lambda: evaluate(text, parameters))
+
+    def real(self, key: str, text: str, parameters: Mapping[str, int | str]) -> float:
+        """The value of the expression at `key`, which may be a fraction."""
+        return self._value(key, parameters, lambda: parse(text, real=True).real(parameters))
+
+    def _value(self, key: str, parameters: Mapping[str, int | str], compute: Callable[[], N]) -> N:
         try:
-            return evaluate(text, parameters)
+            return compute()
         except ExpressionError as error:
             names = [name for name in parameters if isinstance(parameters[name], int) and name.isidentifier()]
             self.at(key, f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
@@ -218,8 +227,11 @@ def _shape(
 
 
 def _scalar(spec: ScalarSpec, key: str, case: Case, flaws: Flaws) -> ResolvedScalar:
-    value = spec.value if isinstance(spec.value, float) else flaws.value(key, spec.value, case.params)
-    return ResolvedScalar(spec.name, spec.dtype, float(value) if spec.dtype == "float64" else value)
+    if spec.dtype == "int64":
+        assert not isinstance(spec.value, float)  # refused by the spec
+        return ResolvedScalar(spec.name, spec.dtype, flaws.value(key, spec.value, case.params))
+    value = flaws.real(key, spec.value, case.params) if isinstance(spec.value, str) else float(spec.value)
+    return ResolvedScalar(spec.name, spec.dtype, value)
 
 
 def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> None:

@@ -158,14 +158,16 @@ class ScalarSpec(Spec):
 
     name: Name = Field(description="the argument's name in Python and C")
     dtype: Literal["int64", "float64"] = Field(description="int64_t or double in C, int or float in Python")
-    value: Annotated[Whole | Real | str, AfterValidator(lambda v: _expression(v) if isinstance(v, str) else v)] = Field(
-        description="a number, or an expression over the parameters"
+    value: Whole | Real | str = Field(
+        description="a number, or an expression over the parameters; with `/`, `sqrt` and decimals for float64"
     )
 
     @model_validator(mode="after")
     def _whole_when_int64(self) -> Self:
         if self.dtype == "int64" and isinstance(self.value, float):
             raise ValueError("an int64 scalar needs a whole number")
+        if isinstance(self.value, str):
+            parse(self.value, real=self.dtype == "float64")
         return self
 
 

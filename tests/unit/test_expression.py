@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import re
 
 import pytest
 from hypothesis import assume, given
@@ -43,6 +44,56 @@ PARAMETERS: dict[str, int | str] = {"m": 7, "n": 5, "dtype": "bfloat16", "lowest
 )
 def test_computes(text: str, value: int) -> None:
     assert evaluate(text, PARAMETERS) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("1 / sqrt(m)", 7**-0.5),
+        ("0.044715 * m", 0.044715 * 7),
+        ("m / n", 1.4),
+        ("-m // 2 + 0.5", -3.5),
+        ("2 ** -1", 0.5),
+        ("m ** 0.5", 7**0.5),
+        ("-sqrt(min(m, n))", -(5**0.5)),
+        ("sizeof(dtype) / 4", 0.5),
+        ("1e-5", 1e-5),
+    ],
+)
+def test_a_float64_scalar_may_be_a_fraction(text: str, value: float) -> None:
+    assert parse(text, real=True).real(PARAMETERS) == pytest.approx(value, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("1 / (m - 7)", "division by zero"),
+        ("sqrt(-m)", "no real value"),
+        ("(-m) ** 0.5", "no real value"),
+        ("0 ** -1", "no real value"),
+        ("1e308 * 10", "not finite"),
+        ("10.0 ** 400", "not finite"),
+        ("1 / k", "`k` is not a parameter"),
+        ("dtype / 2", "holds 'bfloat16', not a number"),
+    ],
+)
+def test_a_fraction_without_a_value_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ExpressionError, match=re.escape(why)):
+        parse(text, real=True).real(PARAMETERS)
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999", "m // 0.5", "0.5 % m", "max(m, 0.5)", "sqrt(m, n)", "sqrt", "1j", "m.real", "f'{m}'"]
+)
+def test_a_fraction_has_no_more_than_that(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        parse(text, real=True)
+
+
+@pytest.mark.parametrize("text", ["m / 2", "sqrt(m)", "0.5", "2 ** 0.5"])
+def test_shapes_have_no_fractions(text: str) -> None:
+    with pytest.raises(ExpressionError):
+        parse(text)
 
 
 def test_a_whole_number_stands_for_itself() -> None:

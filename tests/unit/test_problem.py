@@ -173,6 +173,12 @@ def test_a_case_resolves(good: Problem) -> None:
     assert (case.minimum_bytes, case.minimum_flops) == (60, 0)
 
 
+def test_a_float64_scalar_may_follow_from_the_sizes(tmp_path: Path) -> None:
+    toml = GOOD.replace("value = 0.5", 'value = "1 / sqrt(cols)"')
+    problem = load(_write(tmp_path / "scale_rows", toml))
+    assert problem.resolve(problem.tests[0]).scalars[0].value == 5**-0.5
+
+
 def test_a_cost_counts_the_elements_of_a_list(tmp_path: Path) -> None:
     toml = GOOD.replace('bytes = "rows * cols * sizeof(dtype)"', 'bytes = "4 * elements(parts) + elements(ids)"')
     assert toml != GOOD
@@ -293,6 +299,12 @@ BAD: list[tuple[str, str, str]] = [
     ('dtype = "bfloat16"', "dtype = 16", "key `tensors[0].dtype` names the parameter `dtype`, which holds 16"),
     ("cols = 50", 'cols = "int32"', "key `tensors[0].shape[1]` has no value"),
     ('"rows * cols"', '"rows * kols"', "key `scalars[1].value` has no value: `rows * kols`: `kols` is not a parameter"),
+    ('"rows * cols"', '"rows / cols"', "key `scalars[1]`: `rows / cols`: only + - * // % ** are allowed; write `//`"),
+    (
+        "value = 0.5",
+        'value = "1 / (rows - 3)"',
+        "key `scalars[0].value` has no value: `1 / (rows - 3)`: division by zero",
+    ),
     ('"rows * cols"', "1.5", "key `scalars[1]`: an int64 scalar needs a whole number"),
     (
         "sizeof(dtype)",
