@@ -1,9 +1,8 @@
 """The judge's side of one conversation with a runner: a command, a deadline, a reply, and every way this can end.
 
-A single thread waits on the socket, the runner's output and the clock. A failure before the submission has been handed
-over is our fault (`SandboxError`); one after that is the submission's (`SubmissionFault`, which the grading turns into
-an outcome). Trusted; nothing that arrives is evaluated. No torch is imported, so that the sandbox can start while the
-judge imports it.
+One thread waits on the socket, the runner's output and the clock. A failure before the submission was handed over is
+ours (`SandboxError`); one after that is the submission's (`SubmissionFault`, which the grading turns into an outcome).
+Trusted; nothing that arrives is evaluated. No torch is imported, so that the sandbox starts while the judge imports it.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from harness import wire
 from harness.device import DEVICES
 from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
+from harness.judge.session.end import end
 from harness.judge.session.fault import SubmissionFault
 from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import Output
@@ -44,7 +44,6 @@ _BATCH_S = 0.1  # most batches take a fifth of this
 # One allocation per tensor, so that a watcher sees where each one ends.
 _WATCHED = {"KERNELMARK_WATCHED": "1", "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 _DEATH_S = 3.0  # from the end of the connection to the end of the process
-_LONG_S = 10.0
 _log = logging.getLogger("kernelmark")
 
 
@@ -138,16 +137,18 @@ class Session:
         """
         with self._closing, contextlib.ExitStack() as stack:
             sandbox, self._sandbox = self._sandbox, None
-            stack.callback(self._unlock)
+            lock, self._lock = self._lock, -1
+            runner, self._runner = self._runner, -1
+            if lock >= 0:
+                stack.callback(os.close, lock)
             stack.callback(shutil.rmtree, self._folder, ignore_errors=True)
             stack.callback(self.output.close)
             if sandbox is not None:
-                stack.callback(_end, sandbox)
+                stack.callback(end, sandbox)
             if self._socket is not None:
                 stack.callback(self._socket.close)
-            if self._runner >= 0:
-                stack.callback(os.close, self._runner)
-                self._runner = -1
+            if runner >= 0:
+                stack.callback(os.close, runner)
             stack.callback(self._listener.close)
 
     def cpu_ns(self) -> int | None:
@@ -162,10 +163,9 @@ class Session:
         """
         assert self._socket is not None
         self._socket.close()
-        self._socket = None
-        if self._runner >= 0:
-            os.close(self._runner)
-            self._runner = -1
+        runner, self._socket, self._runner = self._runner, None, -1
+        if runner >= 0:
+            os.close(runner)
         doing, limit = "waiting for the tool", TimeLimit(seconds)
         try:
             with limit.running() as deadline:
@@ -178,11 +178,6 @@ class Session:
         if not isinstance(offer, wire.Profiled) or token != 0:
             raise self._fault(Outcome.REJECTED, f"{type(offer).__name__} came while {doing}")
         return offer
-
-    def _unlock(self) -> None:
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
 
     def handshake(self) -> None:
         """Wait until the runner has connected and its torch and device are up; at once if it did before.
@@ -403,16 +398,3 @@ class Session:
         return SandboxError(
             f"the runner failed before it had the submission: {message}{last}", "run `kernelmark doctor`"
         )
-
-
-def _end(sandbox: Sandbox) -> None:
-    """Close a sandbox, and warn if it left something or took long; without a logging configuration, on stderr."""
-    begun = time.monotonic()
-    try:
-        sandbox.close()
-        took_s = time.monotonic() - begun
-        told = f"the processes of a sandbox took {took_s:.0f} s to end" if took_s > _LONG_S else ""
-    except SandboxError as error:
-        told = f"a sandbox could not be removed ({error})"
-    if told:
-        _log.warning("kernelmark: warning: %s", wire.printable(told))

@@ -1,0 +1,26 @@
+"""Ends a sandbox. Trusted."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from harness import wire
+from harness.errors import SandboxError
+from harness.sandbox import Sandbox
+
+_LONG_S = 10.0
+_log = logging.getLogger("kernelmark")
+
+
+def end(sandbox: Sandbox) -> None:
+    """Close a sandbox, and warn if it left something or took long; without a logging configuration, on stderr."""
+    begun = time.monotonic()
+    try:
+        sandbox.close()
+        took_s = time.monotonic() - begun
+        told = f"the processes of a sandbox took {took_s:.0f} s to end" if took_s > _LONG_S else ""
+    except SandboxError as error:
+        told = f"a sandbox could not be removed ({error})"
+    if told:
+        _log.warning("kernelmark: warning: %s", wire.printable(told))
