@@ -7,7 +7,6 @@ exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -16,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
+from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark import __version__
-from kernelmark.commands import audit, debug, fleet, organizers, profile, site
+from kernelmark.commands import audit, debug, fleet, organizers, problems, profile, site
 from kernelmark.commands.printing import (
     device_option,
+    fail,
     form_option,
-    jobs_option,
     load_settings,
     print_json,
     print_lines,
@@ -50,14 +49,14 @@ class Boundary(click.Command):
         try:
             status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
         except (click.Abort, KeyboardInterrupt):
-            status = _fail("interrupted", INTERRUPTED)
+            status = fail("interrupted", INTERRUPTED)
         except click.UsageError as error:
             see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
-            status = _fail(error.format_message() + see, error.exit_code)
+            status = fail(error.format_message() + see, error.exit_code)
         except click.ClickException as error:
-            status = _fail(error.format_message(), error.exit_code)
+            status = fail(error.format_message(), error.exit_code)
         except KernelmarkError as error:
-            status = _fail(str(error), error.exit_code)
+            status = fail(str(error), error.exit_code)
         except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
             status = _unexpected(error)
         sys.exit(status if isinstance(status, int) else 0)
@@ -216,97 +215,8 @@ def show_run(run: str, form: str) -> None:
     print_lines(show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict)))
 
 
-for _command in organizers.COMMANDS:
+for _command in (*organizers.COMMANDS, problems.problems):
     main.add_command(_command)
-
-
-@main.group()
-def problems() -> None:
-    """The problems of this project."""
-
-
-@problems.command("list")
-@form_option
-def problems_list(form: str) -> int:
-    """List the problems, one line each.
-
-    Exit status: 0, or 2 if one cannot be read; the others are still listed.
-    """
-    from harness.problem import load
-    from kernelmark.services.problems import private_folder, problem_directories
-    from kernelmark.text import show
-
-    settings = load_settings()
-    loaded, status, private = [], 0, private_folder(settings)
-    for directory in problem_directories(settings):
-        try:
-            loaded.append(load(directory, private))
-        except ProblemError as error:
-            status = _fail(str(error), error.exit_code)
-    if form == "json":
-        print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in loaded])
-    else:
-        print_lines(show.problems(loaded))
-    return status
-
-
-@problems.command("show")
-@click.argument("problem")
-@form_option
-def problems_show(problem: str, form: str) -> None:
-    """Print what PROBLEM asks for: entry function, tensors, tolerance and cases."""
-    from kernelmark.services.problems import find_problem
-    from kernelmark.text import show
-
-    asked = find_problem(load_settings(), problem)
-    if form == "json":
-        print_json(show.problem_document(asked))
-    else:
-        print_lines(show.problem(asked))
-
-
-@problems.command("new")
-@click.argument("slug")
-def problems_new(slug: str) -> None:
-    """Write the files of a new problem, complete except for its definition."""
-    from kernelmark.services import skeleton
-
-    print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug)])
-    say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
-
-
-@problems.command("lint")
-@click.argument("problem", nargs=-1)
-@form_option
-@click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
-@sandbox_option("Where the samples run.")
-@device_option("On which device the samples run.")
-@jobs_option("[default: by the processors that there are]")
-def problems_lint(
-    problem: Sequence[str], form: str, no_samples: bool, sandbox: str | None, device: str | None, jobs: int | None
-) -> int:
-    """Test PROBLEM (default: all): no kernel that skips the work or uses too low a precision may pass.
-
-    Exit status: 0 if nothing is wrong with the problems, 2 if something is.
-    """
-    from kernelmark.services import lint
-    from kernelmark.services.problems import find_directory, problem_directories
-    from kernelmark.text.batch import BatchReporter
-
-    settings = load_settings(sandbox=sandbox, device=device)
-    directories = [find_directory(settings, each) for each in problem] or problem_directories(settings)
-    with BatchReporter() as reporter:
-        reports = lint.lint(settings, directories, with_samples=not no_samples, reporter=reporter, jobs=jobs)
-    print_json(lint.document(reports)) if form == "json" else print_lines(lint.lines(reports))
-    return UsageError.exit_code if any(report.wrong for report in reports) else 0
-
-
-@problems.command("schema")
-def problems_schema() -> None:
-    """Print the JSON Schema of problem.toml, for editors."""
-    from harness.problem.schema import document
-
-    print_lines([document().rstrip("\n")])
 
 
 @main.command()
@@ -393,13 +303,8 @@ def _profiled(job: PreparedJob, result: Verdict) -> str:
     return visible(" ".join(told.split()))
 
 
-def _fail(message: str, status: int) -> int:
-    say(f"kernelmark: error: {visible(' '.join(message.split()))}")
-    return status
-
-
 def _unexpected(error: Exception) -> int:
-    return _fail(unexpected(error), HarnessError.exit_code)
+    return fail(unexpected(error), HarnessError.exit_code)
 
 
 def _terminate(_signal: int, _frame: object) -> NoReturn:

@@ -1,6 +1,6 @@
 """What all commands share: the project's settings, common options, and printing to stdout and stderr.
 
-`cli` and `organizers` call it. Trusted. Slow imports are done by the functions that need them.
+The modules of commands call it. Trusted. Slow imports are done by the functions that need them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from harness.kinds import DeviceKind, SandboxName
+from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
     from kernelmark.services.settings import Settings
@@ -62,6 +63,12 @@ def print_json(document: object) -> None:
 def say(line: str) -> None:
     """Print a line to stderr."""
     _echo(line, err=True)
+
+
+def fail(message: str, status: int) -> int:
+    """Print an error to stderr, as one line; returns the exit status."""
+    say(f"kernelmark: error: {visible(' '.join(message.split()))}")
+    return status
 
 
 def _echo(text: str, *, err: bool = False) -> None:
