@@ -94,9 +94,13 @@ def _of_triton() -> Iterator[tuple[str, str]]:
             with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
                 file.write(binary)
                 file.flush()
-                # With the lines of the source, where the compiler noted them.
-                yield f"{stem}.sass", _printed("nvdisasm", "--print-code", "--print-line-info", file.name)
-                yield f"{stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", file.name)
+                yield from _of_cubin(stem, file.name)
+
+
+def _of_cubin(stem: str, cubin: str) -> Iterator[tuple[str, str]]:
+    """With the lines of the source, where the compiler noted them."""
+    yield f"{stem}.sass", _printed("nvdisasm", "--print-code", "--print-line-info", cubin)
+    yield f"{stem}.resources.txt", _printed("cuobjdump", "--dump-resource-usage", cubin)
 
 
 def _of_autotuners() -> Iterator[tuple[str, str]]:
@@ -141,14 +145,27 @@ def _disassembled(library: Path) -> str:
 
 
 def _of_torch_compile() -> Iterator[tuple[str, str]]:
-    """The programs that Inductor wrote, the largest first: small ones are wrappers."""
+    """The programs that Inductor wrote, the largest first: small ones are wrappers. Then what Triton made of them.
+
+    Inductor launches its kernels without Triton's objects, so that only files are left of them.
+    """
     inductor = sys.modules.get("torch._inductor.runtime.cache_dir_utils")
     if inductor is None:
         return
-    written = [p for p in Path(inductor.cache_dir()).rglob("*") if p.suffix in (".py", ".cpp") and p.is_file()]
+    folder = Path(inductor.cache_dir())
+    kernels = Path(os.environ.get("TRITON_CACHE_DIR", folder))
+    written = [p for p in folder.rglob("*") if p.suffix in (".py", ".cpp") and p.is_file()]
     written.sort(key=lambda path: -path.stat().st_size)
     for number, path in enumerate(written[:_GENERATED]):
         yield f"generated {number}{path.suffix}", path.read_text("utf-8", "replace")
+    # Kernels of the submission's own are there, too, and have been told.
+    cubins = sorted(kernels.rglob("triton_*.cubin"), key=lambda path: (path.stem, str(path)))
+    for number, cubin in enumerate(cubins[:_KERNELS]):
+        stem = f"generated {number} {cubin.stem}"
+        for stage in _STAGES:
+            if (text := cubin.with_suffix(f".{stage}")).is_file():
+                yield f"{stem}.{stage}", text.read_text("utf-8", "replace")
+        yield from _of_cubin(stem, str(cubin))
 
 
 def _printed(program: str, *arguments: str, folder: str | None = None) -> str:

@@ -107,7 +107,7 @@ def _collapsed(events: Iterable[Any], time: str) -> bytes:
         if (
             own
             and not own[0].startswith(_PROFILER)
-            and (spent_us := int(getattr(event, f"self_{time}_time_total", 0))) > 0
+            and (spent_us := round(getattr(event, f"self_{time}_time_total", 0))) > 0
         ):
             counts[";".join(frame.removeprefix(home).translate(_SEPARATORS) for frame in own)] += spent_us
     return "".join(f"{stack} {count}\n" for stack, count in counts.items()).encode("utf-8", "backslashreplace")

@@ -95,7 +95,9 @@ def test_the_trace_has_the_kernel_and_its_sass_the_lines(project: Path, name: st
     assert made.torch is not None, made.missing
     for trace in made.torch.traces:
         kernels = [each for each in json.loads(trace)["traceEvents"] if each.get("cat") == "kernel"]
-        assert [("kernel" in each["name"], each["dur"] > 0) for each in kernels] == [(True, True)] * 3
+        # torch's profiler writes a kernel whose name is `kernel` with a capital letter.
+        assert ["kernel" in each["name"].lower() for each in kernels] == [True] * 3, kernels
+        assert all(each["dur"] > 0 for each in kernels)
     assert made.code is not None, made.missing
     [sass] = [text for file, text in made.code.files.items() if file.endswith(".sass")]
     assert re.search(r'submission\.\w+", line \d+  \S.*x', sass), "the line of the source is beside it"
@@ -126,9 +128,10 @@ def test_stacks_have_each_kernel_once(project: Path) -> None:
     assert made.torch is not None, made.missing
     root = made.torch.stacks["device stacks"]
     assert [each.name for each in root.children] == ["submission.py(3): twice"]
-    events = json.loads(made.torch.traces[0])["traceEvents"]
-    spent_us = sum(each["dur"] for each in events if each.get("cat") in ("kernel", "gpu_memcpy"))
-    assert 0.5 * spent_us < root.value < 1.5 * spent_us, "of three calls each"
+    total = re.search(r"Self CUDA time total: ([\d.]+)(us|ms)", made.torch.tables["by stack"])
+    assert total is not None, made.torch.tables
+    spent_us = float(total[1]) * (1000 if total[2] == "ms" else 1)
+    assert abs(root.value - spent_us) <= 3, "three calls of two, each rounded"
 
 
 @pytest.mark.parametrize("name", ["compiled.py", "inline.py"])
