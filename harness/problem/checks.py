@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from harness.call import names as form_names
+from harness.call import parameters as form_parameters
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import Flaws, case_key, flaws_of, resolve_case
@@ -19,6 +21,7 @@ def check(problem: ProblemSpec) -> None:
     """
     flaws = Flaws(str(problem.directory / "problem.toml"))
     _check_names(problem, flaws)
+    _check_call(problem, flaws)
     if all(spec.role == "input" for spec in problem.tensors):
         flaws.at("tensors", "has no output", "give a tensor the role 'output' or 'inout'")
     for number, case in enumerate(problem.benchmarks):
@@ -55,6 +58,28 @@ def _check_names(problem: ProblemSpec, flaws: Flaws) -> None:
                 key, f"is {case.name!r}, as is `{seen[case.name]}`", "every case needs a name of its own"
             )
         seen[case.name] = key
+
+
+def _check_call(problem: ProblemSpec, flaws: Flaws) -> None:
+    """A call's forms name what exists, and its result is made of outputs."""
+    call = problem.call
+    tensors = {spec.name: spec.role for spec in problem.tensors}
+    known = [*tensors, *(spec.name for spec in problem.scalars)]
+    given = [(f"call.init[{n}]", form) for n, form in enumerate(call.init)]
+    given += [(f"call.arguments[{n}]", form) for n, form in enumerate(call.arguments)]
+    for key, form in (*given, ("call.data", call.data), ("call.result", call.result)):
+        if form is None:
+            continue
+        for name in form_names(form):
+            if name not in known:
+                flaws.at(key, f"names {name!r}, which does not exist", nearest(name, known))
+            if key.startswith("call.init") and name in tensors:
+                flaws.at(key, f"names the tensor {name!r}", "a constructor gets numbers, text and parameters only")
+            if key == "call.result" and tensors.get(name) != "output":
+                flaws.at(key, f"names {name!r}, which is no output", "name tensors of role 'output'")
+        for name in form_parameters(form):
+            if name not in problem.parameters:
+                flaws.at(key, f"names the parameter {name!r}", nearest(name, problem.parameters))
 
 
 def _check_kinds(problem: ProblemSpec) -> None:

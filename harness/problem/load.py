@@ -7,6 +7,7 @@ same task stay in one table. Private cases are part of the task.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -20,15 +21,18 @@ from harness.errors import ProblemError, nearest
 from harness.identity import length_prefixed_sha256, with_private_cases
 from harness.problem.problem import Problem
 from harness.problem.spec import (
+    Call,
     Case,
     Cost,
     Fill,
+    Foreign,
     Limits,
     Private,
     PrivateFile,
     ProblemFile,
     Range,
     ScalarSpec,
+    Source,
     TensorSpec,
     Tolerance,
 )
@@ -36,6 +40,9 @@ from harness.problem.spec import (
 _MODELS: dict[str, type[BaseModel]] = {
     "tensors": TensorSpec,
     "scalars": ScalarSpec,
+    "call": Call,
+    "foreign": Foreign,
+    "files": Source,
     "cost": Cost,
     "tolerance": Tolerance,
     "limits": Limits,
@@ -64,13 +71,15 @@ def load(directory: Path, private: Path | None = None) -> Problem:
     slug = directory.resolve().name
     if not _SLUG.fullmatch(slug):
         raise ProblemError(str(directory), f"{slug!r} is not a valid slug", "use lower-case letters, digits and '_'")
-    toml, reference = _read(directory / "problem.toml"), _read(directory / "reference.py")
+    toml = _read(directory / "problem.toml")
     data = _parse(directory / "problem.toml", toml)
     try:
         parts = dict(ProblemFile.model_validate(data))
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
-    sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), reference)
+    if foreign := parts["foreign"]:
+        _check_files(directory, foreign)
+    sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), _reference(directory, data))
     file = private_file(slug, private)
     if file is None or (raw := _private_bytes(file)) is None:
         return Problem(**parts, slug=slug, directory=directory, sha256=sha256)
@@ -89,10 +98,26 @@ def identify(directory: Path, private: Path | None = None) -> str:
     """
     path = directory / "problem.toml"
     toml = _read(path)
-    sha256 = length_prefixed_sha256(_question(path, toml, _parse(path, toml)), _read(directory / "reference.py"))
+    data = _parse(path, toml)
+    sha256 = length_prefixed_sha256(_question(path, toml, data), _reference(directory, data))
     file = private_file(directory.resolve().name, private)
     raw = _private_bytes(file) if file else None
     return sha256 if raw is None else with_private_cases(sha256, length_prefixed_sha256(raw))
+
+
+def _reference(directory: Path, data: Mapping[str, Any]) -> bytes:
+    """The part of the task that is code. Foreign files are named in problem.toml, with their hashes."""
+    return b"" if "foreign" in data else _read(directory / "reference.py")
+
+
+def _check_files(directory: Path, foreign: Foreign) -> None:
+    """Refuse a foreign file that is not there, or is not the one that was imported."""
+    for number, source in enumerate(foreign.files):
+        raw = _read(directory / source.path)
+        if hashlib.sha256(raw).hexdigest() != source.sha256:
+            where = f"{directory / 'problem.toml'}"
+            what = f"key `foreign.files[{number}]`: {source.path} has changed since it was imported"
+            raise ProblemError(where, what, "import the problem again, or restore the file")
 
 
 def private_file(slug: str, private: Path | None) -> Path | None:

@@ -17,6 +17,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from harness.call import Form, Style
+from harness.call import check as check_form
 from harness.kinds import DeviceKind as DeviceKind
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import FUNCTIONS, parse
@@ -205,6 +207,9 @@ class Case(Spec):
     )
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
+    options: dict[Name, Flag | Whole | Real | str] = Field(
+        default={}, description="what `generate` gets by name besides the parameters"
+    )
 
     def drawn(self, rng: random.Random) -> Case:
         """The case with a value for each parameter to be drawn; itself if there is none."""
@@ -238,12 +243,20 @@ class Tolerance(Spec):
     sum_length: Expression = Field(
         default=1, description="how many terms the longest sum of a call has: `accumulation_ulps` grows with its root"
     )
+    rtol: Real | None = Field(default=None, ge=0, description="with `atol`: torch.allclose decides, not the budget")
+    atol: Real | None = Field(default=None, ge=0, description="see `rtol`")
     scale: Scale = Field(
         default="row", description="whose RMS an error is measured by: `tensor` where whole rows are 0 but for rounding"
     )
     lower_precision: tuple[Precision, ...] = Field(
         default=(), description="precisions below its own that may pass; the lint reads it, no grading does"
     )
+
+    @model_validator(mode="after")
+    def _both_or_neither(self) -> Self:
+        if (self.rtol is None) != (self.atol is None):
+            raise ValueError("`rtol` and `atol` need each other")
+        return self
 
     def of_a_sum(self, terms: int) -> Tolerance:
         """The tolerance for a case whose longest sum has this many terms.
@@ -256,6 +269,54 @@ class Tolerance(Spec):
         times the root, and their plain sum is refused.
         """
         return self.model_copy(update={"accumulation_ulps": max(self.accumulation_ulps, _SUM_ULPS * terms**0.5)})
+
+
+class Call(Spec):
+    """How a Python submission is called; `harness.call` says what a form is. C and C++ always write their outputs."""
+
+    style: Style = Field(
+        default="writes",
+        description="writes: the function fills the outputs that it is given; returns: it returns them; module: the "
+        "entry is a class, whose instance is called and returns them; tree: it gets one value of the form `data`",
+    )
+    init: tuple[Form, ...] = Field(default=(), description="module: forms of the constructor's arguments")
+    arguments: tuple[Form, ...] = Field(default=(), description="returns, module: forms; default: inputs, then scalars")
+    data: Form = Field(default=None, description="tree: the form of the one argument")
+    result: Form = Field(default=None, description="the form of what is returned; default: the outputs, in order")
+
+    @model_validator(mode="after")
+    def _only_what_the_style_uses(self) -> Self:
+        used = {"writes": set(), "returns": {"arguments", "result"}, "tree": {"data", "result"}}
+        used["module"] = {"init", "arguments", "result"}
+        for key in sorted(self.model_fields_set - used[self.style] - {"style"}):
+            raise ValueError(f"style {self.style!r} does not use `{key}`")
+        if self.style == "tree" and self.data is None:
+            raise ValueError("style 'tree' needs `data`")
+        for form in (*self.init, *self.arguments, *(each for each in (self.data, self.result) if each is not None)):
+            check_form(form)
+        return self
+
+
+class Source(Spec):
+    """A file of somebody else's, by its place and content."""
+
+    name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}\.py$", description="how it is imported, such as task.py")
+    path: str = Field(min_length=1, max_length=4096, description="where it is; relative to the problem's folder")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its content: the problem is refused if it changed")
+    shown: Flag = Field(default=False, description="whether submissions may import it, too")
+
+
+class Foreign(Spec):
+    """A reference in somebody else's form, in place of reference.py. It runs in a sandbox of its own."""
+
+    form: Literal["gpu-mode", "kernelbench"] = Field(description="whose form it has")
+    files: tuple[Source, ...] = Field(min_length=1, max_length=16, description="the first one is the reference")
+
+    @model_validator(mode="after")
+    def _distinct_names(self) -> Self:
+        if len({each.name for each in self.files}) < len(self.files):
+            raise ValueError("two files have the same name")
+        return self
 
 
 class Limits(Spec):
@@ -278,6 +339,8 @@ class ProblemFile(Spec):
     parameters: tuple[Name, ...] = Field(min_length=1, description="what a case chooses; C passes the numbers in order")
     tensors: tuple[TensorSpec, ...] = Field(min_length=1, description="the arguments, in their order")
     scalars: tuple[ScalarSpec, ...] = Field(default=(), description="numbers passed after the tensors")
+    call: Call = Field(default=Call(), description="how Python submissions are called")
+    foreign: Foreign | None = Field(default=None, description="a reference in somebody else's form")
     cost: Cost = Field(description="minimum bytes and operations")
     tolerance: Tolerance = Field(default=Tolerance(), description="the error budget")
     limits: Limits = Field(default=Limits(), description="what a submission may use")

@@ -20,7 +20,7 @@ from harness.identity import length_prefixed_sha256
 from harness.problem import Case, Cost, Fill, Limits, Problem, ScalarSpec, TensorSpec, Tolerance, load
 from harness.problem.load import identify
 from harness.problem.schema import document, json_schema
-from harness.problem.spec import ProblemFile, Range
+from harness.problem.spec import Call, Foreign, ProblemFile, Range, Source
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -481,7 +481,10 @@ def test_the_example_in_the_documents_is_a_problem(tmp_path: Path) -> None:
     assert [case.name for case in problem.tests] == ["primes", "partly masked"]
 
 
-@pytest.mark.parametrize("model", [ProblemFile, TensorSpec, ScalarSpec, Case, Range, Fill, Cost, Tolerance, Limits])
+DOCUMENTED = [ProblemFile, TensorSpec, ScalarSpec, Case, Range, Fill, Call, Foreign, Source, Cost, Tolerance, Limits]
+
+
+@pytest.mark.parametrize("model", DOCUMENTED)
 def test_the_documents_name_every_key(model: type[BaseModel]) -> None:
     text = (ROOT / "docs" / "problems.md").read_text()
     assert [key for key in model.model_fields if f"`{key}`" not in text] == []

@@ -1,0 +1,157 @@
+"""How a Python function is called, as data: which values make up its arguments, and which its result.
+
+A form is plain data, as TOML and JSON have it. `problem.toml` states it, the wire carries it, and the runner makes the
+arguments of a call from it; the same on both sides of the trust line, without torch and without pydantic.
+
+    "x"                             the tensor, the list of tensors or the scalar of that name
+    3, 0.5, true                    the number itself
+    ["x", "y"]                      a list
+    { tuple = ["x", "y"] }          a tuple
+    { dict = { w = "x" } }          a dict
+    { fields = { w = "x" } }        an object with these attributes
+    { param = "n" }                 the value of a parameter, which differs between cases
+    { text = "mean" }, { none = true }, { dtype = "float16" }
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import Any, Literal, get_args
+
+Form = Any
+"""A form as above: str, int, float, bool, list, or dict with one key."""
+Style = Literal["writes", "returns", "module", "tree"]
+STYLES = get_args(Style)
+_DEPTH = 16
+_VALUES = 10_000
+
+
+class FormError(ValueError):
+    """A form, or a value that should have it, is wrong; the text says where."""
+
+
+def names(form: Form) -> Iterator[str]:
+    """The names of tensors, lists and scalars that occur in a form, in order."""
+    for kind, value in _leaves(form):
+        if kind == "name":
+            yield value
+
+
+def parameters(form: Form) -> Iterator[str]:
+    """The parameters whose values occur in a form, in order."""
+    for kind, value in _leaves(form):
+        if kind == "param":
+            yield value
+
+
+def check(form: Form) -> None:
+    """Refuse what is not a form.
+
+    Raises:
+        FormError: with the place.
+    """
+    for number, _ in enumerate(_leaves(form)):
+        if number == _VALUES:
+            raise FormError(f"has more than {_VALUES:,} values")
+
+
+def settled(form: Form, params: Mapping[str, int | str]) -> Form:
+    """The form with each `param` replaced by its value in one case."""
+    if isinstance(form, list):
+        return [settled(each, params) for each in form]
+    if not isinstance(form, dict):
+        return form
+    kind, value = _only(form)
+    match kind:
+        case "param":
+            chosen = params[value]
+            return {"dtype": chosen} if isinstance(chosen, str) else chosen
+        case "tuple":
+            return {kind: [settled(each, params) for each in value]}
+        case "dict" | "fields":
+            return {kind: {key: settled(each, params) for key, each in value.items()}}
+    return form
+
+
+def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> Any:
+    """The Python value of a settled form; `dtype` gives the object for a dtype's name."""
+    if isinstance(form, str):
+        return named[form]
+    if isinstance(form, list):
+        return [made(each, named, dtype) for each in form]
+    if not isinstance(form, dict):
+        return form
+    kind, value = _only(form)
+    match kind:
+        case "tuple":
+            return tuple(made(each, named, dtype) for each in value)
+        case "dict":
+            return {key: made(each, named, dtype) for key, each in value.items()}
+        case "fields":
+            return SimpleNamespace(**{key: made(each, named, dtype) for key, each in value.items()})
+        case "dtype":
+            return dtype(value)
+        case "text":
+            return value
+        case _:
+            return None
+
+
+def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
+    """The values of the names in a form, taken from a value that has it. What has no name is not looked at.
+
+    Raises:
+        FormError: the value does not have the form.
+    """
+    if isinstance(form, str):
+        return {form: value}
+    if not isinstance(form, list | dict):
+        return {}
+    kind, inner = ("list", form) if isinstance(form, list) else _only(form)
+    found: dict[str, Any] = {}
+    if kind in ("list", "tuple"):
+        if not isinstance(value, list | tuple) or len(value) != len(inner):
+            got = f"{len(value)} values" if isinstance(value, list | tuple) else type(value).__name__
+            raise FormError(f"{place} should be a {kind} of {len(inner)}, and is {got}")
+        for number, (each, member) in enumerate(zip(inner, value, strict=True)):
+            found |= parts(member, each, f"{place}[{number}]")
+    elif isinstance(inner, dict):
+        for key, each in inner.items():
+            try:
+                member = value[key] if kind == "dict" else getattr(value, key)
+            except (KeyError, TypeError, AttributeError):
+                raise FormError(f"{place} lacks {key!r}") from None
+            found |= parts(member, each, f"{place}[{key!r}]")
+    return found
+
+
+def _only(form: dict[str, Any]) -> tuple[str, Any]:
+    """The one key of a table, and its value."""
+    [(kind, value)] = form.items()
+    return kind, value
+
+
+def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    if depth > _DEPTH:
+        raise FormError(f"{place} is nested more than {_DEPTH} deep")
+    if isinstance(form, str):
+        yield "name", form
+    elif isinstance(form, bool | int | float):
+        yield "number", form
+    elif isinstance(form, list):
+        for number, each in enumerate(form):
+            yield from _leaves(each, f"{place}[{number}]", depth + 1)
+    elif isinstance(form, dict) and len(form) == 1:
+        kind, value = _only(form)
+        if kind == "tuple" and isinstance(value, list):
+            yield from _leaves(value, f"{place}.tuple", depth + 1)
+        elif kind in ("dict", "fields") and isinstance(value, dict):
+            for key, each in value.items():
+                yield from _leaves(each, f"{place}.{kind}.{key}", depth + 1)
+        elif (kind in ("text", "dtype", "param") and isinstance(value, str)) or (kind == "none" and value is True):
+            yield kind, value
+        else:
+            raise FormError(f"{place or 'it'} has the unknown or malformed key {kind!r}")
+    else:
+        raise FormError(f"{place or 'it'} is neither a name, a number, a list nor a table with one key")
