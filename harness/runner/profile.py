@@ -99,7 +99,9 @@ def _collapsed(events: Iterable[Any], time: str) -> bytes:
     """
     counts, home = Counter[str](), f"{Path.home()}/"
     for event in events:
-        if event.name.startswith("ProfilerStep") or (time == "device" and event.device_type.name == "CPU"):
+        on_device = event.device_type.name != "CPU"
+        # An annotation, such as Inductor's, spans the kernels below it.
+        if event.name.startswith("ProfilerStep") or (time == "device" and (not on_device or event.is_user_annotation)):
             continue
         frames = [*reversed(event.stack or ()), event.name]
         ours = [number for number, frame in enumerate(frames) if _OURS in frame]

@@ -123,15 +123,16 @@ def test_memory_is_told_over_time_and_as_torchs_snapshot(project: Path) -> None:
     assert segsum(snapshot), "torch's own reader takes it"
 
 
-def test_stacks_have_each_kernel_once(project: Path) -> None:
-    made = profiled(project, "eager.py", "torch", "stacks", "memory")
+@pytest.mark.parametrize(("name", "kernels"), [("eager.py", 2), ("compiled.py", 1)])
+def test_stacks_have_each_kernel_once(project: Path, name: str, kernels: int) -> None:
+    made = profiled(project, name, "torch", "stacks", "memory")
     assert made.torch is not None, made.missing
     root = made.torch.stacks["device stacks"]
-    assert [each.name for each in root.children] == ["submission.py(3): twice"]
+    assert [re.sub(r"\(\d+\)", "", each.name) for each in root.children] == ["submission.py: twice"]
     total = re.search(r"Self CUDA time total: ([\d.]+)(us|ms)", made.torch.tables["by stack"])
     assert total is not None, made.torch.tables
     spent_us = float(total[1]) * (1000 if total[2] == "ms" else 1)
-    assert abs(root.value - spent_us) <= 3, "three calls of two, each rounded"
+    assert abs(root.value - spent_us) <= 3 * kernels * 0.5, "three calls, each kernel rounded"
 
 
 @pytest.mark.parametrize("name", ["compiled.py", "inline.py"])
