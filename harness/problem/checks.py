@@ -33,6 +33,7 @@ def check(problem: ProblemSpec) -> None:
         flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
     for case in problem.tests + problem.benchmarks:
         _check_draw(problem, case)
+        _check_options(problem, case)
         for extreme in case.extremes():
             resolve_case(problem, extreme, case)
     _check_kinds(problem)
@@ -100,6 +101,15 @@ def _check_draw(problem: ProblemSpec, case: Case) -> None:
             flaws.at(f"{key}.draw.{name}", "is unknown", nearest(name, problem.parameters))
         if name in case.params:
             flaws.at(f"{key}.draw.{name}", "has a value in `params` as well", "remove one of the two")
+
+
+def _check_options(problem: ProblemSpec, case: Case) -> None:
+    """`generate` gets the parameters and the options by name."""
+    for name in case.options:
+        if name in problem.parameters or name == "generator":
+            what = "has the name of a parameter" if name in problem.parameters else "has the name of an argument"
+            key = f"{case_key(problem, case)}.options.{name}"
+            flaws_of(problem, case).at(key, f"{what} that `generate` gets anyway", "choose another name")
 
 
 def _check_devices(problem: ProblemSpec, flaws: Flaws) -> None:

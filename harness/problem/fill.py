@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from harness.errors import HarnessError
 from harness.problem.spec import Fill
 
 _PIECE = 1 << 22
@@ -42,13 +43,17 @@ def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor],
         case "normal":
             return lambda t: t.normal_(fill.mean, fill.scale, generator=generator)
         case "uniform":
-            return lambda t: t.uniform_(fill.low, fill.high, generator=generator)
+            low, high = fill.bounds
+            return lambda t: t.uniform_(low, high, generator=generator)
         case "integers":
-            return lambda t: t.random_(int(fill.low), int(fill.high) + 1, generator=generator)
+            least, greatest = (int(bound) for bound in fill.bounds)
+            return lambda t: t.random_(least, greatest + 1, generator=generator)
         case "choice":
             return lambda t: _choose(t, fill.values, generator)
         case "zeros":
             return lambda t: t.zero_()
+        case "generated":
+            raise HarnessError("a tensor that `generate` makes cannot be filled without it")
 
 
 def _choose(tensor: torch.Tensor, values: tuple[int | float, ...], generator: torch.Generator) -> None:

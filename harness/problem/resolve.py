@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
 from harness.errors import ProblemError, nearest
@@ -55,6 +55,8 @@ class ResolvedCase:
     minimum_bytes: int
     minimum_flops: int
     tolerance: Tolerance
+    options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
+    """What `generate` gets by name besides the parameters."""
 
 
 class Flaws:
@@ -133,6 +135,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         minimum_bytes=minimum_bytes,
         minimum_flops=minimum_flops,
         tolerance=problem.tolerance.of_a_sum(terms),
+        options=dict(case.options),
     )
 
 
@@ -179,8 +182,9 @@ def _tensors(spec: TensorSpec, key: str, case: Case, case_path: str, flaws: Flaw
     dtype = _dtype(spec, key, case, flaws)
     fill = case.fill.get(spec.name, spec.fill)
     if spec.role != "output":
-        own = spec.name in case.fill
-        _check_fill(fill, dtype, f"{case_path}.fill.{spec.name}" if own else f"{key}.fill", spec.name, flaws)
+        where = f"{case_path}.fill.{spec.name}" if spec.name in case.fill else f"{key}.fill"
+        fill = _bounded(fill, where, case, case_path, flaws)
+        _check_fill(fill, dtype, where, spec.name, flaws)
     if spec.count is None:
         shape = _shape(spec, key, case.params, case_path, flaws)
         return [ResolvedTensor(spec.name, spec.role, shape, dtype, fill)]
@@ -234,12 +238,30 @@ def _scalar(spec: ScalarSpec, key: str, case: Case, flaws: Flaws) -> ResolvedSca
     return ResolvedScalar(spec.name, spec.dtype, value)
 
 
+def _bounded(fill: Fill, key: str, case: Case, case_path: str, flaws: Flaws) -> Fill:
+    """A fill whose bounds are numbers."""
+    if not (isinstance(fill.low, str) or isinstance(fill.high, str)):
+        return fill
+
+    def value(name: str, bound: int | float | str) -> int | float:
+        if not isinstance(bound, str):
+            return bound
+        compute = flaws.real if fill.kind == "uniform" else flaws.value
+        return compute(f"{key}.{name}", bound, case.params)
+
+    low, high = value("low", fill.low), value("high", fill.high)
+    try:
+        return fill.bounded(low, high)
+    except ValueError as error:
+        flaws.at(key, f"has `low` = {low} and `high` = {high} in {case_path}", str(error))
+
+
 def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> None:
     """Refuse a fill whose values the dtype cannot hold."""
     info = DTYPES[dtype]
     if fill.neg_inf and not info.infinities:
         flaws.at(f"{key}.neg_inf", f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")
-    if fill.kind == "zeros":
+    if fill.kind in ("zeros", "generated"):
         return
     whole = fill.kind == "integers" or (fill.kind == "choice" and all(value == int(value) for value in fill.values))
     if not whole and info.family != "float":
@@ -251,7 +273,7 @@ def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> 
         # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
         low, high = fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
     else:
-        low, high = fill.low, fill.high
+        low, high = fill.bounds
     limit = info.exact if whole else math.inf
     if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
         flaws.at(key, f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")

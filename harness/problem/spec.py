@@ -90,6 +90,7 @@ _USED_BY_KIND: dict[str, set[str]] = {
     "integers": {"low", "high"},
     "choice": {"values"},
     "zeros": set(),
+    "generated": set(),
 }
 
 Name = Annotated[str, AfterValidator(_name)]
@@ -98,6 +99,7 @@ Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Real = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
 Expression = Annotated[Whole | str, AfterValidator(_expression)]
+Bound = Whole | Real | str
 
 
 class Spec(BaseModel):
@@ -107,13 +109,15 @@ class Spec(BaseModel):
 
 
 class Fill(Spec):
-    """How a tensor gets its elements. Every element is drawn by itself."""
+    """How a tensor gets its elements. Unless `generate` makes them, every element is drawn by itself."""
 
-    kind: Literal["normal", "uniform", "integers", "choice", "zeros"] = Field(description="the distribution")
+    kind: Literal["normal", "uniform", "integers", "choice", "zeros", "generated"] = Field(
+        description="the distribution; generated: `generate` in reference.py makes the tensor"
+    )
     mean: Real = Field(default=0.0, description="normal: the mean")
     scale: Real = Field(default=1.0, gt=0, description="normal: the standard deviation")
-    low: Whole | Real = Field(default=0, description="uniform, integers: the least value")
-    high: Whole | Real = Field(default=1, description="uniform: above every value; integers: the greatest value")
+    low: Bound = Field(default=0, description="uniform, integers: the least value, or an expression")
+    high: Bound = Field(default=1, description="uniform: above every value; integers: the greatest; or an expression")
     values: tuple[Whole | Real, ...] = Field(
         default=(), max_length=256, description="choice: what is drawn from, each as likely as the others"
     )
@@ -121,19 +125,41 @@ class Fill(Spec):
 
     @model_validator(mode="after")
     def _only_what_the_kind_uses(self) -> Self:
-        used = _USED_BY_KIND[self.kind] | {"kind", "neg_inf"}
+        used = _USED_BY_KIND[self.kind] | ({"kind"} if self.kind == "generated" else {"kind", "neg_inf"})
         for key in sorted(self.model_fields_set - used):
             raise ValueError(f"kind {self.kind!r} does not use `{key}`")
-        if self.kind == "uniform" and not self.low < self.high:
-            raise ValueError("`low` must be below `high`")
         if self.kind == "choice" and not self.values:
             raise ValueError("kind 'choice' needs `values`")
-        if self.kind == "integers":
-            if self.low > self.high:
-                raise ValueError("`low` must not be above `high`")
-            if self.low != int(self.low) or self.high != int(self.high):
+        for bound in (self.low, self.high):
+            if isinstance(bound, str):
+                parse(bound, real=self.kind == "uniform")
+            elif self.kind == "integers" and bound != int(bound):
                 raise ValueError("kind 'integers' needs whole numbers for `low` and `high`")
+        if not (isinstance(self.low, str) or isinstance(self.high, str)):
+            self._check_order(self.low, self.high)
         return self
+
+    def _check_order(self, low: float, high: float) -> None:
+        if self.kind == "uniform" and not low < high:
+            raise ValueError("`low` must be below `high`")
+        if self.kind == "integers" and low > high:
+            raise ValueError("`low` must not be above `high`")
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """`low` and `high` as numbers, in a resolved case."""
+        if isinstance(self.low, str) or isinstance(self.high, str):
+            raise TypeError("the bounds are expressions: resolve the case first")
+        return self.low, self.high
+
+    def bounded(self, low: float, high: float) -> Fill:
+        """The same fill with the values of its expressions.
+
+        Raises:
+            ValueError: they are in the wrong order.
+        """
+        self._check_order(low, high)
+        return self.model_copy(update={"low": low, "high": high})
 
 
 class TensorSpec(Spec):
