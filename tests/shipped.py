@@ -19,7 +19,7 @@ import torch
 from harness.compare import check_output
 from harness.judge.correctness.truth import Truth
 from harness.problem import Case, Problem, ResolvedCase, load
-from harness.problem.fill import fill
+from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import compute
 
@@ -67,15 +67,14 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
     """Why a kernel is wrong in one case, by the rules of a grading; nothing if it is right."""
     resolved = of.resolve(case.drawn(random.Random(case.name)))
     generator = torch.Generator().manual_seed(len(case.name))
-    tensors = {t.name: torch.empty(t.shape, dtype=getattr(torch, t.dtype)) for t in resolved.tensors}
+    truth = Truth(Reference.load(of), resolved)
+    given = draw(resolved, truth.reference, generator)
+    tensors = {name: t.clone() for name, t in given.items()}
     for spec in resolved.tensors:
         if spec.role == "output":
+            tensors[spec.name] = torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
             tensors[spec.name].view(torch.uint8).fill_(0xA5)
-        else:
-            fill(tensors[spec.name], spec.fill, generator)
-    given = {t.name: tensors[t.name].clone() for t in resolved.tensors if t.role != "output"}
     wide = {name: t.double() if t.is_floating_point() else t for name, t in given.items()}
-    truth = Truth(Reference.load(of), resolved)
     exact, honest = compute(truth, resolved, wide), compute(truth, resolved, given)
     run(resolved, tensors)
     if truth.reference.compares:

@@ -12,12 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from harness import wire
-from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.grading import build_command
 from harness.judge.session import Session, SubmissionFault, documents
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits, Problem, ResolvedCase
+from harness.problem.reference import Reference
 from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
 from harness.verdict import DeviceKind
@@ -59,9 +60,10 @@ def watch(
     """Let a tool watch one call per case, in their order; none starts after two minutes.
 
     Raises:
+        ProblemError: its reference cannot be loaded, or cannot make inputs.
         HarnessError: the sandbox or the device failed, or the tool did not start the runner.
     """
-    limits, watched = larger(problem.limits), Watched()
+    limits, watched, reference = larger(problem.limits), Watched(), Reference.load(problem)
     limit_s = _SLOWER * limits.build_s
     with Session.start(provider, device, limits, watcher=watcher) as session:
         session.handshake()
@@ -73,7 +75,8 @@ def watch(
                 if time.monotonic() - begun > _ENOUGH_S:
                     break
                 on_case(case.name)
-                _call(session, problem, case, limit_s)
+                # Inputs are drawn in host memory, and copied by the runner.
+                _call(session, GradedCase(problem, reference, "cpu", case), limit_s)
                 watched.calls += 1
         except SubmissionFault as failure:
             watched.fault = failure.message
@@ -100,14 +103,11 @@ def larger(limits: Limits) -> Limits:
     return limits.model_copy(update={kind: getattr(limits, kind) * _LARGER for kind in kinds})
 
 
-def _call(session: Session, problem: Problem, case: ResolvedCase, seconds: float) -> None:
-    """Call the kernel on one case's inputs, which are drawn in host memory and copied by the runner."""
-    layout, doing = Layout(case), "being watched"
-    batch = Batch(layout, "cpu", sets=1)
+def _call(session: Session, case: GradedCase, seconds: float) -> None:
+    """Call the kernel on one case's inputs."""
+    batch, limit, doing = case.batch(1), TimeLimit(seconds), "being watched"
     try:
-        commands = layout.commands(case, problem.parameters, 1)
-        limit = TimeLimit(seconds)
-        session.bind(commands, batch.descriptors, limit=limit, doing=doing)
+        case.bind(session, batch, limit=limit, doing=doing)
         session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
     finally:

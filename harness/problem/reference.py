@@ -1,4 +1,6 @@
-"""Runs the organizer's `reference.py`, which defines the right answer; the judge calls it. Trusted; imports torch.
+"""Runs the organizer's `reference.py`, which defines the right answer, and may make inputs; the judge calls it.
+
+Trusted; imports torch.
 
 The file is part of the problem, and so runs in the judge's own process. It must not fail silently: anything it raises,
 or returns that does not match `problem.toml`, becomes a one-line error with the line number in `reference.py`.
@@ -21,6 +23,7 @@ import torch
 
 from harness.errors import DeviceError, ProblemError
 from harness.problem.dtypes import DTYPES
+from harness.problem.generated import GeneratedFlaw, checked
 from harness.problem.load import identify
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
@@ -30,15 +33,17 @@ Value = torch.Tensor | list[torch.Tensor]
 
 
 class Reference:
-    """The function `reference` of a problem, and its `compare` if the answer is not unique."""
+    """The function `reference` of a problem, its `compare` if the answer is not unique, and its `generate`, if any."""
 
     def __init__(self, problem: Problem, module: ModuleType) -> None:
         self._problem = problem
         self._path = str(problem.directory / "reference.py")
-        self._function = self._required(module, "reference", [s.name for s in problem.tensors if s.role != "output"])
+        inputs = [s.name for s in problem.tensors if s.role != "output"]
+        self._function = self._required(module, "reference", [*inputs, *(s.name for s in problem.scalars)])
         self._compare = None
         if hasattr(module, "compare"):
             self._compare = self._required(module, "compare", ["got", "inputs", "truth"])
+        self._generate = self._generating(module)
 
     @classmethod
     def load(cls, problem: Problem) -> Reference:
@@ -95,10 +100,42 @@ class Reference:
             self._fail(f"`compare` returned {type(said).__name__}", "return None if right, else text", self._compare)
         return " ".join(said.split()) or None if said else None
 
+    @property
+    def generates(self) -> bool:
+        """Whether the problem defines `generate`."""
+        return self._generate is not None
+
+    def generate(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, torch.Tensor]:
+        """Inputs and inouts of one call, on the generator's device, by their names in the case.
+
+        Whatever is missing gets its declared fill. The tensors may have any strides.
+
+        Raises:
+            ProblemError: `generate` fails, or returns something that does not match problem.toml.
+            DeviceError: the device has too little memory for it.
+        """
+        if self._generate is None:
+            raise ProblemError(self._path, "defines no `generate`")
+        dtypes = {name: getattr(torch, value) for name, value in case.params.items() if isinstance(value, str)}
+        with torch.no_grad(), _full_precision:
+            returned = self._call(self._generate, generator=generator, **{**case.params, **dtypes}, **case.options)
+        try:
+            return checked(returned, case, generator.device)
+        except GeneratedFlaw as flaw:
+            self._fail(f"`generate` {flaw.what}", flaw.remedy, self._generate)
+
+    def _generating(self, module: ModuleType) -> Callable[..., Any] | None:
+        """The function `generate`, which must take the options of every case."""
+        problem = self._problem
+        for case in problem.tests + problem.benchmarks:
+            fills = [case.fill.get(spec.name, spec.fill) for spec in problem.tensors if spec.role != "output"]
+            asked = bool(case.options) or any(fill.kind == "generated" for fill in fills)
+            if asked or hasattr(module, "generate"):
+                self._required(module, "generate", ["generator", *problem.parameters, *case.options])
+        return getattr(module, "generate", None)
+
     def _required(self, module: ModuleType, name: str, arguments: list[str]) -> Callable[..., Any]:
         function = getattr(module, name, None)
-        if name == "reference":
-            arguments = arguments + [s.name for s in self._problem.scalars]
         wanted = f"def {name}({', '.join(arguments)})"
         if not inspect.isfunction(function):
             raise ProblemError(self._path, f"defines no function `{name}`", f"define `{wanted}`")

@@ -22,7 +22,7 @@ from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
-from harness.problem.fill import fill
+from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
 
@@ -49,10 +49,10 @@ class Examined:
 
     def __init__(self, problem: Problem, reference: Reference, case: ResolvedCase) -> None:
         truth = Truth(reference, case)
-        self.given, answers = _draw(case, _SEEDS[0]), []
+        self.draws = [_draw(case, reference, seed) for seed in _SEEDS]
+        self.given, answers = self.draws[0], []
         held = {name: t.clone() for name, t in self.given.items()}
-        for seed in _SEEDS:
-            given = self.given if seed == _SEEDS[0] else _draw(case, seed)
+        for given in self.draws:
             answers.append(compute(truth, case, {n: t.double() if _floats(t) else t for n, t in given.items()}))
         self.exact = answers[0]
         self.honest = compute(truth, case, self.given)
@@ -90,7 +90,7 @@ def examine(problem: Problem) -> Iterator[LintFinding]:
     """
     reference = Reference.load(problem)
     yield from _without_a_hidden_case(problem)
-    run = _Run(problem, kernels(problem))
+    run, inputs = _Run(problem, kernels(problem)), _GeneratedInputs(reference)
     raised: dict[str, list[str]] = {}
     given = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
     resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in given]
@@ -100,6 +100,7 @@ def examine(problem: Problem) -> Iterator[LintFinding]:
         try:
             yield from _costs(resolved)
             examined = Examined(problem, reference, resolved)
+            inputs.look_at(examined)
             sound = list(_unsound(examined, benchmark=case in problem.benchmarks))
             yield from sound
             if not any(finding.level == "error" for finding in sound):
@@ -107,10 +108,50 @@ def examine(problem: Problem) -> Iterator[LintFinding]:
         except ProblemError as error:
             raised.setdefault(str(error), []).append(case.name)
     yield from (LintFinding("error", tuple(dict.fromkeys(names)), "", error) for error, names in raised.items())
+    yield from inputs.findings()
     yield from run.never_caught()
     yield from run.stale_exceptions()
     if large := dict.fromkeys(case.name for case, resolved in resolved_cases if _too_large(resolved)):
         yield LintFinding("note", tuple(large), "", "left out: too large for a CPU")
+
+
+class _GeneratedInputs:
+    """Whether what `generate` makes follows from its seed, and from nothing else."""
+
+    def __init__(self, reference: Reference) -> None:
+        self._reference = reference
+        self._unrepeatable: dict[str, list[str]] = defaultdict(list)  # cases by tensor or list
+        self._fixed: dict[str, list[str]] = defaultdict(list)
+        self._varies: set[str] = set()
+
+    def look_at(self, examined: Examined) -> None:
+        if not self._reference.generates:
+            return
+        case, (first, *others) = examined.scene.case, examined.draws
+        again = self._reference.generate(case, torch.Generator().manual_seed(_SEEDS[0]))
+        members: dict[str, list[str]] = defaultdict(list)
+        for tensor in case.tensors:
+            if tensor.name in again:
+                members[tensor.list_name or tensor.name].append(tensor.name)
+        for name, each in members.items():
+            if not all(_same(first[n], again[n]) for n in each):
+                self._unrepeatable[name].append(case.name)
+            elif all(_same(first[n], other[n]) for n in each for other in others):
+                self._fixed[name].append(case.name)
+            else:
+                self._varies.add(name)
+
+    def findings(self) -> Iterator[LintFinding]:
+        for name, cases in self._unrepeatable.items():
+            remedy = "draw from `generator` alone: torch's own generator gives the same numbers in every new process"
+            what = f"`generate` makes another `{name}` when it gets the same seed again"
+            yield LintFinding("error", tuple(dict.fromkeys(cases)), "", what, remedy)
+        for name, cases in self._fixed.items():
+            what = f"`generate` makes the same `{name}` from every seed"
+            if name in self._varies:
+                yield LintFinding("note", tuple(dict.fromkeys(cases)), "", f"{what} here")
+            else:
+                yield LintFinding("warning", (), "", what, "draw it from `generator`, unless it is meant to be known")
 
 
 def _draws(case: Case) -> Iterator[Case]:
@@ -251,14 +292,8 @@ def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Toleran
     return rms.error > 1.01 * rms.allowed  # the sum's own rounding must not decide
 
 
-def _draw(case: ResolvedCase, seed: int) -> Tensors:
-    generator = torch.Generator().manual_seed(seed)
-    drawn = {}
-    for tensor in case.tensors:
-        if tensor.role != "output":
-            drawn[tensor.name] = torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype))
-            fill(drawn[tensor.name], tensor.fill, generator)
-    return drawn
+def _draw(case: ResolvedCase, reference: Reference, seed: int) -> Tensors:
+    return draw(case, reference, torch.Generator().manual_seed(seed))
 
 
 def _before(case: ResolvedCase, given: Tensors) -> Tensors:

@@ -1,18 +1,20 @@
 """One pair of arenas filled with secret inputs for a number of calls, and the check of what came back. Trusted.
 
-The inputs follow from a seed that stays in the judge, so they are made twice: once into the arena that the runner sees,
-and once, after the runner has answered, into private memory. Comparisons use the private copy alone. On the
-CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its descriptor writable, so the
-two copies are compared there as well.
+Declared fills follow from a seed that stays in the judge, so these inputs are made twice: once into the arena that the
+runner sees, and once, after the runner has answered, into private memory. What a problem's `generate` makes need not
+come out the same again: it is made once, and a private copy is kept before the arena is handed over. Comparisons use
+the private copy alone. On the CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its
+descriptor writable, so the two copies are compared there as well.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
 import math
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +30,8 @@ from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
 _SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
+Generate = Callable[[int], Mapping[str, torch.Tensor]]
+"""Makes tensors of one call from a seed, by name; those that are not there get their declared fills."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +62,31 @@ class Batch:
         sealed: bool = True,
         filled: bool = True,
         seed: int | None = None,
+        generate: Generate | None = None,
     ) -> None:
+        """Make the arenas, and fill them unless `filled` is False.
+
+        `generate` needs a layout with `keeps_copy`, so that the copy is counted.
+
+        Raises:
+            DeviceError: out of memory.
+            ProblemError: `generate` fails.
+        """
+        assert generate is None or layout.keeps_copy
         self._layout, self._device, self.sets = layout, DEVICES[device], sets
+        self._generate = generate
+        self._kept: tuple[torch.Tensor, torch.Tensor] | None = None  # as `_memory`, where inputs were generated
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
         self._inputs, self._outputs = self._arenas(sealed=sealed)
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
         self._poison: torch.Tensor  # [output_stride] uint8
-        self.renew(filled=filled, seed=seed)
+        try:
+            self.renew(filled=filled, seed=seed)
+        except BaseException:  # of `generate`: nobody else would give the memory back
+            self.close_arenas()
+            raise
 
     def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
@@ -79,8 +99,10 @@ class Batch:
         pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device.torch_device)
         self._poison = pattern.repeat(self._layout.output_stride // 16)
         self._output_bytes.view(self.sets, -1).copy_(self._poison)
+        self._kept = None  # released before the next copy is made
         if filled:
             self._fill()
+            self._kept = self._copy()
         elif self._device.on_host:
             self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
         self._device.synchronize()
@@ -155,7 +177,7 @@ class Batch:
         """An `inout` of a call that was not made and that no longer holds its initial values."""
         if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
             return None
-        for k, tensors in enumerate(self._generate(1)):
+        for k, tensors in enumerate(self._given(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True) if k in idle else ():
                 if slot.tensor.role == "inout" and tensor is not None:
                     got = self._got(slot, [k]).view(torch.uint8)
@@ -165,7 +187,7 @@ class Batch:
 
     def inputs_changed(self) -> str | None:
         """The first input tensor whose shared memory no longer holds what the judge put there, or None."""
-        for k, tensors in enumerate(self._generate(1)):
+        for k, tensors in enumerate(self._given(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True):
                 if not slot.writable and tensor is not None:
                     same = torch.equal(self._shared(slot, k).view(torch.uint8), tensor[0].view(torch.uint8))
@@ -182,7 +204,7 @@ class Batch:
         per_set = max(1, self._layout.input_stride + self._layout.output_stride)
         chunk = max(1, min(self.sets, self._device.chunk_bytes // per_set))
         first = 0
-        for tensors in self._generate(chunk):
+        for tensors in self._given(chunk):
             here = [k for k in range(first, min(first + chunk, self.sets)) if k in wanted]
             if here:
                 rows = [k - first for k in here]
@@ -209,20 +231,49 @@ class Batch:
     def _fill(self) -> None:
         generator = self._device.generator(self.seed)
         for k in range(self.sets):
+            generated = self._generate(seed_of_set(self.seed, k)) if self._generate else {}
             for lot in self._lots:
-                if len(lot) == 1:
+                if lot[0].tensor.name in generated:
+                    members = [generated[slot.tensor.name] for slot in lot]
+                elif len(lot) == 1:
                     fill(self._shared(lot[0], k), lot[0].tensor.fill, generator)
                     continue
-                drawn = self._room_for(lot, 1)
-                fill(drawn, lot[0].tensor.fill, generator)
-                members = [tensor[0] for tensor in _members(drawn, lot)]
+                else:
+                    drawn = self._room_for(lot, 1)
+                    fill(drawn, lot[0].tensor.fill, generator)
+                    members = [tensor[0] for tensor in _members(drawn, lot)]
                 torch._foreach_copy_([self._shared(slot, k) for slot in lot], members)
 
-    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """Repeat what `_fill` made, in private memory, `chunk` sets at a time: `[c, *shape]`, None for outputs.
-
-        Set by set and tensor by tensor, so that the same seed gives the same bytes.
+    def _copy(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """The memory of all calls as it is before them: inputs, and outputs where there are inouts. None where the
+        seed is enough to make it again.
         """
+        if self._generate is None:
+            return None
+        inputs, outputs = self._memory
+        inouts = any(slot.tensor.role == "inout" for slot in self._layout.outputs)
+        return inputs.clone(), outputs.clone() if inouts else outputs[:0]
+
+    @property
+    def _memory(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """The shared memory of all calls, inputs and outputs: `[sets * stride]` uint8."""
+        return self._inputs.bytes[: self.sets * self._layout.input_stride], self._output_bytes
+
+    def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """What `_fill` made, in private memory, `chunk` sets at a time: `[c, *shape]`, None for outputs."""
+        return self._repeat(chunk) if self._kept is None else self._from(self._kept, chunk)
+
+    def _from(self, memory: tuple[torch.Tensor, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """The inputs in memory that holds what the arenas held before the calls."""
+        for first in range(0, self.sets, chunk):
+            calls = range(first, min(first + chunk, self.sets))
+            yield [
+                self._stacked(memory[slot.writable], slot, calls) if slot.tensor.role != "output" else None
+                for slot in self._layout.slots
+            ]
+
+    def _repeat(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        """Draw the declared fills again: set by set and tensor by tensor, so that the seed gives the same bytes."""
         generator = self._device.generator(self.seed)
         for first in range(0, self.sets, chunk):
             count = min(chunk, self.sets - first)
@@ -262,6 +313,11 @@ class Batch:
 
     def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
         return raw.view(_dtype(slot)).view(slot.tensor.shape)
+
+
+def seed_of_set(seed: int, k: int) -> int:
+    """The seed from which `generate` makes the inputs of call k of a batch."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {k}".encode()).digest()[:8]) >> 1
 
 
 def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> tuple[Arena, Arena]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.judge.correctness.batch import Batch
+from torch import Tensor
+
+from harness.device import DEVICES
+from harness.judge.correctness.batch import Batch, Generate
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.truth import Truth
 from harness.judge.session import Session
@@ -37,7 +41,7 @@ class GradedCase:
     @cached_property
     def layout(self) -> Layout:
         """Where its tensors are in the arenas."""
-        return Layout(self.resolved)
+        return Layout(self.resolved, keeps_copy=self.reference.generates)
 
     @cached_property
     def truth(self) -> Truth:
@@ -46,7 +50,17 @@ class GradedCase:
 
     def batch(self, sets: int, *, sealed: bool = True, filled: bool = True) -> Batch:
         """Arenas for that many calls."""
-        return Batch(self.layout, self.device, sets, sealed=sealed, filled=filled, seed=self.seed)
+        return Batch(
+            self.layout, self.device, sets, sealed=sealed, filled=filled, seed=self.seed, generate=self.generate
+        )
+
+    @property
+    def generate(self) -> Generate | None:
+        """What makes inputs of a call from a seed, if the problem has it."""
+        return self._generated if self.reference.generates else None
+
+    def _generated(self, seed: int) -> Mapping[str, Tensor]:
+        return self.reference.generate(self.resolved, DEVICES[self.device].generator(seed))
 
     def bind(
         self, session: Session, batch: Batch, *, limit: TimeLimit, doing: str, inputs_writable: bool = False

@@ -38,7 +38,8 @@ def _aligned(offset: int) -> int:
 class Layout:
     """The regions of one set in the input and output arenas; set k begins at k × stride."""
 
-    def __init__(self, case: ResolvedCase) -> None:
+    def __init__(self, case: ResolvedCase, *, keeps_copy: bool = False) -> None:
+        """`keeps_copy`: whether the judge keeps a copy of what a call gets, since `generate` made some of it."""
         slots: list[Slot] = []
         inputs, outputs = 0, RED_ZONE_BYTES
         for tensor in case.tensors:
@@ -53,11 +54,14 @@ class Layout:
         self.outputs = tuple(slot for slot in slots if slot.writable)
         self.input_stride = max(inputs, ALIGNMENT)
         self.output_stride = outputs
+        self.keeps_copy = keeps_copy
 
     @property
     def bytes_per_set(self) -> int:
-        """The device memory that one set takes in the judge: both arenas and the snapshot."""
-        return self.input_stride + 2 * self.output_stride
+        """The device memory that one set takes in the judge: both arenas, the snapshot, and a copy of what it gets."""
+        inouts = any(slot.tensor.role == "inout" for slot in self.outputs)
+        copy = self.input_stride + (self.output_stride if inouts else 0) if self.keeps_copy else 0
+        return self.input_stride + 2 * self.output_stride + copy
 
     def red_zones(self) -> list[tuple[int, int, str]]:
         """The byte ranges of a set's output region that belong to no output, each with what it borders."""

@@ -18,7 +18,6 @@ from harness.compare import describe
 from harness.judge.correctness.batch import Batch, arenas
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.correctness.layout import Slot
 from harness.judge.session import SubmissionFault
 from harness.verdict import Outcome
 
@@ -59,15 +58,11 @@ class _Drawn(Batch):
         stride = self._layout.output_stride
         self._snapshot[k * stride : (k + 1) * stride].copy_(outputs[:stride])
 
-    def _generate(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
-        """The drawn inputs themselves: nobody else could change them."""
-        for first in range(0, self.sets, chunk):
-            calls = range(first, min(first + chunk, self.sets))
-            yield [self._before(slot, calls) if slot.tensor.role != "output" else None for slot in self._layout.slots]
+    def _copy(self) -> None:
+        """None is needed: nobody else could change what was drawn."""
 
-    def _before(self, slot: Slot, calls: range) -> torch.Tensor:
-        arena = self._outputs if slot.writable else self._inputs
-        return self._stacked(arena.bytes, slot, calls)
+    def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
+        return self._from(self._memory, chunk)
 
 
 class FreshInputs:
@@ -86,7 +81,7 @@ class FreshInputs:
                 self._places.append(arenas(layout, device, 1))
                 for each in self._places[-1]:
                     made.callback(each.close)
-            self._drawn = _Drawn(layout, device, self.group, filled=False)
+            self._drawn = _Drawn(layout, device, self.group, filled=False, generate=case.generate)
             made.callback(self._drawn.close_arenas)
             self._made = made.pop_all()
         self._used = self.group  # so that the first call draws
