@@ -136,6 +136,7 @@ class _GeneratedInputs:
         for name, each in members.items():
             if not all(_same(first[n], again[n]) for n in each):
                 self._unrepeatable[name].append(case.name)
+                self._varies.add(name)
             elif all(_same(first[n], other[n]) for n in each for other in others):
                 self._fixed[name].append(case.name)
             else:

@@ -191,6 +191,13 @@ def test_a_case_may_replace_a_fill(good: Problem) -> None:
     assert good.resolve(good.tests[1]).hidden
 
 
+def test_bounds_of_a_fill_follow_from_the_parameters(tmp_path: Path) -> None:
+    toml = GOOD.replace("high = 9 }", 'high = "rows * cols - 1" }').replace("low = -1.0,", 'low = "-1 / sqrt(cols)",')
+    problem = load(_write(tmp_path / "scale_rows", toml))
+    resolved = problem.resolve(problem.tests[0])
+    assert [tensor.fill.bounds for tensor in resolved.tensors[:2]] == [(-1 / 5**0.5, 1.0), (0, 14)]
+
+
 def test_a_foreign_case_is_refused(good: Problem) -> None:
     with pytest.raises(ProblemError, match=r"key `case 'mine'.params` lacks `dtype`"):
         good.resolve(Case(name="mine", params={"rows": 1, "cols": 1}))
@@ -387,6 +394,25 @@ BAD: list[tuple[str, str, str]] = [
     ("high = 9 }", "high = 9.5 }", "key `tensors[1].fill`: kind 'integers' needs whole numbers"),
     ("low = 0, high = 9", "low = 10, high = 9", "key `tensors[1].fill`: `low` must not be above `high`"),
     ("low = -1.0, high = 1.0", "low = 1.0, high = 1.0", "key `tensors[0].fill`: `low` must be below `high`"),
+    ('"integers", low = 0', '"generated"', "key `tensors[1].fill`: kind 'generated' does not use `high`"),
+    ("high = 9 }", 'high = "rows -" }', "key `tensors[1].fill`: `rows -` is not an expression"),
+    ("high = 9 }", 'high = "rows / 2" }', "key `tensors[1].fill`: `rows / 2`: only + - * // % ** are allowed"),
+    ("high = 9 }", 'high = "row" }', "key `tensors[1].fill.high` has no value: `row`: `row` is not a parameter"),
+    (
+        "low = 0, high = 9",
+        'low = 4, high = "rows"',
+        "key `tensors[1].fill` has `low` = 4 and `high` = 3 in tests[0]; `low` must not be above `high`",
+    ),
+    (
+        "high = 9 }",
+        'high = "cols ** 20" }',
+        "key `tensors[1].fill` goes beyond what int32 can hold",
+    ),
+    (
+        '"float32" }',
+        '"float32" }\noptions = { cols = 3 }',
+        "key `tests[0].options.cols` has the name of a parameter that `generate` gets anyway; choose another name",
+    ),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "key `tests[1].fill.x` goes beyond what float16 can hold"),
     # What must agree.
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cpu", "cpu"]', "key `benchmarks[0].devices`: "),
