@@ -32,7 +32,9 @@ def failed_test(case: GradedCase, label: str, batch: Batch) -> FailedTest:
     batch.snapshot()
     _, expected, outputs = next(batch.judge(case.truth, [0]))
     inputs, outputs, truth = (
-        {name: stacked[0].cpu() for name, stacked in each.items()} for each in (expected.given, outputs, expected.truth)
+        # Clones: views of one memory with several dtypes cannot be saved.
+        {name: stacked[0].cpu().clone() for name, stacked in each.items()}
+        for each in (expected.given, outputs, expected.truth)
     )
     return FailedTest(
         case.problem.slug, label, dict(case.resolved.params), case.device, batch.seed, inputs, outputs, truth

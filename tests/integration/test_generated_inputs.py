@@ -1,0 +1,106 @@
+"""Inputs that a problem's `generate` makes, end to end: a kernel that changes them is refused, an honest one is not.
+
+The problem draws from the system's random source, so nothing here can rest on its making the same inputs twice.
+"""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness import judge
+from harness.problem import Problem, load
+from harness.sandbox import provider
+from harness.submission import Submission
+from harness.verdict import Check, Outcome, SandboxName
+from tests.command import kernelmark
+
+TOML = """
+title = "Add what each element's row asks for"
+entry = "gather_add"
+parameters = ["n"]
+tensors = [
+    { name = "x", role = "input", shape = ["n"], dtype = "float32" },
+    { name = "order", role = "input", shape = ["n"], dtype = "int64", fill = { kind = "generated" } },
+    { name = "y", role = "inout", shape = ["n"], dtype = "float32" },
+]
+cost = { bytes = "20 * n", flops = "n" }
+tests = [
+    { name = "visible", params = { n = 1000 } },
+    { name = "unseen", params = { n = 777 }, hidden = true },
+]
+benchmarks = [{ name = "many", params = { n = 4096 } }]
+"""
+REFERENCE = """
+import secrets
+import torch
+
+
+def generate(generator, n):
+    shuffled = list(range(n))
+    secrets.SystemRandom().shuffle(shuffled)
+    return {"order": torch.tensor(shuffled), "y": torch.full((n,), float(secrets.randbelow(1000)))}
+
+
+def reference(x, order, y):
+    return y + x[order]
+"""
+HONEST = "def gather_add(x, order, y):\n    y.add_(x[order])\n"
+# What a kernel does, and how it ends.
+HOSTILE = {
+    "y.add_(x[order]); order.copy_(order.sort().values)": "wrote to its input `order`, which is read-only",
+    "order[-1] = order[0]; y.add_(x[order])": "wrote to its input `order`, which is read-only",
+    "y.add_(x)": "test visible: y: ",
+}
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+    directory = tmp_path_factory.mktemp("project") / "problems" / "gather_add"
+    directory.mkdir(parents=True)
+    (directory / "problem.toml").write_text(TOML)
+    (directory / "reference.py").write_text(REFERENCE)
+    return load(directory)
+
+
+def submission(body: str) -> Submission:
+    return Submission.of(f"def gather_add(x, order, y):\n    {body}\n", "py", author="tester")
+
+
+@pytest.mark.parametrize("sandbox", ["process", pytest.param("bwrap", marks=pytest.mark.bwrap)])
+def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox: SandboxName) -> None:
+    verdict = judge.grade(
+        problem, Submission.of(HONEST, "py", author="tester"), provider=provider(sandbox), device="cpu", effort="quick"
+    )
+    assert (verdict.outcome, len(verdict.tests)) == (Outcome.ACCEPTED, 2), verdict.message
+    [timed] = verdict.benchmarks
+    assert timed.mode == "calls"
+    assert timed.rounds[0].sets > 1
+
+
+@pytest.mark.parametrize("body", HOSTILE)
+def test_a_kernel_that_changes_its_inputs_or_ignores_them_is_refused(problem: Problem, body: str) -> None:
+    check: Check = judge.check(problem, submission(body), provider=provider("process"), device="cpu")
+    assert check.outcome in (Outcome.RUNTIME_ERROR, Outcome.WRONG_ANSWER)
+    assert HOSTILE[body] in check.message
+
+
+def test_a_dump_has_the_inputs_that_the_call_got(problem: Problem) -> None:
+    project = problem.directory.parents[1]
+    (project / "kernelmark.toml").write_text("")
+    (project / "wrong.py").write_text("def gather_add(x, order, y):\n    y.copy_(x[order])\n")
+    options = ("--device", "cpu", "--sandbox", "process", "--dump", "failed")
+    ended = kernelmark(project, "check", "gather_add", "wrong.py", *options)
+    assert ended.returncode == 1, ended.stderr
+    kept = torch.load(project / "failed" / "visible.pt", weights_only=True)
+    given = kept["inputs"]
+    assert torch.equal(kept["outputs"]["y"], given["x"][given["order"]]), "the permutation that the call was given"
+    assert torch.allclose(kept["expected"]["y"], given["y"].double() + given["x"][given["order"]].double())
+
+
+def test_debug_calls_a_kernel_on_generated_inputs(problem: Problem) -> None:
+    project = problem.directory.parents[1]
+    (project / "kernelmark.toml").write_text("")
+    (project / "right.py").write_text(HONEST)
+    ended = kernelmark(project, "debug", "gather_add", "right.py", "--device", "cpu")
+    assert ended.returncode == 0, ended.stderr
