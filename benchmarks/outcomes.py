@@ -32,8 +32,7 @@ from harness import sandbox, stats
 from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, share_of_budget
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.grading import build_command
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import Handover, Session, SubmissionFault
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
@@ -99,8 +98,7 @@ def test_often(kernel: Kernel, seeds: int, isolation: sandbox.Choice) -> list[Te
             try:
                 rng = secrets.SystemRandom()
                 cases = [problem.resolve(case.drawn(rng)) for case in problem.tests if "cpu" in case.devices]
-                command = build_command(problem, submission, cases, "cpu")
-                session.hand_over(command, submission.source, problem.limits.build_s)
+                session.hand_over(Handover.of(problem, submission, cases, "cpu"), problem.limits.build_s)
                 correctness = Correctness()
                 reference = Reference.load(problem)
                 while len(tested) < seeds:

@@ -27,8 +27,7 @@ from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.grading import build_command
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
@@ -52,8 +51,8 @@ def recordings(
         session.handshake()
         seconds = {"runner": time.perf_counter() - begun}
         begun = time.perf_counter()
-        command = build_command(problem, submission, [each.resolved for each in cases], "cuda")
-        session.hand_over(command, submission.source, problem.limits.build_s)
+        handover = Handover.of(problem, submission, [each.resolved for each in cases], "cuda")
+        session.hand_over(handover, problem.limits.build_s)
         for case in cases:
             try:
                 by_case[case.name] = record(session, case)

@@ -15,7 +15,10 @@ arguments of a call from it; the same on both sides of the trust line, without t
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import astuple, dataclass, field
 from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
@@ -23,12 +26,27 @@ Form = Any
 """A form as above: str, int, float, bool, list, or dict with one key."""
 Style = Literal["writes", "returns", "module", "tree"]
 STYLES = get_args(Style)
+MAX_BYTES = 32 * 1024  # of the forms of a call, which are told in one frame
 _DEPTH = 16
 _VALUES = 10_000
+_WHOLE = 1 << 63
 
 
 class FormError(ValueError):
     """A form, or a value that should have it, is wrong; the text says where."""
+
+
+@dataclass(frozen=True)
+class Forms:
+    """The forms of one call of a function or class; none in the style `writes`."""
+
+    init: tuple[Form, ...] = ()
+    arguments: tuple[Form, ...] = ()
+    result: Form = field(default_factory=lambda: {"none": True})
+
+    def nbytes(self) -> int:
+        """The size of all of them as JSON."""
+        return len(json.dumps(astuple(self), ensure_ascii=False).encode())
 
 
 def names(form: Form) -> Iterator[str]:
@@ -56,10 +74,12 @@ def check(form: Form) -> None:
             raise FormError(f"has more than {_VALUES:,} values")
 
 
-def settled(form: Form, params: Mapping[str, int | str]) -> Form:
-    """The form with each `param` replaced by its value in one case."""
+def settled(form: Form, params: Mapping[str, int | float | str], scalars: Mapping[str, int | float] = {}) -> Form:
+    """The form with each `param`, and each name of a scalar, replaced by its value in one case."""
+    if isinstance(form, str):
+        return scalars.get(form, form)
     if isinstance(form, list):
-        return [settled(each, params) for each in form]
+        return [settled(each, params, scalars) for each in form]
     if not isinstance(form, dict):
         return form
     kind, value = _only(form)
@@ -68,9 +88,9 @@ def settled(form: Form, params: Mapping[str, int | str]) -> Form:
             chosen = params[value]
             return {"dtype": chosen} if isinstance(chosen, str) else chosen
         case "tuple":
-            return {kind: [settled(each, params) for each in value]}
+            return {kind: [settled(each, params, scalars) for each in value]}
         case "dict" | "fields":
-            return {kind: {key: settled(each, params) for key, each in value.items()}}
+            return {kind: {key: settled(each, params, scalars) for key, each in value.items()}}
     return form
 
 
@@ -96,6 +116,31 @@ def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> A
             return value
         case _:
             return None
+
+
+def written(form: Form) -> str:
+    """The form as Python would write its value: `(x, {'w': w}, 3)`; a parameter by its name."""
+    if isinstance(form, str):
+        return form
+    if isinstance(form, list):
+        return f"[{', '.join(map(written, form))}]"
+    if not isinstance(form, dict):
+        return repr(form)
+    kind, value = _only(form)
+    match kind:
+        case "tuple":
+            return f"({', '.join(map(written, value))}{',' * (len(value) == 1)})"
+        case "dict":
+            return "{" + ", ".join(f"{key!r}: {written(each)}" for key, each in value.items()) + "}"
+        case "fields":
+            return f"SimpleNamespace({', '.join(f'{key}={written(each)}' for key, each in value.items())})"
+        case "param":
+            return str(value)
+        case "dtype":
+            return f"torch.{value}"
+        case "text":
+            return repr(value)
+    return "None"
 
 
 def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
@@ -138,6 +183,10 @@ def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
     if isinstance(form, str):
         yield "name", form
     elif isinstance(form, bool | int | float):
+        if isinstance(form, int) and not -_WHOLE <= form < _WHOLE:
+            raise FormError(f"{place or 'it'} is a whole number of more than 64 bits")
+        if isinstance(form, float) and not math.isfinite(form):
+            raise FormError(f"{place or 'it'} is not finite")
         yield "number", form
     elif isinstance(form, list):
         for number, each in enumerate(form):

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
-from harness.judge.grading import build_command
-from harness.judge.session import Session, SubmissionFault, documents
+from harness.judge.session import Handover, Session, SubmissionFault, documents
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits, Problem, ResolvedCase
 from harness.problem.reference import Reference
@@ -69,8 +68,7 @@ def watch(
         session.handshake()
         begun = time.monotonic()
         try:
-            command = build_command(problem, submission, cases, device, line_info=True)
-            session.hand_over(command, submission.source, limit_s)
+            session.hand_over(Handover.of(problem, submission, cases, device, line_info=True), limit_s)
             for case in cases:
                 if time.monotonic() - begun > _ENOUGH_S:
                     break

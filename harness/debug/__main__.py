@@ -23,13 +23,14 @@ from harness.debug.one_call import OneCall, run_test
 from harness.device import DEVICES
 from harness.errors import KernelmarkError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.grading import build_command
+from harness.judge.session import Handover
 from harness.languages import LANGUAGES
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.runner.build import CompileError, Kernel, build, import_python
+from harness.runner.build import CompileError, build, import_python, place
 from harness.runner.device import Device
 from harness.runner.devices import open_device
+from harness.runner.kernel import CallError, Kernel
 from harness.submission import Submission
 from harness.verdict import Outcome
 
@@ -77,6 +78,9 @@ def _debugged(given: argparse.Namespace) -> int:
     except CompileError as error:
         print(error.log or error.message, file=sys.stderr)
         return Outcome.COMPILE_ERROR.exit_code
+    except CallError as error:
+        print(error, file=sys.stderr)
+        return Outcome.RUNTIME_ERROR.exit_code
     except BaseException as error:  # noqa: BLE001 - whatever the submission raises, SystemExit included
         if _quit_debugger(error):
             return Outcome.RUNTIME_ERROR.exit_code
@@ -97,12 +101,16 @@ def _debugged(given: argparse.Namespace) -> int:
 def _kernel(path: Path, graded: GradedCase, device: Device, home: str) -> Kernel:
     """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
     submission = Submission.read(path, author="me")
-    if LANGUAGES[submission.language].compiler is None:
-        return import_python(path, graded.problem.entry)
-    os.environ["HOME"] = home
-    command = build_command(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
+    handover = Handover.of(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
+    compiled = LANGUAGES[submission.language].compiler is not None
+    if compiled or handover.beside:
+        os.environ["HOME"] = home
+    for name, content in handover.beside.items():
+        place(name, content)
+    if not compiled:
+        return import_python(path, handover.build, device)
     with path.open("rb") as source:
-        return build(command, source.fileno(), device)[0]
+        return build(handover.build, source.fileno(), device)[0]
 
 
 def _quit_debugger(error: BaseException | None) -> bool:

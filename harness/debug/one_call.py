@@ -13,8 +13,8 @@ from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
-from harness.runner.build import Kernel
 from harness.runner.device import Device
+from harness.runner.kernel import Kernel
 from harness.runner.serve import Server
 from harness.verdict import CaseResult
 

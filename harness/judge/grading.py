@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import environment
 from harness.judge.progress import Progress
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
@@ -84,7 +84,7 @@ class Grading:
         self._hidden = [case for case in tested if case.hidden]
         self._benchmarks = timed
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context while the runner makes its own
-        self._to_time = Benchmarks(problem, device, self._benchmarks, self._build_command, self._enter)
+        self._to_time = Benchmarks(problem, device, self._benchmarks, self._handover, self._enter)
         self._correctness = Correctness(on_failure)
         self._stage = Stage.BUILD
         self._interpreted = False
@@ -207,9 +207,7 @@ class Grading:
 
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
-        built = session.hand_over(
-            self._build_command(self._submission), self._submission.source, self._problem.limits.build_s
-        )
+        built = session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
         self._build_log, self._interpreted = built.log, built.interpreted
         if not self._runs_here:
             what = f"compiles for {DEVICES[self._device].architecture()}, but there is no GPU here to run it on"
@@ -263,15 +261,14 @@ class Grading:
         try:
             with Session.start(self._provider, self._device, self._problem.limits) as session:
                 session.handshake()
-                command = self._build_command(self._submission)
-                session.hand_over(command, self._submission.source, self._problem.limits.build_s)
+                session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
                 return self._correctness.who_wrote_to_an_input(session, case)
         except (SubmissionFault, HarnessError):
             return None  # the diagnosis is optional; the outcome stands without it
 
-    def _build_command(self, submission: Submission) -> wire.Build:
+    def _handover(self, submission: Submission) -> Handover:
         cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]
-        return build_command(self._problem, submission, cases, self._device)
+        return Handover.of(self._problem, submission, cases, self._device)
 
     def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
         own = self._submission
@@ -303,18 +300,3 @@ class Grading:
 
 def _size(case: GradedCase) -> int:
     return case.layout.bytes_per_set
-
-
-def build_command(
-    problem: Problem,
-    submission: Submission,
-    cases: Sequence[ResolvedCase],
-    device: DeviceKind,
-    *,
-    line_info: bool = False,
-) -> wire.Build:
-    """The command that makes a runner build a submission for these cases."""
-    compiled = {case.symbol for case in cases}
-    symbols = tuple(sorted(compiled)) if LANGUAGES[submission.language].compiler else (problem.entry,)
-    architecture = DEVICES[device].architecture()
-    return wire.Build(language=submission.language, symbols=symbols, architecture=architecture, line_info=line_info)

@@ -10,6 +10,7 @@ from harness.call import parameters as form_parameters
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import Flaws, case_key, flaws_of, resolve_case
+from harness.problem.signature import unreachable_outputs
 from harness.problem.spec import Case, ProblemSpec
 
 
@@ -81,6 +82,13 @@ def _check_call(problem: ProblemSpec, flaws: Flaws) -> None:
         for name in form_parameters(form):
             if name not in problem.parameters:
                 flaws.at(key, f"names the parameter {name!r}", nearest(name, problem.parameters))
+    returned = list(form_names(call.result)) if call.result is not None else []
+    if len(set(returned)) < len(returned):
+        flaws.at("call.result", "names an output twice", "name each once")
+    for name in unreachable_outputs(problem):
+        what = f"leaves out the {tensors[name]} {name!r}, which no call could write then"
+        key = "call.result" if tensors[name] == "output" else "call"
+        flaws.at(key, what, "name it in an argument or in the result")
 
 
 def _check_kinds(problem: ProblemSpec) -> None:

@@ -78,7 +78,7 @@ def load(directory: Path, private: Path | None = None) -> Problem:
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
     if foreign := parts["foreign"]:
-        _check_files(directory, foreign)
+        foreign_files(directory, foreign)
     sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), _reference(directory, data))
     file = private_file(slug, private)
     if file is None or (raw := _private_bytes(file)) is None:
@@ -110,14 +110,21 @@ def _reference(directory: Path, data: Mapping[str, Any]) -> bytes:
     return b"" if "foreign" in data else _read(directory / "reference.py")
 
 
-def _check_files(directory: Path, foreign: Foreign) -> None:
-    """Refuse a foreign file that is not there, or is not the one that was imported."""
+def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
+    """The content of a problem's foreign files, by name.
+
+    Raises:
+        ProblemError: one is not there, or is not the one that was imported.
+    """
+    contents: dict[str, bytes] = {}
     for number, source in enumerate(foreign.files):
         raw = _read(directory / source.path)
         if hashlib.sha256(raw).hexdigest() != source.sha256:
             where = f"{directory / 'problem.toml'}"
             what = f"key `foreign.files[{number}]`: {source.path} has changed since it was imported"
             raise ProblemError(where, what, "import the problem again, or restore the file")
+        contents[source.name] = raw
+    return contents
 
 
 def private_file(slug: str, private: Path | None) -> Path | None:

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
+from harness.call import MAX_BYTES, Forms
 from harness.errors import ProblemError, nearest
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import ExpressionError, elements_key, evaluate, parse
+from harness.problem.signature import settled_forms
 from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 
 N = TypeVar("N", int, float)
@@ -52,6 +54,7 @@ class ResolvedCase:
     symbol: str
     tensors: tuple[ResolvedTensor, ...]
     scalars: tuple[ResolvedScalar, ...]
+    forms: Forms
     minimum_bytes: int
     minimum_flops: int
     tolerance: Tolerance
@@ -116,6 +119,9 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     if len(tensors) > MAX_TENSORS:
         flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists expanded")
     scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
+    forms = settled_forms(problem, case.params, {each.name: each.value for each in scalars})
+    if forms.nbytes() > MAX_BYTES:
+        flaws.at("call", f"takes {forms.nbytes():,} bytes in {key}, as JSON", f"its forms may take {MAX_BYTES:,}")
     known = {**case.params, **_elements(tensors)}
     minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, known)
     minimum_flops = flaws.value("cost.flops", problem.cost.flops, known)
@@ -132,6 +138,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         symbol=_symbol(problem, case),
         tensors=tuple(tensors),
         scalars=scalars,
+        forms=forms,
         minimum_bytes=minimum_bytes,
         minimum_flops=minimum_flops,
         tolerance=problem.tolerance.of_a_sum(terms),

@@ -342,6 +342,8 @@ class Foreign(Spec):
     def _distinct_names(self) -> Self:
         if len({each.name for each in self.files}) < len(self.files):
             raise ValueError("two files have the same name")
+        if any(each.name == "submission.py" for each in self.files):
+            raise ValueError("submission.py is the name of the submission's own file: choose another `name`")
         return self
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from harness import wire
 from harness.audit.watch import larger
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.grading import build_command
-from harness.judge.session import Session, documents
+from harness.judge.session import Handover, Session, documents
 from harness.judge.session.time_limit import TimeLimit
 from harness.languages import LANGUAGES
 from harness.problem import Limits
@@ -47,8 +46,8 @@ def artefacts(
             session.handshake()
             if first is not None:
                 session.ask(first, wire.Done, limit=limit, doing=doing)
-            build = build_command(case.problem, submission, [case.resolved], case.device, line_info=True)
-            session.hand_over(build, submission.source, limits.build_s)
+            handover = Handover.of(case.problem, submission, [case.resolved], case.device, line_info=True)
+            session.hand_over(handover, limits.build_s)
             if case.device in LANGUAGES[submission.language].devices:
                 case.bind(session, batch, limit=limit, doing=doing)
                 session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)

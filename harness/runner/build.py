@@ -13,7 +13,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,9 @@ from harness.languages import LANGUAGES
 from harness.languages.language import Compiler
 from harness.runner import interpreter
 from harness.runner.device import Device
+from harness.runner.kernel import Kernel, OneCall, Prepare, scalar_values
+from harness.runner.styles import PythonKernel
 
-Kernel = Callable[[str, Sequence[Any], Sequence[int | float], Sequence[int]], None]
 _LOG_LIMIT = 8_000
 
 
@@ -47,31 +49,28 @@ def library_path() -> Path:
     return Path.home() / "submission.so"
 
 
+def place(name: str, content: bytes) -> None:
+    """Put a file beside the submission, to be imported like a module beside a script."""
+    (Path.home() / name).write_bytes(content)
+    if str(Path.home()) not in sys.path:
+        sys.path.insert(0, str(Path.home()))
+
+
 def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str]:
-    """Build the source behind a descriptor; returns a kernel, called as `Kernel` says, and the log."""
-    with os.fdopen(os.dup(source), "rb") as file:
-        file.seek(0)
-        source_path(command.language).write_bytes(file.read())
+    """Build the source behind a descriptor; returns the kernel and the log."""
+    source_path(command.language).write_bytes(content_of(source))
     compiler = LANGUAGES[command.language].compiler
     if compiler is None:
-        [name] = command.symbols
-        return import_python(source_path(), name), ""
+        return import_python(source_path(), command, device), ""
     library, log = _compile(command, compiler)
     return _Library(library, command, device), log
 
 
-def practice(declared: Sequence[wire.Argument]) -> Kernel:
-    """Our own call, used before there is a submission: it reads the inputs and writes the outputs."""
-
-    def call(symbol: str, arguments: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
-        tensors = [t for each in arguments for t in (each if isinstance(each, list) else [each])]
-        for argument, tensor in zip(declared, tensors, strict=True):
-            if argument.writable:
-                tensor.zero_()
-            else:
-                tensor.view(-1).view(torch.uint8)[::64].sum()
-
-    return call
+def content_of(descriptor: int) -> bytes:
+    """All of a file that was handed over."""
+    with os.fdopen(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        return file.read()
 
 
 def interpreted() -> bool:
@@ -79,8 +78,11 @@ def interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1" and "triton.language" in sys.modules
 
 
-def import_python(path: Path, name: str) -> Kernel:
-    """Import the file as the module `submission`; returns its function of that name as a kernel."""
+def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
+    """Import the file as the module `submission`; returns its function, or class, as a kernel."""
+    [name] = command.symbols
+    if command.style != "writes":
+        device.follow_default_stream()
     if os.environ.get("TRITON_INTERPRET") == "1":
         interpreter.complete()
     # A real file under an importable name: Triton reads its kernels' source through inspect.
@@ -92,13 +94,11 @@ def import_python(path: Path, name: str) -> Kernel:
     spec.loader.exec_module(module)
     entry = getattr(module, name, None)
     if not callable(entry):
-        defined = [n for n, v in vars(module).items() if inspect.isfunction(v)]
-        raise CompileError(f"no function `{name}` is defined (found: {', '.join(defined) or 'none'})")
-
-    def kernel(symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
-        entry(*tensors, *scalars)
-
-    return kernel
+        kind, of = ("class", inspect.isclass) if command.style == "module" else ("function", inspect.isfunction)
+        defined = ", ".join(n for n, v in vars(module).items() if of(v)) or "none"
+        wanted = f"; it is called as {command.signature}" if command.style != "writes" else ""
+        raise CompileError(f"no {kind} `{name}` is defined (found: {defined}){wanted}")
+    return PythonKernel(entry, style=command.style, signature=command.signature, device=device.kind)
 
 
 def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
@@ -150,9 +150,15 @@ class _Library:
         if self._stream and (functions := device.allocator()):
             self._loaded.kernelmark_allocate_with(*map(ctypes.c_void_p, functions))
 
-    def __call__(
-        self, symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]
-    ) -> None:
+    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+        scalars = scalar_values(bind)
+
+        def prepare(tensors: Sequence[Any]) -> OneCall:
+            return partial(self._call, bind.symbol, tensors, scalars, bind.sizes)
+
+        return prepare
+
+    def _call(self, symbol: str, tensors: Sequence[Any], scalars: Sequence[int | float], sizes: Sequence[int]) -> None:
         arguments: list[Any] = [_pointer(t) for t in tensors]
         arguments += [ctypes.c_int64(s) if isinstance(s, int) else ctypes.c_double(s) for s in scalars]
         arguments += [ctypes.c_int64(s) for s in sizes]

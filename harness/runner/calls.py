@@ -11,8 +11,9 @@ import torch
 
 from harness import wire
 from harness.arena import Window
-from harness.runner.build import Kernel, interpreted
+from harness.runner.build import interpreted
 from harness.runner.device import AssembledBatch, CapturedCall, Device, HoldKind, Timing
+from harness.runner.kernel import Kernel, OneCall
 
 _WARMUPS = 3
 
@@ -33,7 +34,7 @@ class Calls:
         self._inputs, self._outputs = inputs, outputs
         self.arguments: list[list[Any]] = []
         """The tensors of each call, in the order of its arguments; those of a list are one argument."""
-        self._scalars = [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
+        self._calls: list[OneCall] = []
         self._graphs: list[Any] | None = None
         self._batch: AssembledBatch | None = None
         self._record = CapturedCall(reason="nothing was recorded")
@@ -42,9 +43,11 @@ class Calls:
         self._inputs.map(inputs)
         self._outputs.map(outputs)
 
-    def make_arguments(self) -> None:
-        """Make every set's tensors once; later arenas appear at the same addresses."""
+    def prepare(self) -> None:
+        """Make every set's arguments once; later arenas appear at the same addresses."""
         self.arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
+        prepare = self._kernel.bind(self._bind, self._declared)
+        self._calls = [prepare(tensors) for tensors in self.arguments]
 
     def _arguments_of(self, k: int) -> list[Any]:
         made: list[Any] = []
@@ -62,7 +65,7 @@ class Calls:
         return made
 
     def call(self, k: int) -> None:
-        self._kernel(self._bind.symbol, self.arguments[k], self._scalars, self._bind.sizes)
+        self._calls[k]()
 
     def call_plainly(self, sets: Sequence[int]) -> None:
         for k in sets:
@@ -128,7 +131,7 @@ class Calls:
 
     def close(self) -> None:
         self._batch = self._graphs = None
-        self.arguments = []
+        self.arguments, self._calls = [], []
         self._device.synchronize()
         self._inputs.close()
         self._outputs.close()

@@ -23,6 +23,9 @@ class Cpu:
     def stream(self) -> int:
         return 0
 
+    def follow_default_stream(self) -> None:
+        pass
+
     def allocator(self) -> tuple[int, int] | None:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,11 +20,14 @@ if TYPE_CHECKING:
     from harness.runner.images import LoadedImages
     from harness.runner.scratch import Scratch
 
+_PER_THREAD = 2  # cudaStreamPerThread (driver_types.h)
 _GRAPH_LAUNCH_NS = 300_000  # launching a graph of 2048 nodes takes the host 70 to 200 µs on an H200
 
 
 class Cuda:
-    """All calls of a submission are made on one side stream, since the legacy default stream cannot be captured."""
+    """All calls of a submission are made on one stream, since the legacy default stream cannot be captured: a side
+    stream, or this thread's own default stream.
+    """
 
     kind: Literal["cpu", "cuda"] = "cuda"
 
@@ -45,6 +49,18 @@ class Cuda:
     def stream(self) -> int:
         stream: int = self._stream.cuda_stream
         return stream
+
+    def follow_default_stream(self) -> None:
+        """From here on make calls on this thread's own default stream, and let nvcc compile for such streams.
+
+        What `load_inline` compiles is often launched on no stream in particular, and so is captured, and timed, too.
+        """
+        flags = (os.environ.get("NVCC_APPEND_FLAGS", ""), "--default-stream=per-thread")
+        os.environ["NVCC_APPEND_FLAGS"] = " ".join(flags).strip()
+        torch.cuda.synchronize()
+        self._stream = torch.cuda.ExternalStream(_PER_THREAD)
+        torch.cuda.set_stream(self._stream)
+        self._hold = Hold(self._stream.cuda_stream)
 
     def allocator(self) -> tuple[int, int] | None:
         """Addresses of C functions that allocate and free memory that can be recorded; see `scratch`."""

@@ -11,6 +11,7 @@ import torch
 
 from harness import wire
 from harness.runner.build import CompileError, source_path
+from harness.runner.kernel import CallError
 from harness.runner.unsupported import origin, why_unsupported
 
 _MESSAGE, _TRACEBACK = 500, 8_000
@@ -23,6 +24,8 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     text = _shown(raised)
     if isinstance(error, CompileError):
         return _failed("compile_error", error.message, error.log)
+    if isinstance(error, CallError):
+        return _failed("runtime_error", text.removeprefix("CallError: "), "")
     if isinstance(error, SyntaxError) and building:
         lines = traceback.format_exception_only(error)
         return _failed("compile_error", f"line {error.lineno}: {text}", _own_name("".join(lines)))

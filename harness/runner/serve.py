@@ -17,6 +17,7 @@ from harness.recording.windows import INPUTS, OUTPUTS
 from harness.runner import build, code, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
+from harness.runner.kernel import Kernel, Practice
 from harness.runner.watched import WatchedCalls
 
 _ROUND_FOLLOWS_S = 0.01  # a round follows its assembly immediately
@@ -25,7 +26,7 @@ _ROUND_FOLLOWS_S = 0.01  # a round follows its assembly immediately
 class Server:
     """State of one grading: the device, the kernel, once it is built, and the calls bound last."""
 
-    def __init__(self, device: Device, kernel: build.Kernel | None = None) -> None:
+    def __init__(self, device: Device, kernel: Kernel | None = None) -> None:
         self._device, self._kernel = device, kernel
         self._calls: Calls | None = None
         self._declared: list[wire.Argument] = []
@@ -56,6 +57,8 @@ class Server:
     def obey(self, command: wire.Command, descriptors: Sequence[int]) -> wire.Reply:
         """Carry out one command; raises whatever the submission raises."""
         match command:
+            case wire.Place(name=name):
+                build.place(name, build.content_of(descriptors[0]))
             case wire.Build():
                 self._kernel, log = build.build(command, descriptors[0], self._device)
                 return wire.Built(log=log, interpreted=build.interpreted())
@@ -119,11 +122,11 @@ class Server:
         inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable, at=inputs_at)
         outputs = make_window(kind, command.output_bytes, writable=True, at=outputs_at)
         make = WatchedCalls if watched else Calls
-        kernel = self._kernel or build.practice(self._declared)
+        kernel = self._kernel or Practice()
         self._calls = make(command, self._declared, kernel, self._device, inputs, outputs)
         self._declared = []
         self._calls.map(*descriptors)
-        self._calls.make_arguments()
+        self._calls.prepare()
 
     def _release(self) -> None:
         if self._calls is not None:

@@ -18,6 +18,11 @@ from harness.runner.calls import Calls
 class WatchedCalls(Calls):
     """Like `Calls`, over windows of host memory."""
 
+    def prepare(self) -> None:
+        """Make every set's tensors in host memory."""
+        self.arguments = [self._arguments_of(k) for k in range(self._bind.sets)]
+        self._prepare = self._kernel.bind(self._bind, self._declared)
+
     def call_plainly(self, sets: Sequence[int]) -> None:
         """Call the kernel twice per set: once to compile and tune, then profiled, on fresh copies."""
         for k in sets:
@@ -26,11 +31,11 @@ class WatchedCalls(Calls):
             self._call_on_copies(k, profiler)
 
     def _call_on_copies(self, k: int, profiler: Any = None) -> None:
-        copies = [self._copied(argument) for argument in self.arguments[k]]
+        call = self._prepare([self._copied(argument) for argument in self.arguments[k]])
         self._device.synchronize()
         if profiler is not None:
             profiler.cudaProfilerStart()
-        self._kernel(self._bind.symbol, copies, self._scalars, self._bind.sizes)
+        call()
         self._device.synchronize()
         if profiler is not None:
             profiler.cudaProfilerStop()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import field
 from typing import Any
+
+from harness import call
 
 
 class WireError(Exception):
@@ -109,6 +112,32 @@ def choice(*options: str) -> Check:
         return value
 
     return check
+
+
+def python_file(value: Any) -> str:
+    """The name of a Python module's file, other than the submission's own."""
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}\.py", value):
+        raise WireError("expected the name of a .py file")
+    if value == "submission.py":
+        raise WireError("submission.py is the submission's own file")
+    return value
+
+
+def form(value: Any) -> call.Form:
+    """A form of `harness.call`."""
+    try:
+        call.check(value)
+    except call.FormError as error:
+        raise WireError(f"expected a form, where {printable(str(error))[:200]}") from None
+    return value
+
+
+def forms(value: Any) -> call.Forms:
+    """The forms of a call."""
+    if not isinstance(value, dict) or value.keys() != {"init", "arguments", "result"}:
+        raise WireError("expected the forms of a call")
+    each = many(form, call.MAX_BYTES)
+    return call.Forms(each(value["init"]), each(value["arguments"]), form(value["result"]))
 
 
 def record(cls: type[Any]) -> Check:

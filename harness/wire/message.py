@@ -6,8 +6,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from harness.call import STYLES, Forms
 from harness.languages import LANGUAGES
-from harness.wire.checks import Check, boolean, checked, choice, integer, line, many, number, record, text
+from harness.wire.checks import (
+    Check,
+    boolean,
+    checked,
+    choice,
+    forms,
+    integer,
+    line,
+    many,
+    number,
+    python_file,
+    record,
+    text,
+)  # fmt: skip
 
 PROTOCOL = 4
 MAX_SAMPLES = 1000
@@ -44,6 +58,15 @@ class Build:
     symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
     architecture: str = checked(text(20))
     line_info: bool = checked(boolean, default=False)  # for tools: with line numbers, and telling what each kernel uses
+    style: str = checked(choice(*STYLES), default="writes")  # of Python; what is compiled always writes its outputs
+    signature: str = checked(_SHORT, default="")  # how Python is called, for messages
+
+
+@dataclass(frozen=True)
+class Place:
+    """Descriptor: a file, to be put beside the submission, which can import it. Before `Build`."""
+
+    name: str = checked(python_file)
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,8 @@ class Bind:
     output_bytes: int = checked(_SIZE)
     output_stride: int = checked(_SIZE)
     inputs_writable: bool = checked(boolean)  # true only to find out afterwards which input was written to
+    forms: Forms = checked(forms)
+    seed: int = checked(integer(0, (1 << 63) - 1))  # of the weights that a module draws
 
 
 @dataclass(frozen=True)
@@ -334,6 +359,7 @@ class Broken:
 
 Command = (
     Welcome
+    | Place
     | Build
     | Declare
     | Bind

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from harness import judge, wire
 from harness.errors import HarnessError, SandboxError
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
@@ -254,7 +254,8 @@ def test_where_no_time_is_left_nothing_is_sent(problem: Problem) -> None:
 
     with Session.start(Scripted(act), "cpu", problem.limits) as session:
         session.handshake()
-        session.hand_over(wire.Build(language="py", symbols=("scale",), architecture=""), b"", CALL_S)
+        build = wire.Build(language="py", symbols=("scale",), architecture="")
+        session.hand_over(Handover(build, b"", {}), CALL_S)
         session.ask(wire.Release(), wire.Done, limit=TimeLimit(CALL_S), doing="releasing")
         with pytest.raises(SubmissionFault, match="gave no answer within 0 s") as fault:
             session.ask(wire.Unmap(), wire.Done, limit=TimeLimit(0.0), doing="unmapping")

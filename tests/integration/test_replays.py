@@ -15,7 +15,7 @@ import pytest
 from harness import wire
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
@@ -65,7 +65,8 @@ def recorded(act: Act) -> Recorded:
     session = Session.start(Scripted(act), "cpu", PROBLEM.limits, records=True)
     with session:
         session.handshake()
-        session.hand_over(wire.Build(language="py", symbols=("twice",), architecture="x86"), b"", LIMIT_S)
+        build = wire.Build(language="py", symbols=("twice",), architecture="x86")
+        session.hand_over(Handover(build, b"", {}), LIMIT_S)
         return record(session, CASE)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from harness import wire
-from harness.runner.build import practice
+from harness.call import Forms
+from harness.runner.kernel import Practice
 
 
 def declared(shape: tuple[int, ...], *, writable: bool, group: str = "") -> wire.Argument:
@@ -21,7 +22,8 @@ def test_it_writes_every_output_and_no_input() -> None:
         declared((4,), writable=True),
     ]
     scalar, empty, xs, y = torch.tensor(1.5), torch.ones(0), [torch.ones(3), torch.ones(5)], torch.ones(4)
-    practice(arguments)("any", [scalar, empty, xs, y], (), ())
+    bind = wire.Bind("any", (), (), 1, 0, 0, 0, 0, inputs_writable=False, forms=Forms(), seed=0)
+    Practice().bind(bind, arguments)([scalar, empty, xs, y])()
     assert not y.any()
     assert scalar == 1.5
     assert all(x.all() for x in xs)

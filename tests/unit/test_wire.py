@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import wire
+from harness.call import Forms
 
 REPLIES: list[wire.Reply] = [
     wire.Hello(protocol=1, python="3.11.7"),
@@ -35,7 +36,8 @@ REPLIES: list[wire.Reply] = [
 ]
 COMMANDS: list[wire.Command] = [
     wire.Welcome(),
-    wire.Build(language="py", symbols=("softmax",), architecture="sm_90"),
+    wire.Place(name="task.py"),
+    wire.Build(language="py", symbols=("softmax",), architecture="sm_90", style="tree", signature="softmax(x) -> y"),
     wire.Declare(
         arguments=(wire.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
     ),
@@ -49,6 +51,8 @@ COMMANDS: list[wire.Command] = [
         output_bytes=4096,
         output_stride=512,
         inputs_writable=False,
+        forms=Forms((3, {"dtype": "float16"}), ({"tuple": ["x", ["y", 0.5]]},), "y"),
+        seed=7,
     ),
     wire.Call(sets=(0, 1)),
     wire.Sample(samples=10, budget_ns=1000),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -70,8 +71,13 @@ class GradedCase:
         Raises:
             SubmissionFault: as for `Session.ask`.
         """
-        parameters = self.problem.parameters
-        commands = self.layout.commands(self.resolved, parameters, batch.sets, inputs_writable=inputs_writable)
+        commands = self.layout.commands(
+            self.resolved,
+            self.problem.parameters,
+            batch.sets,
+            seed=secrets.randbits(63),
+            inputs_writable=inputs_writable,
+        )
         session.bind(commands, batch.descriptors, limit=limit, doing=doing)
 
     def time_limit(self) -> TimeLimit:

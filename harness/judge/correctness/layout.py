@@ -73,9 +73,12 @@ class Layout:
         return zones
 
     def commands(
-        self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, inputs_writable: bool = False
+        self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, seed: int, inputs_writable: bool = False
     ) -> tuple[wire.Declare | wire.Bind, ...]:
-        """The commands that tell the runner where everything is: tensors, as many per frame as fit, then the rest."""
+        """The commands that tell the runner where everything is: tensors, as many per frame as fit, then the rest.
+
+        `seed` is that of the weights, where the submission is a module.
+        """
         arguments = tuple(
             wire.Argument(
                 name=s.tensor.name,
@@ -98,6 +101,8 @@ class Layout:
             output_bytes=sets * self.output_stride,
             output_stride=self.output_stride,
             inputs_writable=inputs_writable,
+            forms=case.forms,
+            seed=seed,
         )
         starts = range(0, len(arguments), wire.MAX_DECLARED)
         return (*(wire.Declare(arguments=arguments[i : i + wire.MAX_DECLARED]) for i in starts), bind)

@@ -3,6 +3,7 @@
 from harness.judge.session.conversation import Session
 from harness.judge.session.documents import documents
 from harness.judge.session.fault import SubmissionFault
+from harness.judge.session.handover import Handover
 from harness.judge.session.sessions import Sessions
 
-__all__ = ["Session", "Sessions", "SubmissionFault", "documents"]
+__all__ = ["Handover", "Session", "Sessions", "SubmissionFault", "documents"]

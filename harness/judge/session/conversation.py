@@ -29,6 +29,7 @@ from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
 from harness.judge.session.end import end
 from harness.judge.session.fault import SubmissionFault
+from harness.judge.session.handover import Handover
 from harness.judge.session.memory_file import memory_file
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
@@ -221,16 +222,19 @@ class Session:
         with contextlib.suppress(OSError):  # it has ended, or its process id is not valid here
             self._runner = os.pidfd_open(pid)
 
-    def hand_over(self, command: wire.Build, source: bytes, seconds: float) -> wire.Built:
-        """Send the submission; once it is sent, every failure of the runner is the submission's.
+    def hand_over(self, handover: Handover, seconds: float) -> wire.Built:
+        """Send the submission and what it may import; then every failure of the runner is the submission's.
 
         Raises:
             SubmissionFault: it could not be built.
             SandboxError: it could not be sent.
         """
-        with memory_file(source) as descriptor:
-            limit = TimeLimit(seconds)
-            return self.ask(command, wire.Built, descriptors=[descriptor], limit=limit, doing="building")
+        limit = TimeLimit(seconds)
+        for name, content in handover.beside.items():
+            with memory_file(content) as descriptor:
+                self.ask(wire.Place(name), wire.Done, descriptors=[descriptor], limit=limit, doing="building")
+        with memory_file(handover.source) as descriptor:
+            return self.ask(handover.build, wire.Built, descriptors=[descriptor], limit=limit, doing="building")
 
     def ask(
         self,

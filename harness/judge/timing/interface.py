@@ -9,7 +9,7 @@ from typing import Protocol
 
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.session import Session, SubmissionFault
+from harness.judge.session import Handover, Session, SubmissionFault
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
@@ -23,8 +23,8 @@ class Benchmarks:
     problem: Problem
     device: DeviceKind
     cases: Sequence[GradedCase]
-    build: Callable[[Submission], wire.Build]
-    """The command that builds a submission, or a baseline, for all cases of the grading."""
+    handover: Callable[[Submission], Handover]
+    """What builds a submission, or a baseline, for all cases of the grading."""
     on_stage: Callable[[Stage, int, int, str], None]
 
     def enter(self, stage: Stage, done: int, label: str) -> None:
@@ -37,7 +37,7 @@ class Benchmarks:
         Raises:
             SubmissionFault: it cannot be built.
         """
-        return session.hand_over(self.build(submission), submission.source, self.problem.limits.build_s)
+        return session.hand_over(self.handover(submission), self.problem.limits.build_s)
 
     @contextlib.contextmanager
     def of(self, case: GradedCase) -> Iterator[None]:

@@ -1,0 +1,58 @@
+"""What a runner is given to build: the submission, and the files that it may import. Trusted; no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness import wire
+from harness.device import DEVICES
+from harness.languages import LANGUAGES
+from harness.problem import Problem, ResolvedCase
+from harness.problem.load import foreign_files
+from harness.problem.signature import signature
+from harness.submission import Submission
+from harness.verdict import DeviceKind
+
+
+@dataclass(frozen=True)
+class Handover:
+    """A source with the command that builds it, and the files that go beside it, by name."""
+
+    build: wire.Build
+    source: bytes
+    beside: Mapping[str, bytes]
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        submission: Submission,
+        cases: Sequence[ResolvedCase],
+        device: DeviceKind,
+        *,
+        line_info: bool = False,
+    ) -> Handover:
+        """A submission, to be built for these cases.
+
+        Raises:
+            ProblemError: a file that submissions may import is not the one that was imported.
+        """
+        compiled = LANGUAGES[submission.language].compiler is not None
+        command = wire.Build(
+            language=submission.language,
+            symbols=tuple(sorted({case.symbol for case in cases})) if compiled else (problem.entry,),
+            architecture=DEVICES[device].architecture(),
+            line_info=line_info,
+            style=problem.call.style,
+            signature=signature(problem)[:500],
+        )
+        return cls(command, submission.source, _shown(problem))
+
+
+def _shown(problem: Problem) -> dict[str, bytes]:
+    """The foreign files that submissions may import."""
+    if problem.foreign is None:
+        return {}
+    contents = foreign_files(problem.directory, problem.foreign)
+    return {source.name: contents[source.name] for source in problem.foreign.files if source.shown}

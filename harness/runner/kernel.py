@@ -1,0 +1,51 @@
+"""What a build gives: a kernel that prepares the calls of a `Bind`. Runs in the runner's process, untrusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+
+from harness import wire
+
+OneCall = Callable[[], object]
+"""One call on the tensors of one set: all that need not be done in its time has been done."""
+Prepare = Callable[[Sequence[Any]], OneCall]
+"""Makes the call of one set from its tensors, in the order of the arguments; those of a list are one argument."""
+
+
+class Kernel(Protocol):
+    """A submission that is built."""
+
+    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+        """Prepare calls; raises whatever the submission raises, or a `CallError`."""
+        ...
+
+
+class CallError(Exception):
+    """The submission cannot be called as its problem does, or returns something else. The submission's fault."""
+
+
+def scalar_values(bind: wire.Bind) -> list[int | float]:
+    """The scalars, as Python passes them."""
+    return [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
+
+
+class Practice:
+    """Our own kernel, used before there is a submission: it reads the inputs and writes the outputs."""
+
+    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+        def prepare(arguments: Sequence[Any]) -> OneCall:
+            tensors = [t for each in arguments for t in (each if isinstance(each, list) else [each])]
+
+            def call() -> None:
+                for argument, tensor in zip(declared, tensors, strict=True):
+                    if argument.writable:
+                        tensor.zero_()
+                    else:
+                        tensor.view(-1).view(torch.uint8)[::64].sum()
+
+            return call
+
+        return prepare

@@ -1,0 +1,95 @@
+"""Puts what a call returned into the outputs that the judge gave it. Runs in the runner's process, untrusted.
+
+A result that already is an output's memory costs nothing. Any other one is copied inside the call, on its stream, so
+that a submission and a baseline pay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.call import Form, FormError, names, parts
+from harness.runner.kernel import CallError
+
+
+class Results:
+    """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
+
+    def __init__(self, form: Form, named: Mapping[str, Any]) -> None:
+        self._form = form
+        self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
+        flat = [t for each in self._outputs.values() for t in (each if isinstance(each, list) else [each])]
+        self._ranges = [_range(tensor) for tensor in flat]
+
+    def take(self, returned: Any) -> None:
+        """Put what was returned into the outputs.
+
+        Raises:
+            CallError: it is not what the problem asks for.
+        """
+        pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
+        # A result may lie in another output's memory, and must be read before that is written.
+        moved = [(output, value.clone() if self._lies_in_an_output(value) else value) for output, value in pairs]
+        for output, value in moved:
+            output.copy_(value)
+
+    def _pairs(self, returned: Any) -> Iterator[tuple[Tensor, Tensor]]:
+        """Each output with the result that belongs there, checked."""
+        try:
+            found = parts(returned, self._form, "what it returned")
+        except FormError as error:
+            raise CallError(str(error)) from None
+        for name, output in self._outputs.items():
+            value = found[name]
+            if not isinstance(output, list):
+                yield output, _fitting(name, value, output)
+                continue
+            if not isinstance(value, list | tuple) or len(value) != len(output):
+                got = f"{len(value)} values" if isinstance(value, list | tuple) else _kind(value)
+                raise CallError(f"returned {got}, `{name}` is a list of {len(output)}")
+            for number, (one, member) in enumerate(zip(output, value, strict=True)):
+                yield one, _fitting(f"{name}[{number}]", member, one)
+
+    def _lies_in_an_output(self, value: Tensor) -> bool:
+        low, high = _range(value)
+        return any(low < end and start < high for start, end in self._ranges)
+
+
+def _is_there(value: Tensor, output: Tensor) -> bool:
+    """Whether a result is the output itself; decides alone what is not copied."""
+    same = value.data_ptr() == output.data_ptr() and value.stride() == output.stride()
+    return same and not value.is_conj() and not value.is_neg()
+
+
+def _fitting(name: str, value: Any, output: Tensor) -> Tensor:
+    """The value, if it is a tensor like the output."""
+    if not isinstance(value, Tensor):
+        raise CallError(f"returned {_kind(value)}, `{name}` is a tensor of {_told(output.dtype)}")
+    if value.dtype != output.dtype:
+        raise CallError(f"returned {_told(value.dtype)}, `{name}` is {_told(output.dtype)}")
+    if value.shape != output.shape:
+        raise CallError(f"returned the shape {list(value.shape)}, `{name}` has {list(output.shape)}")
+    if value.device != output.device:
+        raise CallError(f"returned a tensor on {value.device}, `{name}` is on {output.device}")
+    return value
+
+
+def _range(tensor: Tensor) -> tuple[int, int]:
+    """The addresses of its first byte, and after its last one."""
+    start = tensor.data_ptr()
+    if tensor.numel() == 0:
+        return start, start
+    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    return start, start + (last + 1) * tensor.element_size()
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _told(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")

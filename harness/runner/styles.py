@@ -1,0 +1,82 @@
+"""How a Python submission is called: in the style of its problem, with arguments that are made once per set.
+
+In `writes` it gets all tensors and fills the outputs. In the others it gets what the forms of the `Bind` say, and what
+it returns goes into the outputs (`results`). Runs in the runner's process, untrusted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from harness import wire
+from harness.call import made
+from harness.runner.kernel import CallError, OneCall, Prepare, scalar_values
+from harness.runner.results import Results
+
+
+class PythonKernel:
+    """A function of a submission; in the style `module`, a class."""
+
+    def __init__(self, entry: Callable[..., Any], *, style: str, signature: str, device: str) -> None:
+        self._entry, self._style, self._signature, self._device = entry, style, signature, device
+
+    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+        if self._style == "writes":
+            return self._writing(scalar_values(bind))
+        return self._returning(self._instance(bind) if self._style == "module" else self._entry, bind, declared)
+
+    def _writing(self, scalars: Sequence[int | float]) -> Prepare:
+        def prepare(tensors: Sequence[Any]) -> OneCall:
+            return partial(self._entry, *tensors, *scalars)
+
+        return prepare
+
+    def _instance(self, bind: wire.Bind) -> Callable[..., Any]:
+        """The module, with weights that follow from the seed alone: on a CPU first, then moved."""
+        arguments = [made(form, {}, _dtype) for form in bind.forms.init]
+        self._check(self._entry, arguments)
+        torch.manual_seed(bind.seed)
+        with torch.no_grad():
+            instance: Callable[..., Any] = self._entry(*arguments)
+            if isinstance(instance, torch.nn.Module):
+                instance = instance.to(self._device)
+        if not callable(instance):
+            raise CallError(f"{type(instance).__name__} is not callable; it is called as {self._signature}")
+        return instance
+
+    def _returning(self, function: Callable[..., Any], bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+        names = list(dict.fromkeys(each.group or each.name for each in declared))
+
+        def prepare(tensors: Sequence[Any]) -> OneCall:
+            named = dict(zip(names, tensors, strict=True))
+            arguments = [made(form, named, _dtype) for form in bind.forms.arguments]
+            self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
+            results = Results(bind.forms.result, named)
+
+            def call() -> None:
+                with torch.no_grad():
+                    results.take(function(*arguments))
+
+            return call
+
+        return prepare
+
+    def _check(self, function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+        """Refuse a function that does not take these arguments; one that does not say what it takes is not refused."""
+        try:
+            taken = inspect.signature(function, follow_wrapped=False)
+        except (TypeError, ValueError):
+            return
+        try:
+            taken.bind(*arguments)
+        except TypeError as error:
+            raise CallError(f"cannot be called as {self._signature} ({error})") from None
+
+
+def _dtype(name: str) -> Any:
+    return getattr(torch, name)
