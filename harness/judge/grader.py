@@ -102,6 +102,8 @@ class Grader:
             sessions, self._sessions = self._sessions, None
             if sessions is not None:
                 sessions.close()
+            if self._last is not None:
+                self._last.close()
         if not self._keeps_memory:
             free_deferred(self._device)
 

@@ -17,6 +17,7 @@ from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionEr
 from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, OnFailure, result
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.oracle import load_reference
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import environment
 from harness.judge.progress import Progress
@@ -25,7 +26,6 @@ from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
-from harness.problem.reference import Reference
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import (
@@ -74,7 +74,8 @@ class Grading:
         if not DEVICES[device].on_host and not self._runs_here:
             what = f"a .{submission.language} kernel does not run on a GPU"
             raise SubmissionError(submission.name, what, "use --device cpu, or submit a .cu")
-        of = partial(GradedCase, problem, Reference.load(problem), device)
+        self._reference = load_reference(problem, provider, device)
+        of = partial(GradedCase, problem, self._reference, device)
         tested, timed = [of(case) for case in tests], [of(case) for case in benchmarks]
         self._screens = effort == "screen"
         if self._screens:
@@ -94,6 +95,10 @@ class Grading:
         self._before_hidden: _Ended | None = None
         self.memory_was_short = False
         """Whether the device had next to no free memory when the submission failed."""
+
+    def close(self) -> None:
+        """End the sandbox of a foreign reference. Idempotent."""
+        self._reference.close()
 
     def check(self, session: Session) -> Check:
         """Build and test."""

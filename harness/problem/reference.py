@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import secrets
 import sys
 import threading
 import traceback
@@ -35,6 +36,9 @@ Value = torch.Tensor | list[torch.Tensor]
 class Reference:
     """The function `reference` of a problem, its `compare` if the answer is not unique, and its `generate`, if any."""
 
+    exact = True
+    """It computes in float64 where its inputs are."""
+
     def __init__(self, problem: Problem, module: ModuleType) -> None:
         self._problem = problem
         self._path = str(problem.directory / "reference.py")
@@ -44,6 +48,8 @@ class Reference:
         if hasattr(module, "compare"):
             self._compare = self._required(module, "compare", ["got", "inputs", "truth"])
         self._generate = self._generating(module)
+        self.weights_seed = secrets.randbits(62)
+        """Of what a submission draws when its class is made."""
 
     @classmethod
     def load(cls, problem: Problem) -> Reference:
@@ -56,6 +62,9 @@ class Reference:
         if identify(problem.directory, private) != problem.sha256:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
+
+    def close(self) -> None:
+        """Nothing to end: it runs in this process."""
 
     @property
     def compares(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import torch
 
 from harness import wire
 from harness.arena import Window
+from harness.runner import foreign
 from harness.runner.build import interpreted
 from harness.runner.device import AssembledBatch, CapturedCall, Device, HoldKind, Timing
 from harness.runner.kernel import Kernel, OneCall
@@ -111,6 +113,24 @@ class Calls:
 
         # In Triton's interpreter a call is a million calls of Python functions, which say nothing of its speed.
         return profiled(self._device, self.call, self._bind.sets, asked, stacks=not interpreted())
+
+    def draw(self, command: wire.Draw) -> None:
+        """Let a foreign reference, which was built as a submission, make the inputs of set 0."""
+        drawn = foreign.draw(command.form, self._bind.forms, command.seed, json.loads(command.options))
+        given = {each.group or each.name for each in self._declared if not each.writable}
+        for name, tensor in self._named(0).items():
+            if name in given:
+                foreign.put(name, drawn.get(name), tensor)
+        self._device.synchronize()
+
+    def verify(self) -> str:
+        """Let the reference's own check judge the outputs of set 0."""
+        return foreign.check(self._bind.forms, self._named(0))
+
+    def _named(self, k: int) -> dict[str, Any]:
+        """The tensors of a set, and lists of them, by name."""
+        names = dict.fromkeys(each.group or each.name for each in self._declared)
+        return dict(zip(names, self.arguments[k], strict=True))
 
     def assemble(self, order: Sequence[int], outputs: int) -> None:
         """Assemble the batch over new outputs."""

@@ -83,6 +83,10 @@ class Server:
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case wire.Profile():
                 return self._profiled(self.bound.profile(command))
+            case wire.Draw():
+                self.bound.draw(command)
+            case wire.Verify():
+                return wire.Said(text=self.bound.verify()[:500])
             case wire.CompileOnly(architecture=architecture):
                 code.compile_only(architecture)
             case wire.Inspect():

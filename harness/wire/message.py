@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from harness.call import STYLES, Forms
+from harness.foreign import FORMS
 from harness.languages import LANGUAGES
 from harness.wire.checks import (
     Check,
@@ -182,6 +183,20 @@ class Profile:
 
 
 @dataclass(frozen=True)
+class Draw:
+    """To a foreign reference: make the inputs of set 0. `options` is a JSON object of what it gets by name."""
+
+    form: str = checked(choice(*FORMS))
+    seed: int = checked(integer(0, (1 << 63) - 1))
+    options: str = checked(text(20_000))
+
+
+@dataclass(frozen=True)
+class Verify:
+    """To a foreign reference: let its own check judge what is in the outputs of set 0. Answered by `Said`."""
+
+
+@dataclass(frozen=True)
 class CompileOnly:
     """From now on compile Triton's kernels for this architecture, and launch none: there is no such device."""
 
@@ -258,6 +273,13 @@ class Failed:
 @dataclass(frozen=True)
 class Done:
     pass
+
+
+@dataclass(frozen=True)
+class Said:
+    """Why an answer is wrong, or nothing."""
+
+    text: str = checked(_SHORT)
 
 
 @dataclass(frozen=True)
@@ -373,6 +395,8 @@ Command = (
     | Record
     | Deliver
     | Profile
+    | Draw
+    | Verify
     | CompileOnly
     | Inspect
     | Fetch
@@ -385,6 +409,7 @@ Reply = (
     | Built
     | Failed
     | Done
+    | Said
     | Sampled
     | Captured
     | Timed

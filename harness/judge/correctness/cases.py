@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness import wire
-from harness.compare import all_pass_fast_check, check_output, describe, dtype_name
+from harness.compare import all_pass_fast_check, check_close, check_output, describe, dtype_name, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.failed_test import FailedTest, failed_test
 from harness.judge.correctness.graded_case import GradedCase
@@ -177,6 +177,9 @@ def check_batch(
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
             held = batch.poison(name, count)[at]
+            if truth.case.tolerance.rtol is not None:
+                yield check_close(label, got_, truth_, truth.case.tolerance, held, calls=count)
+                continue
             yield check_output(label, got_, truth_, honest_, truth.case.tolerance, held, calls=count)
 
 
@@ -192,6 +195,8 @@ def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputChec
 def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> bool:
     calls = len(next(iter(got.values())))
     pairs = [(values, expected.truth[name]) for name, values in got.items()]
+    if tolerance.rtol is not None:
+        return all(is_close(*pair, tolerance) for pair in pairs)
     return all_pass_fast_check(pairs, tolerance, calls)
 
 

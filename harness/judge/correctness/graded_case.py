@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +11,10 @@ from torch import Tensor
 from harness.device import DEVICES
 from harness.judge.correctness.batch import Batch, Generate
 from harness.judge.correctness.layout import Layout
-from harness.judge.correctness.truth import Truth
+from harness.judge.correctness.truth import Answers, Truth
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
-from harness.problem.reference import Reference
 from harness.verdict import DeviceKind
 
 
@@ -25,7 +23,7 @@ class GradedCase:
     """A case with its problem, the problem's reference, and the device."""
 
     problem: Problem
-    reference: Reference
+    reference: Answers
     device: DeviceKind
     resolved: ResolvedCase
     seed: int | None = None
@@ -75,7 +73,7 @@ class GradedCase:
             self.resolved,
             self.problem.parameters,
             batch.sets,
-            seed=secrets.randbits(63),
+            seed=self.reference.weights_seed,
             inputs_writable=inputs_writable,
         )
         session.bind(commands, batch.descriptors, limit=limit, doing=doing)

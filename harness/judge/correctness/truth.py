@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from harness.errors import ProblemError
 from harness.problem import ResolvedCase
-from harness.problem.reference import Reference
+from harness.problem.reference import Value
 
 Tensors = dict[str, Tensor]
 _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing
@@ -29,18 +30,45 @@ class Expected:
     honest: Callable[[], Tensors]
 
 
+class Answers(Protocol):
+    """What knows the answers of a problem: a `Reference` in this process, or an `Oracle` in a sandbox."""
+
+    weights_seed: int
+
+    @property
+    def exact(self) -> bool: ...
+    @property
+    def compares(self) -> bool: ...
+    @property
+    def generates(self) -> bool: ...
+    def generate(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, Tensor]: ...
+    def __call__(
+        self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase
+    ) -> dict[str, Value]: ...
+    def compare(
+        self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]
+    ) -> str | None: ...
+    def close(self) -> None: ...
+
+
 class Truth:
     """The reference applied to one case."""
 
-    def __init__(self, reference: Reference, case: ResolvedCase) -> None:
+    def __init__(self, reference: Answers, case: ResolvedCase) -> None:
         self.reference, self.case = reference, case
         self._scalars = {s.name: s.value for s in case.scalars}
         self._lists = {t.list_name for t in case.tensors if t.list_name}
-        self._vectorised = not self._lists
+        self._vectorised = not self._lists and reference.exact
 
     def __call__(self, given: Tensors, calls: int) -> Expected:
-        """Compute the expected outputs of `calls` stacked calls on `given`."""
-        exact = {n: t.to(torch.float64) if t.is_floating_point() else t for n, t in given.items()}
+        """Compute the expected outputs of `calls` stacked calls on `given`.
+
+        Of an inexact reference its own answer is the truth, whatever its error.
+        """
+        if not self.reference.exact:
+            answer = self._run(given, calls)
+            return Expected(given, {n: _widened(t) for n, t in answer.items()}, lambda: answer)
+        exact = {n: _widened(t) for n, t in given.items()}
         return Expected(given, self._run(exact, calls), lambda: self._run(given, calls))
 
     def _run(self, given: Tensors, calls: int) -> Tensors:
@@ -71,6 +99,10 @@ class Truth:
                 assert isinstance(members, list)
                 members.append(named[tensor.name])
         return arguments
+
+
+def _widened(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
 
 
 def flatten(outputs: Mapping[str, Tensor | list[Tensor]]) -> Tensors:

@@ -1,0 +1,48 @@
+"""Checks one output by a fixed tolerance, as `torch.allclose` does, for problems that state one. Trusted."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from harness.compare.check import check_output, dtype_name
+from harness.compare.field import BLOCK_ELEMENTS
+from harness.problem.spec import Tolerance
+from harness.verdict import Mismatch, OutputCheck
+
+
+def check_close(
+    name: str, got: Tensor, truth: Tensor, tolerance: Tolerance, poison: Tensor, *, calls: int = 1
+) -> OutputCheck:
+    """Decide whether |got - truth| <= atol + rtol * |truth| for every element; NaN is never close.
+
+    Arguments as for `check_output`, which explains what is wrong where it finds a reason.
+    """
+    wrong = _far(got, truth, tolerance)
+    if not wrong:
+        return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
+    explained = check_output(name, got, truth, truth.to(got.dtype), tolerance, poison, calls=calls)
+    if not explained.correct:
+        return explained
+    limit = f"further than {tolerance.atol:g} + {tolerance.rtol:g} × |expected| from what is expected"
+    mismatch = Mismatch(
+        output=name, shape=tuple(got.shape), dtype=dtype_name(got), wrong=wrong, total=got.numel(), hints=(limit,)
+    )
+    return OutputCheck(output=name, dtype=dtype_name(got), correct=False, mismatch=mismatch)
+
+
+def is_close(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
+    """Whether `check_close` accepts it."""
+    return not _far(got, truth, tolerance)
+
+
+def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> int:
+    """How many elements are too far away."""
+    assert tolerance.rtol is not None
+    assert tolerance.atol is not None
+    flat, expected = got.reshape(-1), truth.reshape(-1)
+    wrong = torch.zeros((), dtype=torch.int64, device=got.device)
+    for at in range(0, flat.numel(), BLOCK_ELEMENTS):
+        one, other = (each[at : at + BLOCK_ELEMENTS].to(torch.float64) for each in (flat, expected))
+        wrong += (~torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)).sum()
+    return int(wrong)

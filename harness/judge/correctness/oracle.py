@@ -1,0 +1,208 @@
+"""A foreign reference: it draws inputs, answers and may judge answers, in a sandbox of its own. Trusted; it is not.
+
+Its file is handed over as a submission would be, and called in the same style. What it says of an answer is believed,
+as the problem's author wished; what it does to this machine is as limited as what a submission does. A failure of the
+reference is an error of the problem, and never charged to a submission.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from harness import wire
+from harness.arena import Arena
+from harness.device import DEVICES
+from harness.errors import ProblemError
+from harness.foreign import FORMS
+from harness.judge.correctness.batch import arenas
+from harness.judge.correctness.layout import Layout, Slot
+from harness.judge.session import Handover, Session, SubmissionFault
+from harness.judge.session.time_limit import TimeLimit
+from harness.problem import Problem, ResolvedCase
+from harness.problem.load import foreign_files
+from harness.problem.reference import Reference, Value
+from harness.sandbox import Provider
+from harness.verdict import DeviceKind
+
+R = TypeVar("R", bound=wire.Reply)
+
+
+@dataclass
+class _Bound:
+    """The memory of one call of a case, which this side and the reference share."""
+
+    case: ResolvedCase
+    layout: Layout
+    inputs: Arena
+    outputs: Arena
+
+    def tensor(self, slot: Slot) -> Tensor:
+        arena = self.outputs if slot.writable else self.inputs
+        raw = arena.bytes[slot.offset : slot.offset + slot.nbytes]
+        return raw.view(getattr(torch, slot.tensor.dtype)).view(slot.tensor.shape)
+
+    def put(self, values: Mapping[str, Value]) -> None:
+        """Copy tensors by name, or lists of them, to where the reference finds them."""
+        for name, tensor in _flat(values).items():
+            slot = next(slot for slot in self.layout.slots if slot.tensor.name == name)
+            self.tensor(slot).copy_(tensor)
+
+    def close(self) -> None:
+        self.inputs.close()
+        self.outputs.close()
+
+
+class Oracle:
+    """Answers as a `Reference` does. Starts its sandbox when it is first asked; close it afterwards."""
+
+    exact = False
+    """It computes in the dtypes of the problem, not in float64."""
+    generates = True
+
+    def __init__(self, problem: Problem, provider: Provider, device: DeviceKind) -> None:
+        assert problem.foreign is not None
+        self._problem, self._provider, self._device = problem, provider, DEVICES[device]
+        self._foreign, self._form = problem.foreign, FORMS[problem.foreign.form]
+        self._session: Session | None = None
+        self._bound: _Bound | None = None
+        self.weights_seed = secrets.randbits(62)
+        """Of what a class draws when it is made, here and in every submission."""
+
+    @property
+    def compares(self) -> bool:
+        """Whether the reference decides by itself what is right."""
+        return self._form.decides
+
+    def generate(self, case: ResolvedCase, generator: torch.Generator) -> dict[str, Tensor]:
+        """The inputs of one call, from the generator's seed.
+
+        Raises:
+            ProblemError: the reference fails, or gives something that does not match problem.toml.
+        """
+        bound = self._of(case)
+        options = json.dumps({**case.params, **case.options})
+        draw = wire.Draw(form=self._foreign.form, seed=generator.initial_seed(), options=options)
+        self._ask(draw, wire.Done, "making inputs")
+        slots = [slot for slot in bound.layout.slots if slot.tensor.role == "input"]
+        return {slot.tensor.name: bound.tensor(slot).clone() for slot in slots}
+
+    def __call__(
+        self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase
+    ) -> dict[str, Value]:
+        """The outputs of one call, in their own dtypes.
+
+        Raises:
+            ProblemError: as for `generate`.
+        """
+        bound = self._of(case)
+        bound.put(tensors)
+        self._ask(wire.Call(sets=(0,)), wire.Done, "answering")
+        found: dict[str, Value] = {}
+        for slot in bound.layout.outputs:
+            value, name = bound.tensor(slot).clone(), slot.tensor.list_name
+            if name is None:
+                found[slot.tensor.name] = value
+            else:
+                members = found.setdefault(name, [])
+                assert isinstance(members, list)
+                members.append(value)
+        return found
+
+    def compare(self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]) -> str | None:
+        """Ask the reference's own check about an answer to the call before: None if it is right, else the reason.
+
+        Raises:
+            ProblemError: as for `generate`.
+        """
+        assert self._bound is not None
+        self._bound.put(inputs)
+        self._bound.put(got)
+        said = self._ask(wire.Verify(), wire.Said, "checking an answer")
+        return said.text or None
+
+    def close(self) -> None:
+        """End the sandbox. Idempotent."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+        bound, self._bound = self._bound, None
+        if bound is not None:
+            bound.close()
+
+    def _of(self, case: ResolvedCase) -> _Bound:
+        """The memory of a case, which the reference has mapped."""
+        if self._bound is not None and self._bound.case is case:
+            return self._bound
+        session = self._session or self._start()
+        if self._bound is not None:
+            self._ask(wire.Release(), wire.Done, "releasing memory")
+            self._bound.close()
+            self._bound = None
+        layout = Layout(case)
+        self._bound = _Bound(case, layout, *arenas(layout, self._device.kind, 1, sealed=False))
+        parameters = self._problem.parameters
+        commands = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)
+        with self._blamed():
+            limit = TimeLimit(self._problem.limits.build_s)
+            descriptors = self._bound.inputs.descriptor(), self._bound.outputs.descriptor()
+            session.bind(commands, descriptors, limit=limit, doing="preparing a call")
+        return self._bound
+
+    def _start(self) -> Session:
+        limits = self._problem.limits
+        self._session = session = Session.start(self._provider, self._device.kind, limits)
+        session.handshake()
+        source, *_ = self._foreign.files
+        contents = foreign_files(self._problem.directory, self._foreign)
+        build = wire.Build(
+            language="py",
+            symbols=(self._form.entry,),
+            architecture=self._device.architecture(),
+            style=self._problem.call.style,
+        )
+        with self._blamed():
+            session.hand_over(Handover(build, contents.pop(source.name), contents), limits.build_s)
+        return session
+
+    def _ask(self, command: wire.Command, expect: type[R], doing: str) -> R:
+        assert self._session is not None
+        self._device.synchronize()
+        with self._blamed():
+            limit = TimeLimit(self._problem.limits.call_s + self._problem.limits.build_s)
+            return self._session.ask(command, expect, limit=limit, doing=doing)
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Tell what the reference does wrong as an error of the problem."""
+        try:
+            yield
+        except SubmissionFault as fault:
+            where = str(self._problem.directory / self._foreign.files[0].path)
+            raise ProblemError(where, f"the reference failed: {fault.message}") from None
+
+
+def load_reference(problem: Problem, provider: Provider, device: DeviceKind) -> Reference | Oracle:
+    """The problem's reference: its own reference.py, which runs here, or a foreign one in a sandbox. Close it.
+
+    Raises:
+        ProblemError: as for `Reference.load`.
+    """
+    return Oracle(problem, provider, device) if problem.foreign else Reference.load(problem)
+
+
+def _flat(values: Mapping[str, Value]) -> dict[str, Tensor]:
+    flat: dict[str, Tensor] = {}
+    for name, value in values.items():
+        if isinstance(value, list):
+            flat |= {f"{name}[{number}]": member for number, member in enumerate(value)}
+        else:
+            flat[name] = value
+    return flat

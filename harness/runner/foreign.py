@@ -1,0 +1,89 @@
+"""What a reference in somebody else's form does besides answering: it draws inputs, and may judge answers.
+
+Runs in a sandbox that holds the reference and no submission. Its file was built as if it were a submission.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from harness.call import Forms, made, parts
+
+_SEEDS = 1 << 16  # authors add to their seeds, and use them as offsets of values
+Options = Mapping[str, Any]
+
+
+def draw(form: str, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
+    """The arguments of a call by name, as the reference makes them from a seed."""
+    with torch.no_grad():
+        return _DRAWS[form](sys.modules["submission"], forms, seed, options)
+
+
+def put(name: str, drawn: Any, tensors: Tensor | list[Tensor]) -> None:
+    """Copy what was drawn to where a call finds it.
+
+    Raises:
+        TypeError: it is not what problem.toml says.
+    """
+    members = tensors if isinstance(tensors, list) else [tensors]
+    values = drawn if isinstance(tensors, list) else [drawn]
+    if not isinstance(values, list | tuple) or len(values) != len(members):
+        raise TypeError(f"the reference made {type(drawn).__name__} for the list `{name}` of {len(members)}")
+    for value, tensor in zip(values, members, strict=True):
+        if not isinstance(value, Tensor) or value.shape != tensor.shape or value.dtype != tensor.dtype:
+            got = f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            raise TypeError(f"the reference made {got} for `{name}`, which is {tensor.dtype} {list(tensor.shape)}")
+        tensor.copy_(value)
+
+
+def check(forms: Forms, named: Mapping[str, Any]) -> str:
+    """Why the reference's own check refuses an answer, on one line, or nothing."""
+    function = _function(sys.modules["submission"], "check_implementation")
+    # Its own answer may go where the answer in question is.
+    answer = {name: _cloned(value) for name, value in named.items()}
+    [data] = [made(form, named, _dtype) for form in forms.arguments]
+    with torch.no_grad():
+        said = function(data, made(forms.result, answer, _dtype))
+    right, why = said if isinstance(said, tuple) and len(said) == 2 else (not said, said)
+    return "" if right else " ".join(str(why or "its check gave no reason").split())
+
+
+def _gpu_mode(module: Any, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
+    function = _function(module, "generate_input")
+    known = inspect.signature(function).parameters
+    data = function(**{name: value for name, value in options.items() if name in known}, seed=seed % _SEEDS)
+    [form] = forms.arguments
+    return parts(data, form, "what it generates")
+
+
+def _kernelbench(module: Any, forms: Forms, seed: int, options: Options) -> dict[str, Any]:
+    torch.manual_seed(seed)
+    with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
+        return parts(list(_function(module, "get_inputs")()), list(forms.arguments), "what it generates")
+
+
+def _cloned(value: Any) -> Any:
+    return [each.clone() for each in value] if isinstance(value, list) else value.clone()
+
+
+def _function(module: Any, name: str) -> Callable[..., Any]:
+    function = getattr(module, name, None)
+    if not callable(function):
+        raise TypeError(f"the reference defines no function `{name}`")
+    return function  # type: ignore[no-any-return]  # whatever it is, it can be called
+
+
+def _dtype(name: str) -> Any:
+    return getattr(torch, name)
+
+
+_DRAWS: Mapping[str, Callable[[Any, Forms, int, Options], dict[str, Any]]] = {
+    "gpu-mode": _gpu_mode,
+    "kernelbench": _kernelbench,
+}

@@ -1,0 +1,159 @@
+"""Problems in foreign forms: the reference draws, answers and judges in a sandbox of its own."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from harness.errors import ProblemError
+from harness.judge import check, grade
+from harness.problem import Problem, load
+from harness.sandbox import provider
+from harness.submission import Submission
+from harness.verdict import Outcome
+
+SANDBOX = provider("bwrap")  # which keeps a hostile reference from the machine
+FOREIGN = Path(__file__).resolve().parents[1] / "foreign"
+
+GPU_MODE = """
+title = "Scaled rows"
+entry = "custom_kernel"
+parameters = ["rows"]
+cost = { bytes = "64 * rows", flops = 0 }
+tensors = [
+    { name = "x", role = "input", shape = ["rows", 8], dtype = "float32" },
+    { name = "out", role = "output", shape = ["rows", 8], dtype = "float32" },
+]
+tests = [
+    { name = "plain", params = { rows = 3 } },
+    { name = "shifted", params = { rows = 5 }, options = { shift = true } },
+]
+benchmarks = [{ name = "larger", params = { rows = 64 } }]
+
+[call]
+style = "tree"
+data = { tuple = ["x", { dict = { factor = 3.0 } }, "out"] }
+"""
+
+KERNELBENCH = """
+title = "Linear layers"
+entry = "ModelNew"
+parameters = ["width"]
+cost = { bytes = "2 * 4 * 4 * width", flops = 0 }
+tolerance = { rtol = 1e-4, atol = 1e-4 }
+tensors = [
+    { name = "x", role = "input", shape = [4, "width"], dtype = "float32" },
+    { name = "y", role = "output", shape = [4, "width"], dtype = "float32" },
+]
+tests = [{ name = "its sizes", params = { width = 16 } }]
+benchmarks = [{ name = "timed", params = { width = 16 } }]
+
+[call]
+style = "module"
+init = [16, 2]
+"""
+
+RIGHT = """
+from task import SCALE
+
+def custom_kernel(data):
+    x, config, out = data
+    return x * config["factor"] * SCALE
+"""
+IN_PLACE = "def custom_kernel(data):\n    x, _, out = data\n    out.copy_(x * 6)\n    return out\n"
+NOTHING = "def custom_kernel(data):\n    return data[2]\n"
+CLOSE = "def custom_kernel(data):\n    return data[0] * 6.0005\n"
+MODEL = (FOREIGN / "kernelbench/1_Linear.py").read_text()
+NEW = MODEL.replace("class Model(", "class ModelNew(")
+NO_RELU = NEW.replace("torch.relu(self.layers(x))", "self.layers(x)")
+OTHER_WEIGHTS = NEW.replace("        super()", "        torch.manual_seed(0)\n        super()")
+
+
+def problem(folder: Path, toml: str, form: str, *files: Path) -> Problem:
+    """A problem folder that points to foreign files."""
+    folder.mkdir()
+    text = f'{toml}\n[foreign]\nform = "{form}"\n'
+    for file in files:
+        shown = str(file.name in ("task.py", "utils.py")).lower()
+        name = file.name if file.name[0].isalpha() else "reference.py"
+        sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
+        text += f'[[foreign.files]]\nname = "{name}"\npath = "{file}"\nsha256 = "{sha256}"\nshown = {shown}\n'
+    (folder / "problem.toml").write_text(text)
+    return load(folder)
+
+
+def gpu_mode(tmp_path: Path, reference: str | None = None) -> Problem:
+    first = FOREIGN / "gpu_mode/reference.py"
+    if reference is not None:
+        first = tmp_path / "reference.py"
+        first.write_text(reference)
+    rest = [FOREIGN / "gpu_mode" / name for name in ("task.py", "utils.py")]
+    return problem(tmp_path / "scaled", GPU_MODE, "gpu-mode", first, *rest)
+
+
+def kernelbench(tmp_path: Path) -> Problem:
+    return problem(tmp_path / "linear", KERNELBENCH, "kernelbench", FOREIGN / "kernelbench/1_Linear.py")
+
+
+def submission(source: str) -> Submission:
+    return Submission.of(source.encode(), "py", author="ada", name="kernel.py")
+
+
+@pytest.mark.parametrize("source", [RIGHT, IN_PLACE, CLOSE], ids=["returned", "in place", "within their tolerance"])
+def test_their_check_accepts(tmp_path: Path, source: str) -> None:
+    verdict = check(gpu_mode(tmp_path), submission(source), provider=SANDBOX, device="cpu")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    assert [each.name for each in verdict.tests] == ["plain", "shifted"]
+
+
+def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
+    verdict = check(gpu_mode(tmp_path), submission(NOTHING), provider=SANDBOX, device="cpu")
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert "mismatch found: they differ" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [(NEW, Outcome.ACCEPTED), (NO_RELU, Outcome.WRONG_ANSWER), (OTHER_WEIGHTS, Outcome.WRONG_ANSWER)],
+    ids=["right", "no relu", "other weights"],
+)
+def test_a_model_has_the_weights_of_the_reference(tmp_path: Path, source: str, outcome: Outcome) -> None:
+    verdict = check(kernelbench(tmp_path), submission(source), provider=SANDBOX, device="cpu")
+    assert verdict.outcome is outcome, verdict.message
+
+
+def test_it_is_timed(tmp_path: Path) -> None:
+    verdict = grade(kernelbench(tmp_path), submission(NEW), provider=SANDBOX, device="cpu", effort="quick")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    assert verdict.score is not None
+
+
+HOSTILE = {
+    "reads files": ("open('/etc/shadow').read()", "PermissionError|FileNotFoundError"),
+    "never ends": ("while True: pass", "gave no answer"),
+    "ends its process": ("import os; os._exit(0)", "exited with 0|ended"),
+    "another shape": ("return torch.zeros(1), {'factor': 3.0}, torch.zeros(1)", r"made torch.float32 \[1\] for `x`"),
+    "no tensors": ("return 5", "should be a tuple of 3"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None:
+    statement, what = HOSTILE[name]
+    reference = (FOREIGN / "gpu_mode/reference.py").read_text()
+    reference = reference.replace("    gen = torch.Generator", f"    {statement}\n    gen = torch.Generator")
+    given = gpu_mode(tmp_path, reference)
+    given = given.model_copy(update={"limits": given.limits.model_copy(update={"build_s": 8.0, "call_s": 2.0})})
+    with pytest.raises(ProblemError, match=what) as error:
+        check(given, submission(RIGHT), provider=SANDBOX, device="cpu")
+    assert "\n" not in str(error.value)
+    assert "reference.py" in str(error.value)
+
+
+def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
+    given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
+    (tmp_path / "reference.py").write_text("changed")
+    with pytest.raises(ProblemError, match="has changed since it was imported"):
+        load(given.directory)
