@@ -58,6 +58,9 @@ class Reference:
         Raises:
             ProblemError: it changed since the problem was loaded, fails at import, or lacks `reference`.
         """
+        if problem.foreign is not None:
+            where = str(problem.directory)
+            raise ProblemError(where, "has a foreign reference, which runs in a sandbox only", "use `check` or `submit`")
         private = problem.private.file.parent if problem.private else None
         if identify(problem.directory, private) != problem.sha256:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")

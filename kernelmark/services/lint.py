@@ -17,6 +17,7 @@ from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
 from harness.problem import load
 from harness.problem_lint.examine import LintFinding, examine
+from harness.problem_lint.foreign import examine_foreign
 from harness.verdict import Check, Outcome
 from kernelmark.services.choice import choose_device, providers
 from kernelmark.services.fleet import Job, JobResult
@@ -138,7 +139,12 @@ class _Linted:
         """
         try:
             problem = load(self._directory, private_folder(settings))
-            self._findings += examine(problem)
+            if problem.foreign is None:
+                self._findings += examine(problem)
+            else:
+                _refuse_without_isolation(settings)
+                provider = sandbox.choose(settings.sandbox, providers(settings))
+                self._findings += examine_foreign(problem, provider, device)
             if not with_samples:
                 return
             samples = read_samples(self._directory)

@@ -10,6 +10,7 @@ import pytest
 from harness.errors import ProblemError
 from harness.judge import check, grade
 from harness.problem import Problem, load
+from harness.problem_lint.foreign import examine_foreign
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome
@@ -157,3 +158,12 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "reference.py").write_text("changed")
     with pytest.raises(ProblemError, match="has changed since it was imported"):
         load(given.directory)
+
+
+def test_the_lint_names_the_null_kernels_that_pass(tmp_path: Path) -> None:
+    assert list(examine_foreign(gpu_mode(tmp_path), SANDBOX, "cpu")) == []
+    constant = (FOREIGN / "gpu_mode/reference.py").read_text().replace('x * config["factor"] * SCALE', "0 * x")
+    (tmp_path / "constant").mkdir()
+    findings = list(examine_foreign(gpu_mode(tmp_path / "constant", constant), SANDBOX, "cpu"))
+    assert [finding.kernel for finding in findings] == ["all zeros", "one constant", "the answer to other inputs"]
+    assert {finding.cases for finding in findings} == {("larger", "plain", "shifted")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -61,15 +61,16 @@ def kernel_profile(
     from harness.audit.run import audit
     from harness.audit.tools import sanitizers
     from harness.judge.correctness.graded_case import GradedCase
+    from harness.judge.correctness.oracle import load_reference
     from harness.judge.timing.device_lock import lock_alone
     from harness.languages import LANGUAGES
-    from harness.problem.reference import Reference
     from harness.profiling import nsight
     from harness.profiling.code import compiled_code
     from harness.profiling.torch_profile import torch_profile
 
     [benchmark] = problem.benchmarks
-    case = GradedCase(problem, Reference.load(problem), device, problem.resolve(benchmark))
+    reference = load_reference(problem, provider, device)
+    case = GradedCase(problem, reference, device, problem.resolve(benchmark))
     baseline = submission.author == "baseline"
     made = KernelProfile(f"baseline {submission.name}" if baseline else submission.name)
     runs = device in LANGUAGES[submission.language].devices
@@ -77,7 +78,7 @@ def kernel_profile(
     def report(what: str) -> None:
         on_progress(Progress(Stage.TEST, 0, 1, f"{made.name}: {what}"))
 
-    with lock_alone(device, lambda: report("waiting: another grading is using this device")):
+    with closing(reference), lock_alone(device, lambda: report("waiting: another grading is using this device")):
         if runs and (asked := [each for each in OF_TORCH if each in parts]):
             with _part(made, "torch.profiler", report):
                 made.torch = torch_profile(submission, case, provider, asked)

@@ -1,0 +1,82 @@
+"""Tests a problem with a foreign reference: whether answers that cost no work pass. Trusted; the reference is not.
+
+Its reference runs in a sandbox, on the device of the gradings, and whoever decides in a grading decides here.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+
+import torch
+
+from harness.compare import is_close
+from harness.device import DEVICES
+from harness.errors import ProblemError
+from harness.judge.correctness.oracle import Oracle
+from harness.judge.correctness.truth import Tensors, Truth
+from harness.problem import Case, DeviceKind, Problem, ResolvedCase
+from harness.problem_lint.examine import LintFinding
+from harness.sandbox import Provider
+
+_SEEDS = (1, 2)
+_REMEDY = "tell its authors; a score of it says little"
+
+# Each gets the right answer to the inputs, and that to other inputs.
+_KERNELS: Mapping[str, Callable[[Tensors, Tensors], Tensors]] = {
+    "all zeros": lambda right, other: {name: torch.zeros_like(each) for name, each in right.items()},
+    "one constant": lambda right, other: {name: torch.full_like(each, _middle(each)) for name, each in right.items()},
+    "the answer to other inputs": lambda right, other: other,
+}
+
+
+def examine_foreign(problem: Problem, provider: Provider, device: DeviceKind) -> Iterator[LintFinding]:
+    """The null kernels that pass, and what goes wrong in the reference; each with its cases."""
+    passed: dict[str, list[str]] = defaultdict(list)
+    raised: dict[str, list[str]] = defaultdict(list)
+    with closing(Oracle(problem, provider, device)) as oracle:
+        for case in _different(problem, device):
+            try:
+                for name in _passing(oracle, problem.resolve(case), device):
+                    passed[name].append(case.name)
+            except ProblemError as error:
+                raised[str(error)].append(case.name)
+    for what, cases in raised.items():
+        yield LintFinding("error", tuple(cases), "", what)
+    for name, cases in passed.items():
+        yield LintFinding("error", tuple(cases), name, "passes", _REMEDY)
+
+
+def _different(problem: Problem, device: DeviceKind) -> Iterator[Case]:
+    """The cases on a device, without those that repeat another's sizes and options."""
+    seen = []
+    for case in problem.benchmarks + problem.tests:
+        given = (case.params, case.options)
+        if device in case.devices and given not in seen:
+            seen.append(given)
+            yield case
+
+
+def _passing(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> Iterator[str]:
+    truth = Truth(oracle, case)
+    given, others = (oracle.generate(case, DEVICES[device].generator(seed)) for seed in _SEEDS)
+    stacked = {name: tensor[None] for name, tensor in given.items()}
+    expected = truth(stacked, 1)
+    right = {name: each[0] for name, each in expected.honest().items()}
+    other = {name: each[0] for name, each in truth({n: t[None] for n, t in others.items()}, 1).honest().items()}
+    for name, kernel in _KERNELS.items():
+        got = kernel(right, other)
+        if oracle.compares:
+            wanted = {n: t[0] for n, t in expected.truth.items()}
+            passes = oracle.compare(*(truth.grouped(each) for each in (got, given, wanted))) is None
+        else:
+            passes = all(is_close(got[n], expected.truth[n][0], case.tolerance) for n in got)
+        if passes:
+            yield name
+
+
+def _middle(tensor: torch.Tensor) -> float:
+    """The mean, of what is finite."""
+    wide = tensor.double()
+    return float(wide[wide.isfinite()].mean().nan_to_num()) if tensor.dtype.is_floating_point else float(wide.mean())
