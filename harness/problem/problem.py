@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from harness.problem.checks import check
 from harness.problem.resolve import ResolvedCase, resolve_case
+from harness.problem.signature import signature
 from harness.problem.spec import Case, ProblemSpec
 
 
@@ -22,6 +23,11 @@ class Problem(ProblemSpec):
     def _consistent(self) -> Self:
         check(self)
         return self
+
+    @property
+    def signature(self) -> str:
+        """What a Python submission defines, and how it is called: `softmax(x) -> y`."""
+        return signature(self)
 
     def resolve(self, case: Case) -> ResolvedCase:
         """Compute the sizes, dtypes, fills, scalars and costs of a case whose sizes have been drawn.

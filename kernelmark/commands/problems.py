@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import click
 
+from harness.call import STYLES, Style
 from harness.errors import ProblemError, UsageError
 from kernelmark.commands.printing import (
     device_option,
@@ -68,11 +69,12 @@ def problems_show(problem: str, form: str) -> None:
 
 @problems.command("new")
 @click.argument("slug")
-def problems_new(slug: str) -> None:
+@click.option("--style", type=click.Choice(STYLES), default="writes", help="How Python submissions are called.")
+def problems_new(slug: str, style: Style) -> None:
     """Write the files of a new problem, complete except for its definition."""
     from kernelmark.services import skeleton
 
-    print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug)])
+    print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug, style)])
     say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
+from harness.call import Style
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
 from kernelmark.services.settings import Settings
@@ -19,7 +21,7 @@ PROBLEM = """\
 #:schema ../problem.schema.json
 
 title = "SLUG"  # one line for people
-entry = "SLUG"
+entry = "ENTRY"
 parameters = ["rows", "cols"]
 
 [[tensors]]
@@ -33,7 +35,7 @@ name = "y"
 role = "output"
 shape = ["rows", "cols"]
 dtype = "float32"
-
+CALL
 [cost]  # the least that any kernel must do
 bytes = "2 * rows * cols * sizeof(float32)"
 flops = "rows * cols"
@@ -94,12 +96,12 @@ STATEMENT = """\
 | `y` | output | `[rows, cols]` | float32 |
 
 ```python
-def SLUG(x, y): ...  # writes into y
+PYTHON
 ```
 
 ```c
-extern "C" void SLUG(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream);  // .cu
-extern "C" void SLUG(const float* x, float* y, int64_t rows, int64_t cols);                       // .cpp
+extern "C" void ENTRY(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream);  // .cu
+extern "C" void ENTRY(const float* x, float* y, int64_t rows, int64_t cols);                       // .cpp
 ```
 
 **What is hard.** …
@@ -121,25 +123,101 @@ outcome = "wrong_answer"
 message = "test one element: y: "
 """
 
-NOTHING = '''\
+
+@dataclass(frozen=True)
+class Template:
+    """What differs between the styles of a call: `call` is a table of problem.toml, `nothing` a wrong submission."""
+
+    call: str
+    python: str
+    nothing: str
+    entry: str = "SLUG"
+
+
+TEMPLATES: dict[Style, Template] = {
+    "writes": Template(
+        call="",
+        python="def SLUG(x, y): ...  # writes into y",
+        nothing='''\
 """Wrong: writes nothing."""
 
 
 def SLUG(x, y):
     pass
-'''
+''',
+    ),
+    "returns": Template(
+        call="""
+[call]
+style = "returns"  # SLUG(x) -> y
+""",
+        python="def SLUG(x): ...  # returns y",
+        nothing='''\
+"""Wrong: returns zeros, whatever x is."""
+
+import torch
+
+
+def SLUG(x):
+    return torch.zeros_like(x)
+''',
+    ),
+    "module": Template(
+        entry="Model",
+        call="""
+[call]
+style = "module"  # Model(cols)(x) -> y
+init = [{ param = "cols" }]
+""",
+        python="""\
+class Model(torch.nn.Module):
+    def __init__(self, cols): ...
+    def forward(self, x): ...  # returns y""",
+        nothing='''\
+"""Wrong: returns zeros, whatever x is."""
+
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, cols):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.zeros_like(x)
+''',
+    ),
+    "tree": Template(
+        call="""
+[call]
+style = "tree"  # SLUG((x, y)) -> y
+data = { tuple = ["x", "y"] }
+""",
+        python="def SLUG(data): ...  # data is (x, y); writes into y, and returns it",
+        nothing='''\
+"""Wrong: returns y as it was."""
+
+
+def SLUG(data):
+    x, y = data
+    return y
+''',
+    ),
+}
 
 FILES = {
     "problem.toml": PROBLEM,
     "reference.py": REFERENCE,
     "README.md": STATEMENT,
     "samples/expected.toml": EXPECTED,
-    "samples/nothing.py": NOTHING,
+    "samples/nothing.py": "NOTHING",
 }
 
 
-def write(settings: Settings, slug: str) -> list[Path]:
+def write(settings: Settings, slug: str, style: Style = "writes") -> list[Path]:
     """Write the files of a problem that does not exist yet, all or none; returns their paths.
+
+    `style` says how its submissions are called.
 
     Raises:
         UsageError: the slug is not valid or is taken, or its directory cannot be written.
@@ -156,7 +234,7 @@ def write(settings: Settings, slug: str) -> list[Path]:
             made = Path(folder) / slug
             for name, text in FILES.items():
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
-                (made / name).write_text(text.replace("SLUG", slug), "utf-8")
+                (made / name).write_text(_filled(text, slug, TEMPLATES[style]), "utf-8")
             load(made)  # a slug can still be a C++ keyword, or have a meaning in expressions
             made.rename(directory)
     except ProblemError as error:
@@ -164,3 +242,9 @@ def write(settings: Settings, slug: str) -> list[Path]:
     except OSError as error:
         raise UsageError(str(directory), f"cannot be written ({error.strerror})", "make it writable") from None
     return [directory / name for name in FILES]
+
+
+def _filled(text: str, slug: str, template: Template) -> str:
+    """A file's text for one problem; what is put in may hold the slug itself."""
+    places = {"CALL": template.call, "PYTHON": template.python, "NOTHING": template.nothing, "ENTRY": template.entry}
+    return re.sub(r"\b(CALL|PYTHON|NOTHING|ENTRY)\b", lambda found: places[found[1]], text).replace("SLUG", slug)

@@ -41,6 +41,12 @@ INTERPRETED = (
     "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
 )
 
+_STYLES = {
+    "returns": "a function that returns its outputs",
+    "module": "a class, whose instance is called and returns its outputs",
+    "tree": "a function of one value that returns its outputs",
+}
+
 
 def check(result: Check) -> Iterator[str]:
     """The result of build and tests: the outcome, what failed and why, and notes on its limits."""
@@ -203,8 +209,11 @@ def problems(loaded: Iterable[Problem]) -> Iterator[str]:
 def problem(spec: Problem) -> Iterator[str]:
     """What a submission must define: the entry function, its tensors and scalars, and the cases."""
     yield f"{spec.slug}: {spec.title}"
-    arguments = [t.name for t in spec.tensors] + [s.name for s in spec.scalars]
-    yield f"{INDENT}entry       {spec.entry}({', '.join(arguments)})"
+    yield f"{INDENT}entry       {spec.signature}"
+    if spec.call.style in _STYLES:
+        yield f"{INDENT}Python      {_STYLES[spec.call.style]}; C gets all tensors, and writes its outputs"
+    if imported := [source.name for source in spec.foreign.files if source.shown] if spec.foreign else []:
+        yield f"{INDENT}imports     {', '.join(imported)}, if it likes"
     for tensor in spec.tensors:
         shape = ", ".join(str(extent) for extent in tensor.shape)
         copies = "" if tensor.count is None else f", a list of {tensor.count}"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.call import STYLES, Style
 from harness.errors import UsageError
 from harness.problem import load
 from harness.problem_lint.examine import examine
@@ -26,8 +27,11 @@ def errors(directory: Path) -> list[str]:
     return [finding.what for finding in examine(load(directory)) if finding.level == "error"]
 
 
-def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(settings: Settings) -> None:
-    written = skeleton.write(settings, "swish")
+@pytest.mark.parametrize("style", STYLES)
+def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
+    style: Style, settings: Settings
+) -> None:
+    written = skeleton.write(settings, "swish", style)
     directory = settings.locate("problems") / "swish"
     assert sorted(written) == sorted(path for path in directory.rglob("*") if path.is_file())
     assert [what.split("reference.py:8: ")[1] for what in errors(directory)] == [
@@ -41,6 +45,7 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
     assert todo in reference.read_text()
     reference.write_text(reference.read_text().replace(todo, "return x * torch.sigmoid(x)"))
     assert errors(directory) == []
+    assert load(directory).call.style == style
     [report] = lint.lint(settings, [directory], with_samples=True, reporter=BatchReporter())
     assert [f.what for f in report.findings if f.level == "error"] == []
     assert "swish: passed (1 warning, 1 sample graded)" in list(lint.lines([report]))

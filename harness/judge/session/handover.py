@@ -10,7 +10,6 @@ from harness.device import DEVICES
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.load import foreign_files
-from harness.problem.signature import signature
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 
@@ -45,7 +44,7 @@ class Handover:
             architecture=DEVICES[device].architecture(),
             line_info=line_info,
             style=problem.call.style,
-            signature=signature(problem)[:500],
+            signature=problem.signature[:500],
         )
         return cls(command, submission.source, _shown(problem))
 
