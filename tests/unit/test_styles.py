@@ -1,0 +1,314 @@
+"""How a Python submission is called in each style, and what becomes of what it returns."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from harness import wire
+from harness.call import Form, Forms, Style
+from harness.runner.build import CompileError, import_python
+from harness.runner.cpu import Cpu
+from harness.runner.faults import describe
+from harness.runner.kernel import CallError
+from harness.runner.results import Results
+from harness.runner.styles import PythonKernel
+
+
+def bind(forms: Forms, *scalars: float, seed: int = 0) -> wire.Bind:
+    passed = tuple(wire.Scalar(dtype="float64", value=each) for each in scalars)
+    return wire.Bind("entry", passed, (), 1, 0, 0, 0, 0, inputs_writable=False, forms=forms, seed=seed)
+
+
+def declared(*names: str) -> list[wire.Argument]:
+    """Float32 tensors; a name with an index is a member of a list."""
+    groups = [name.partition("[")[0] if "[" in name else "" for name in names]
+    return [wire.Argument(n, "float32", (3,), False, 0, group) for n, group in zip(names, groups, strict=True)]
+
+
+def prepared(
+    entry: Callable[..., Any], style: Style, forms: Forms, *, x: Tensor, y: Tensor, seed: int = 0
+) -> Callable[[], object]:
+    kernel = PythonKernel(entry, style=style, signature="entry(x) -> y", device="cpu")
+    return kernel.bind(bind(forms, seed=seed), declared("x", "y"))([x, y])
+
+
+RETURNS = Forms(arguments=("x",), result="y")
+
+
+def test_in_writes_all_tensors_and_scalars_are_passed_and_nothing_is_done_with_a_result() -> None:
+    x, y = torch.arange(3.0), torch.zeros(3)
+    kernel = PythonKernel(lambda x, y, a: 2 * y.copy_(a * x), style="writes", signature="", device="cpu")
+    kernel.bind(bind(Forms(), 0.5), declared("x", "y"))([x, y])()
+    assert y.tolist() == [0, 0.5, 1]
+
+
+def test_in_returns_what_comes_back_is_put_into_the_output() -> None:
+    x, y = torch.arange(3.0), torch.zeros(3)
+    call = prepared(lambda x: 2 * x, "returns", RETURNS, x=x, y=y)
+    for factor in (1, 10):  # the same call on new inputs in the same memory
+        x.copy_(factor * torch.arange(3.0))
+        call()
+        assert y.tolist() == [0, 2 * factor, 4 * factor]
+
+
+def test_only_writes_may_record_gradients() -> None:
+    seen: list[bool] = []
+
+    def entry(x: Tensor, y: Tensor | None = None) -> Tensor:
+        seen.append(torch.is_grad_enabled())
+        return x
+
+    prepared(entry, "returns", RETURNS, x=torch.ones(3), y=torch.ones(3))()
+    prepared(entry, "writes", RETURNS, x=torch.ones(3), y=torch.ones(3))()
+    assert seen == [False, True]
+
+
+class Weighted(torch.nn.Module):
+    """Draws weights, and counts how often it is made."""
+
+    made = 0
+
+    def __init__(self, n: int, mode: str) -> None:
+        super().__init__()
+        type(self).made += 1
+        self.weights, self.mode = torch.nn.Parameter(torch.rand(n)), mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.weights * x
+
+
+def test_a_module_is_made_once_with_weights_that_follow_from_the_seed() -> None:
+    forms = Forms(init=(3, {"text": "mean"}), arguments=("x",), result="y")
+    kernel = PythonKernel(Weighted, style="module", signature="", device="cpu")
+    before = Weighted.made
+    results = []
+    for seed in (7, 7, 8):
+        prepare = kernel.bind(bind(forms, seed=seed), declared("x", "y"))
+        outputs = [torch.zeros(3), torch.zeros(3)]
+        calls = [prepare([torch.ones(3), y]) for y in outputs]
+        for call in calls * 2:
+            call()
+        assert torch.equal(*outputs)
+        results.append(outputs[0])
+    assert Weighted.made - before == 3, "once for all sets of a bind"
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0], torch.rand(3, generator=torch.Generator().manual_seed(7)))
+    assert not torch.equal(results[0], results[2])
+
+
+def test_a_class_need_not_be_a_torch_module() -> None:
+    class Doubler:
+        def __init__(self, factor: int) -> None:
+            self.factor = factor
+
+        def __call__(self, x: Tensor) -> Tensor:
+            return self.factor * x
+
+    y = torch.zeros(3)
+    prepared(Doubler, "module", Forms(init=(2,), arguments=("x",), result="y"), x=torch.ones(3), y=y)()
+    assert y.tolist() == [2, 2, 2]
+
+
+def test_a_tree_is_made_anew_for_each_set_and_not_for_each_call() -> None:
+    data: Form = {"tuple": ["x", {"dict": {"w": "x"}}, {"fields": {"n": 3, "kind": {"dtype": "float16"}}}, ["y"]]}
+    seen: list[Any] = []
+    kernel = PythonKernel(seen.append, style="tree", signature="", device="cpu")
+    prepare = kernel.bind(bind(Forms(arguments=(data,))), declared("x", "y"))
+    x, y = torch.ones(3), torch.zeros(3)
+    first, second = prepare([x, y]), prepare([x, y])
+    for call in (first, first, second):
+        call()
+    assert seen[0][0] is x
+    assert seen[0][1] == {"w": x}
+    assert seen[0][2] == SimpleNamespace(n=3, kind=torch.float16)
+    assert seen[0][3][0] is y
+    assert seen[0] is seen[1]
+    assert seen[0] is not seen[2]
+
+
+def test_lists_of_tensors_are_handed_over_and_taken_back() -> None:
+    forms = Forms(arguments=("xs",), result={"tuple": ["ys", "z"]})
+    names = declared("xs[0]", "xs[1]", "ys[0]", "ys[1]", "z")
+    kernel = PythonKernel(lambda xs: ([2 * x for x in xs], sum(xs)), style="returns", signature="", device="cpu")
+    xs, ys, z = [torch.ones(3), torch.ones(3)], [torch.zeros(3), torch.zeros(3)], torch.zeros(3)
+    kernel.bind(bind(forms), names)([xs, ys, z])()
+    assert [each.tolist() for each in (*ys, z)] == [[2] * 3] * 3
+
+
+# ---- results ------------------------------------------------------------------------------------------------------
+
+
+def copies(results: Results, returned: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which methods that copy are called while results are taken."""
+    done: list[str] = []
+    for name in ("copy_", "clone"):
+        honest = getattr(Tensor, name)
+
+        def counted(*args: Any, honest: Any = honest, name: str = name) -> Any:
+            done.append(name)
+            return honest(*args)
+
+        monkeypatch.setattr(Tensor, name, counted)
+    results.take(returned)
+    return done
+
+
+def test_a_result_that_is_the_output_itself_is_not_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = torch.zeros(2, 3)
+    for same in (y, y.view(2, 3), y.reshape(6).view(2, 3)):
+        assert copies(Results("y", {"y": y}), same, monkeypatch) == []
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda x: x,  # the input itself
+        lambda x: x.t().contiguous().t(),  # not contiguous
+        lambda x: x[:1].expand(2, 2),  # strides of 0
+        lambda x: torch.cat([x, x])[1:3],  # a part of something larger
+        lambda x: torch.nn.Parameter(x + 1),
+    ],
+)
+def test_a_result_anywhere_else_is_copied_once(of: Callable[[Tensor], Tensor], monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = torch.arange(4.0).view(2, 2), torch.zeros(2, 2)
+    with torch.no_grad():
+        expected = of(x).clone()
+        assert copies(Results("y", {"y": y}), of(x), monkeypatch) == ["copy_"]
+    assert torch.equal(y, expected)
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        (lambda y, z: (z, y), ([2, 3], [0, 1])),
+        (lambda y, z: (y, y), ([0, 1], [0, 1])),
+        (lambda y, z: (y.flip(0), z), ([1, 0], [2, 3])),
+    ],
+)
+def test_results_in_each_others_memory_are_read_before_they_are_written(
+    of: Callable[[Tensor, Tensor], Any], expected: Sequence[list[int]]
+) -> None:
+    memory = torch.arange(4.0)
+    y, z = memory[:2], memory[2:]
+    Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take(of(y, z))
+    assert (y.tolist(), z.tolist()) == expected
+
+
+def test_a_transposed_output_is_read_before_it_is_written() -> None:
+    y = torch.arange(10_000.0).view(100, 100)
+    expected = y.t().clone()
+    Results("y", {"y": y}).take(y.t())
+    assert torch.equal(y, expected)
+
+
+def test_a_conjugate_of_the_output_is_not_the_output() -> None:
+    y = torch.tensor([1 + 2j])
+    Results("y", {"y": y}).take(y.conj())
+    assert y.tolist() == [1 - 2j]
+
+
+ONE, TWO, LIST = "y", {"tuple": ["y", "z"]}, "ys"
+
+
+@pytest.mark.parametrize(
+    ("form", "returned", "told"),
+    [
+        (ONE, None, "returned None, `y` is a tensor of float32"),
+        (ONE, 3.5, "returned float, `y` is a tensor of float32"),
+        (ONE, (torch.ones(3),), "returned tuple, `y` is a tensor of float32"),
+        (ONE, torch.ones(3, dtype=torch.float16), "returned float16, `y` is float32"),
+        (ONE, torch.ones(3, dtype=torch.float64), "returned float64, `y` is float32"),
+        (ONE, torch.ones(1), "returned the shape [1], `y` has [3]"),
+        (ONE, torch.ones(1, 3), "returned the shape [1, 3], `y` has [3]"),
+        (ONE, torch.ones(3, device="meta"), "returned a tensor on meta, `y` is on cpu"),
+        (TWO, torch.ones(2, 3), "what it returned should be a tuple of 2, and is Tensor"),
+        (TWO, None, "what it returned should be a tuple of 2, and is NoneType"),
+        (TWO, (torch.ones(3),), "what it returned should be a tuple of 2, and is 1 values"),
+        (TWO, (torch.ones(3), None), "returned None, `z` is a tensor of int64"),
+        (TWO, (torch.ones(3), torch.ones(2)), "returned float32, `z` is int64"),
+        ({"dict": {"out": "y"}}, {"y": torch.ones(3)}, "what it returned lacks 'out'"),
+        (LIST, torch.ones(2, 3), "returned Tensor, `ys` is a list of 2"),
+        (LIST, [torch.ones(3)], "returned 1 values, `ys` is a list of 2"),
+        (LIST, [torch.ones(3), torch.ones(4)], "returned the shape [4], `ys[1]` has [3]"),
+    ],
+)
+def test_a_wrong_result_is_told_in_one_line_and_nothing_is_written(form: Form, returned: Any, told: str) -> None:
+    y, z, ys = torch.zeros(3), torch.zeros(2, dtype=torch.int64), [torch.zeros(3), torch.zeros(3)]
+    with pytest.raises(CallError) as refused:
+        Results(form, {"y": y, "z": z, "ys": ys}).take(returned)
+    assert str(refused.value) == told
+    failed = describe(refused.value, building=False)
+    assert (failed.outcome, failed.message, failed.traceback) == ("runtime_error", told, "")
+    assert not any(each.any() for each in (y, z, *ys))
+
+
+# ---- what cannot be called ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "style", "why"),
+    [
+        (lambda x, y: None, "returns", "missing a required argument: 'y'"),
+        (lambda: None, "returns", "too many positional arguments"),
+        (lambda x: x, "module", "too many positional arguments"),
+    ],
+)
+def test_a_function_with_other_arguments_is_told_the_right_ones(
+    entry: Callable[..., Any], style: Style, why: str
+) -> None:
+    forms = Forms(init=(1, 2), arguments=("x",), result="y")
+    with pytest.raises(CallError) as refused:
+        prepared(entry, style, forms, x=torch.ones(3), y=torch.ones(3))
+    assert str(refused.value) == f"cannot be called as entry(x) -> y ({why})"
+
+
+def test_a_module_with_another_forward_is_told_the_right_arguments() -> None:
+    class Two(torch.nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return x + y
+
+    with pytest.raises(CallError, match="missing a required argument: 'y'"):
+        prepared(Two, "module", RETURNS, x=torch.ones(3), y=torch.ones(3))
+
+
+def test_a_wrapper_is_judged_by_its_own_arguments_and_what_tells_none_is_called() -> None:
+    def inner(x: Tensor, factor: int) -> Tensor:
+        return factor * x
+
+    @functools.wraps(inner)
+    def outer(x: Tensor) -> Tensor:
+        return inner(x, 3)
+
+    for entry, expected in ((outer, 3), (torch.neg, -1)):  # a builtin has no signature
+        y = torch.zeros(3)
+        prepared(entry, "returns", RETURNS, x=torch.ones(3), y=y)()
+        assert y.tolist() == [expected] * 3
+
+
+def test_an_instance_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(CallError, match="dict is not callable; it is called as entry"):
+        prepared(dict, "module", RETURNS, x=torch.ones(3), y=torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    ("style", "told"),
+    [
+        ("writes", "no function `entry` is defined (found: main)"),
+        ("returns", "no function `entry` is defined (found: main); it is called as entry(x) -> y"),
+        ("module", "no class `entry` is defined (found: Other); it is called as entry(x) -> y"),
+    ],
+)
+def test_a_file_without_the_entry_is_told_how_it_would_be_called(style: Style, told: str, tmp_path: Any) -> None:
+    path = tmp_path / "submission.py"
+    path.write_text("def main(): pass\nclass Other: pass\n")
+    command = wire.Build("py", ("entry",), "", style=style, signature="entry(x) -> y")
+    with pytest.raises(CompileError) as refused:
+        import_python(path, command, Cpu())
+    assert refused.value.message == told
