@@ -274,7 +274,7 @@ def test_a_file_that_changed_after_it_was_loaded_is_not_handed_over(tmp_path: Pa
         Handover.of(problem, submission(""), [problem.resolve(problem.tests[0])], "cpu")
 
 
-def test_every_bind_has_weights_of_its_own(tmp_path: Path) -> None:
+def test_weights_are_the_same_throughout_a_grading_and_differ_between_two(tmp_path: Path) -> None:
     source = """
 import torch
 class Model(torch.nn.Module):
@@ -286,21 +286,20 @@ class Model(torch.nn.Module):
         return x, x.long().sum(1)
 """
     problem = made(tmp_path, STYLES["module"])
-    case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
-    limit = TimeLimit(60.0)
+    limit, resolved = TimeLimit(60.0), problem.resolve(problem.tests[0])
+    case, other = (GradedCase(problem, Reference.load(problem), "cpu", resolved) for _ in range(2))
     with Session.start(sandbox.provider("process"), "cpu", problem.limits) as session:
         session.handshake()
         session.hand_over(Handover.of(problem, submission(source), [case.resolved], "cpu"), 60.0)
         batch = case.batch(2)
-        for _ in range(2):
-            case.bind(session, batch, limit=limit, doing="binding")
+        for each in (case, case, other):
+            each.bind(session, batch, limit=limit, doing="binding")
             session.ask(wire.Call(sets=(0, 1, 0)), wire.Done, limit=limit, doing="calling")
         batch.close_arenas()
         session.output.drain()
         printed = session.output.text().split()
-    assert len(printed) == 6
-    assert (len(set(printed[:3])), len(set(printed[3:]))) == (1, 1), "one module for all sets of a bind"
-    assert printed[0] != printed[3]
+    assert [len(set(printed[:6])), len(set(printed[6:])), len(printed)] == [1, 1, 9]
+    assert printed[0] != printed[6]
 
 
 @pytest.mark.parametrize("style", STYLES)

@@ -1,0 +1,125 @@
+"""How the call styles of problem.toml become forms for the runner, a line for people, or an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.call import Forms, written
+from harness.errors import ProblemError
+from harness.problem import Problem, load
+
+TOML = """
+title = "Scale rows"
+entry = "scale"
+parameters = ["rows", "cols", "dtype"]
+tensors = [
+    { name = "x", role = "input", shape = ["rows", "cols"], dtype = "dtype" },
+    { name = "state", role = "inout", shape = ["cols"], dtype = "float32" },
+    { name = "y", role = "output", shape = ["rows", "cols"], dtype = "dtype" },
+    { name = "order", role = "output", shape = ["cols"], dtype = "int64" },
+]
+scalars = [{ name = "alpha", dtype = "float64", value = "1 / cols" }]
+cost = { bytes = "rows", flops = "0" }
+tests = [{ name = "small", params = { rows = 3, cols = 4, dtype = "float16" } }]
+benchmarks = [{ name = "large", params = { rows = 300, cols = 8, dtype = "float16" } }]
+"""
+MODULE = 'style = "module"\ninit = [{ param = "cols" }, "alpha", { text = "mean" }]\narguments = ["x", ["state"]]'
+TREE = """style = "tree"
+data = { tuple = ["x", { dict = { s = "state", a = "alpha" } }, { fields = { kind = { param = "dtype" } } }, "y"] }
+result = "order"
+"""
+
+
+def made(folder: Path, call: str = "", toml: str = TOML) -> Problem:
+    directory = folder / "scale"
+    directory.mkdir()
+    (directory / "problem.toml").write_text(toml + (f"[call]\n{call}\n" if call else ""))
+    (directory / "reference.py").write_text("def reference(x, state, alpha): ...\n")
+    return load(directory)
+
+
+@pytest.mark.parametrize(
+    ("call", "signature", "forms"),
+    [
+        ("", "scale(x, state, y, order, alpha)", Forms()),
+        (
+            'style = "returns"',
+            "scale(x, state, alpha) -> (y, order)",
+            Forms((), ("x", "state", 0.25), {"tuple": ["y", "order"]}),
+        ),
+        (
+            MODULE,
+            "scale(cols, alpha, 'mean')(x, [state]) -> (y, order)",
+            Forms((4, 0.25, {"text": "mean"}), ("x", ["state"]), {"tuple": ["y", "order"]}),
+        ),
+        (
+            TREE,
+            "scale((x, {'s': state, 'a': alpha}, SimpleNamespace(kind=dtype), y)) -> order",
+            Forms(
+                arguments=(
+                    {
+                        "tuple": [
+                            "x",
+                            {"dict": {"s": "state", "a": 0.25}},
+                            {"fields": {"kind": {"dtype": "float16"}}},
+                            "y",
+                        ]
+                    },
+                ),
+                result="order",
+            ),
+        ),
+    ],
+)
+def test_a_style_has_its_signature_and_its_forms(call: str, signature: str, forms: Forms, tmp_path: Path) -> None:
+    problem = made(tmp_path, call)
+    assert problem.signature == signature
+    assert problem.resolve(problem.tests[0]).forms == forms
+
+
+def test_where_all_is_in_place_nothing_is_returned_and_one_output_is_no_tuple(tmp_path: Path) -> None:
+    one = TOML.replace('"order", role = "output"', '"order", role = "inout", fill = { kind = "zeros" }')
+    assert made(tmp_path, 'style = "returns"', one).signature == "scale(x, state, order, alpha) -> y"
+    none = one.replace('"y", role = "output"', '"y", role = "inout"')
+    (tmp_path / "none").mkdir()
+    assert made(tmp_path / "none", 'style = "returns"', none).signature == "scale(x, state, y, order, alpha) -> None"
+
+
+def test_a_form_is_written_as_python() -> None:
+    form = {"tuple": [{"tuple": ["x"]}, [1, 2.5, True], {"none": True}, {"dtype": "int8"}, {"text": "a'b"}]}
+    assert written(form) == '((x,), [1, 2.5, True], None, torch.int8, "a\'b")'
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        ('style = "return"', "key `call.style`: should be 'writes', 'returns', 'module' or 'tree'; it is 'return'"),
+        ('style = "tree"', "key `call`: style 'tree' needs `data`"),
+        ('style = "returns"\ndata = "x"', "key `call`: style 'returns' does not use `data`"),
+        ('style = "returns"\narguments = ["x", "z"]', "key `call.arguments[1]` names 'z', which does not exist"),
+        ('style = "returns"\nresult = "state"', "key `call.result` names 'state', which is no output"),
+        ('style = "returns"\nresult = ["y", "y", "order"]', "key `call.result` names an output twice"),
+        ('style = "returns"\nresult = "y"', "key `call.result` leaves out the output 'order', which no call could"),
+        ('style = "returns"\narguments = ["x"]', "key `call` leaves out the inout 'state', which no call could write"),
+        ('style = "module"\ninit = ["x"]', "key `call.init[0]` names the tensor 'x'"),
+        ('style = "returns"\narguments = ["x", "state", inf]', "key `call`: it is not finite"),
+        ('style = "returns"\narguments = ["x", "state", 99999999999999999999]', "is a whole number of more than 64"),
+        (
+            f'style = "returns"\narguments = ["x", "state", {{ text = "{40_000 * "a"}" }}]',
+            "bytes in tests[0], as JSON; its forms may take 32,768",
+        ),
+    ],
+)
+def test_a_call_that_cannot_be_is_one_line(call: str, told: str, tmp_path: Path) -> None:
+    with pytest.raises(ProblemError) as refused:
+        made(tmp_path, call)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_foreign_file_is_not_called_as_the_submission(tmp_path: Path) -> None:
+    foreign = '[foreign]\nform = "gpu-mode"\n[[foreign.files]]\nname = "submission.py"\npath = "x"\nsha256 = "'
+    with pytest.raises(ProblemError, match=r"submission\.py is the name of the submission's own file"):
+        made(tmp_path, toml=f'{TOML}{foreign}{64 * "0"}"\n')
