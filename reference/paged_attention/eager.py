@@ -1,4 +1,4 @@
-"""Decode attention over pages in PyTorch: all pages of all sequences are gathered, what is beyond a length is masked."""
+"""Decode attention over pages in PyTorch: all pages are gathered, and what is beyond a length is masked."""
 
 import torch
 from torch.nn.functional import scaled_dot_product_attention

@@ -228,6 +228,58 @@ _COMPILED = [
         },
         {"SPLIT": 8, "BLOCK": 1024},
     ),
+    (
+        "segment_scan",
+        "block_kernel",
+        {"x": "*fp32", "marks": "*u8", "y": "*fp32", "totals": "*fp32", "opens": "*i32", "n": "i32"},
+        {"BLOCK": 2048},
+    ),
+    (
+        "segment_scan",
+        "carry_kernel",
+        {"y": "*fp32", "totals": "*fp32", "opens": "*i32", "n": "i32"},
+        {"BLOCK": 2048, "WIDE": 1024},
+    ),
+    *(
+        (
+            "cross_entropy",
+            "row_kernel",
+            {
+                "logits": f"*{kind}",
+                "target": "*i64",
+                **dict.fromkeys(("upstream", "loss", "gradient"), f"*{kind}"),
+                "classes": "i32",
+            },
+            {"BLOCK": 4096},
+        )
+        for kind in _FLOATS
+    ),
+    *(
+        (
+            "paged_attention",
+            "part_kernel",
+            {
+                **dict.fromkeys(("q", "k_pages", "v_pages"), f"*{kind}"),
+                **dict.fromkeys(("table", "lengths"), "*i32"),
+                **dict.fromkeys(("sums", "tops", "totals"), "*fp32"),
+                "scale": "fp32",
+                **dict.fromkeys(("most_pages", "kv_heads", "page", "part", "parts"), "i32"),
+            },
+            {"GROUP": 4, "M": 16, "N": 64, "SIZE": 128},
+        )
+        for kind in _FLOATS
+    ),
+    (
+        "paged_attention",
+        "join_kernel",
+        {
+            **dict.fromkeys(("sums", "tops", "totals"), "*fp32"),
+            "lengths": "*i32",
+            "o": "*bf16",
+            **dict.fromkeys(("heads", "part", "parts"), "i32"),
+        },
+        {"SIZE": 128},
+    ),
     *(
         (
             "matmul",
