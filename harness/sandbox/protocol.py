@@ -11,8 +11,8 @@ from typing import Literal, Protocol
 
 from harness.verdict import DeviceKind, SandboxName
 
-Role = Literal["runner", "launcher"]
-"""Which of our two programs runs in the sandbox."""
+Role = Literal["runner", "launcher", "importer"]
+"""Which of our programs runs in the sandbox."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark import __version__
-from kernelmark.commands import audit, debug, fleet, organizers, problems, profile, site
+from kernelmark.commands import audit, debug, fleet, importing, organizers, problems, profile, site
 from kernelmark.commands.printing import (
     device_option,
     fail,
@@ -215,7 +215,7 @@ def show_run(run: str, form: str) -> None:
     print_lines(show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict)))
 
 
-for _command in (*organizers.COMMANDS, problems.problems):
+for _command in (*organizers.COMMANDS, problems.problems, importing.importing):
     main.add_command(_command)
 
 

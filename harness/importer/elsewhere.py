@@ -1,0 +1,65 @@
+"""Runs code that was written for a GPU on a machine without one: on the CPU, or on the meta device, which knows shapes
+and dtypes but has no values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+_TO_A_DEVICE = (torch.Tensor.cuda, torch.Tensor.cpu)
+_IGNORED = ("synchronize", "empty_cache", "manual_seed", "manual_seed_all", "set_device")
+_Generator = torch.Generator
+
+
+class _CpuGenerator(torch.Generator):
+    """A generator on the CPU, whatever device it is asked for."""
+
+    def __new__(cls, device: Any = None) -> _CpuGenerator:
+        return _Generator.__new__(cls, "cpu")  # type: ignore[call-arg]  # not in torch's annotations
+
+
+class _Mapped(TorchFunctionMode):
+    """Replaces every device that a call names by one."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self._device = torch.device(device)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = dict(kwargs or {})
+        if func in _TO_A_DEVICE:
+            return args[0].to(self._device)
+        if named.get("device") is not None:
+            named["device"] = self._device
+        if self._device.type == "meta":
+            named.pop("generator", None)  # it draws nothing there, and takes no generator
+        if func is torch.Tensor.to:
+            args = (args[0], *(self._device if _is_device(each) else each for each in args[1:]))
+        return func(*args, **named)
+
+
+def _is_device(value: object) -> bool:
+    return isinstance(value, torch.device | str) or type(value) is int
+
+
+@contextlib.contextmanager
+def elsewhere(device: str) -> Iterator[None]:
+    """Inside, every tensor is on this device, "cpu" or "meta", also where code names a GPU."""
+    saved = {name: getattr(torch.cuda, name) for name in _IGNORED}
+    before, torch.Generator = torch.Generator, _CpuGenerator  # type: ignore[misc]  # put back below
+    for name in _IGNORED:
+        setattr(torch.cuda, name, lambda *_: None)
+    try:
+        with torch.device(device), _Mapped(device):
+            yield
+    finally:
+        torch.Generator = before  # type: ignore[misc]
+        for name, function in saved.items():
+            setattr(torch.cuda, name, function)

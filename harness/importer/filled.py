@@ -1,0 +1,101 @@
+"""Finds the tensors of a problem's data that are no inputs: room for the result, handed over to be filled.
+
+A tensor is one if it has the shape of a result in every case, and the result does not depend on what it
+holds. That is tried where tensors have values, in the smallest case, by filling it with something else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import math
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from harness.importer.files import told
+from harness.importer.loaded import Loaded, generated
+from harness.importer.values import Describer
+
+_LIMIT_S = 40
+_FILLS = (1, 0)
+
+
+def filled(arguments: list[dict[str, Any]], cases: list[dict[str, Any]], loaded: Loaded) -> dict[str, str]:
+    """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why nobody knows."""
+    tensors = [_tensors(case["data"]) for case in cases]
+    results = [_tensors(case["result"]) for case in cases]
+    if len({(*data, -1, *made) for data, made in zip(tensors, results, strict=True)}) != 1:
+        return {}  # the ids differ between cases: their data is made up differently
+    candidates = [
+        number
+        for number in tensors[0]
+        if any(
+            all(data[number]["shape"] == made[result]["shape"] for data, made in zip(tensors, results, strict=True))
+            for result in results[0]
+        )
+    ]
+    if not candidates:
+        return {}
+    smallest = min(range(len(cases)), key=lambda n: sum(math.prod(each["shape"]) for each in tensors[n].values()))
+    try:
+        with _limited(), loaded.here() as module:
+            data = generated(module, arguments[smallest], 1)
+            expected = _result(module, data)
+            return {str(number): _tried(module, data, number, expected) for number in candidates}
+    except BaseException as error:  # noqa: BLE001  # a process boundary: whatever a stranger's code raises
+        return {str(number): told(error) for number in candidates}
+
+
+def _tried(module: Any, data: Any, number: int, expected: list[torch.Tensor]) -> str:
+    for value in _FILLS:
+        other = copy.deepcopy(data)
+        describer = Describer()
+        describer.describe(other)
+        describer.tensors[number].fill_(value)
+        try:
+            got = _result(module, other)
+        except Exception:  # noqa: BLE001  # it does not bear that value, so it reads it
+            return "no"
+        same = (torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(expected, got, strict=True))
+        if len(expected) != len(got) or not all(same):
+            return "no"
+    return "yes"
+
+
+def _result(module: Any, data: Any) -> list[torch.Tensor]:
+    """The tensors that the reference returns for a copy of the data."""
+    torch.manual_seed(1)
+    describer = Describer()
+    describer.describe(module.ref_kernel(copy.deepcopy(data)))
+    return [each.clone() for each in describer.tensors]
+
+
+def _tensors(tree: Any) -> dict[int, dict[str, Any]]:
+    """The tensors of a description, by id."""
+    if not isinstance(tree, dict):
+        return {}
+    if "tensor" in tree:
+        return {tree["tensor"]["id"]: tree["tensor"]}
+    found: dict[int, dict[str, Any]] = {}
+    for inner in tree.values():
+        for each in inner.values() if isinstance(inner, dict) else inner if isinstance(inner, list) else ():
+            found |= _tensors(each)
+    return found
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Raise TimeoutError inside after a while."""
+
+    def late(*_: object) -> None:
+        raise TimeoutError(f"it takes more than {_LIMIT_S} s there")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(_LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)

@@ -1,0 +1,65 @@
+"""Looks at a problem of gpu-mode: `generate_input(**arguments)`, `ref_kernel(data)` and `check_implementation`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from types import ModuleType
+from typing import Any
+
+from harness.importer.files import Files
+from harness.importer.filled import filled
+from harness.importer.loaded import Loaded
+from harness.importer.values import Refusal, shape_of
+
+
+def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
+    """The sizes of every case, and which tensors of the data are there to be filled.
+
+    Raises:
+        Refusal: it is not such a problem, or cannot be stated.
+        Exception: it failed on the last device.
+    """
+    loaded = {device: Loaded(device, files) for device in request["devices"]}
+    cases: list[dict[str, Any]] = []
+    for arguments in request["cases"]:
+        cases.append(_case(loaded, arguments, seeds=1 if cases else 2))
+        if shape_of(cases[-1]["data"]) != shape_of(cases[0]["data"]):
+            raise Refusal("its data is made up differently from case to case")
+    module = next(each.module for each in loaded.values() if each.module is not None)
+    return {
+        "cases": cases,
+        "names": _unpacked(module),
+        "arguments": [*inspect.signature(module.generate_input).parameters],
+        "filled": filled(request["cases"], cases, loaded[request["devices"][-1]]),
+    }
+
+
+def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
+    """The sizes of one case, on the first device where they can be found."""
+    *first, last = loaded
+    for device in first:
+        try:
+            return loaded[device].sizes(arguments, seeds=2)
+        except Refusal:
+            raise
+        except Exception:  # noqa: BLE001  # whatever a stranger's code raises: the last device decides
+            continue
+    return loaded[last].sizes(arguments, seeds)
+
+
+def _unpacked(module: ModuleType) -> list[str]:
+    """The names in the first `a, b, c = data` of ref_kernel; none if there is no such line."""
+    try:
+        [function] = ast.parse(inspect.getsource(module.ref_kernel)).body
+    except (OSError, TypeError, ValueError, SyntaxError):
+        return []
+    if not isinstance(function, ast.FunctionDef) or not function.args.args:
+        return []
+    data = function.args.args[0].arg
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name) and node.value.id == data:
+            target = node.targets[0]
+            if isinstance(target, ast.Tuple) and all(isinstance(each, ast.Name) for each in target.elts):
+                return [each.id for each in target.elts if isinstance(each, ast.Name)]
+    return []

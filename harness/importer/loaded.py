@@ -1,0 +1,87 @@
+"""A problem of gpu-mode on one device: its module, and what its functions were seen to give there."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.importer.elsewhere import elsewhere
+from harness.importer.files import Files, defined
+from harness.importer.values import Describer, Refusal, others
+
+_FUNCTIONS = ("generate_input", "ref_kernel", "check_implementation")
+
+
+class Loaded:
+    """Imported when it is first used, while the device takes the place of any other."""
+
+    def __init__(self, device: str, files: Files) -> None:
+        self._device, self._files = device, files
+        self.module: ModuleType | None = None
+
+    @contextlib.contextmanager
+    def here(self) -> Iterator[ModuleType]:
+        """The module, whose functions may be called inside.
+
+        Raises:
+            Refusal: it lacks one of them.
+        """
+        with contextlib.nullcontext() if self._device == "cuda" else elsewhere(self._device), torch.no_grad():
+            if self.module is None:
+                module = self._files.load()
+                for name in _FUNCTIONS:
+                    defined(module, name)
+                self.module = module
+            yield self.module
+
+    def sizes(self, arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
+        """The description of a case's data and result.
+
+        Args:
+            arguments: of `generate_input`, without the seed.
+            seeds: with how many the data are generated. Where tensors hold values that takes long.
+        """
+        describer = Describer()
+        with self.here() as module:
+            data = generated(module, arguments, 1)
+            told = describer.describe(data)
+            if other := next(others(told), None):
+                raise Refusal(f"its data holds a {other}, for which the format has no form")
+            for seed in range(2, seeds + 1):
+                if Describer().describe(generated(module, arguments, seed)) != told:
+                    raise Refusal("the sizes or numbers of its inputs depend on the seed")
+        if self._device == "cpu":  # sizes need no values, and are found faster without any
+            with contextlib.suppress(Exception):
+                return {"data": told, "result": _result_without_values(module, data, describer.tensors)}
+        with self.here():
+            return {"data": told, "result": describer.describe(module.ref_kernel(data))}
+
+
+def _result_without_values(module: ModuleType, data: Any, tensors: list[torch.Tensor]) -> dict[str, Any]:
+    """The description of what the reference gives for the same data on the meta device."""
+    describer = Describer()
+    with elsewhere("meta"), torch.no_grad():
+        moved = copy.deepcopy(data, {id(each): each.to("meta") for each in tensors})
+        describer.describe(moved)
+        return describer.describe(module.ref_kernel(moved))
+
+
+def generated(module: ModuleType, arguments: dict[str, Any], seed: int) -> Any:
+    """What `generate_input` gives, with a seed if it takes one."""
+    parameters = inspect.signature(module.generate_input).parameters.values()
+    seeded = any(each.name == "seed" or each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
+    missing = [
+        each.name
+        for each in parameters
+        if each.default is each.empty and each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+    if absent := [name for name in missing if name not in arguments and name != "seed"]:
+        raise Refusal(f"generate_input() needs {absent[0]!r}, which its cases do not give")
+    torch.manual_seed(seed)
+    return module.generate_input(**arguments, **({"seed": seed} if seeded else {}))

@@ -1,0 +1,116 @@
+"""`kernelmark import`: writes problem folders that point to problems of other projects."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from harness.errors import SandboxError, UsageError
+from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
+from kernelmark.text.terminal import counted, visible
+
+if TYPE_CHECKING:
+    from kernelmark.services.importing import Imported
+    from kernelmark.services.importing.found import Form
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group("import")
+def importing() -> None:
+    """Problems of other projects, from a checkout on this machine."""
+
+
+def _options(command: F) -> F:
+    """The flags that both commands have."""
+    for decorate in (
+        click.option("--force", is_flag=True, help="Write problems again that were imported before."),
+        click.option(
+            "--into",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Where the folders are written. [default: the project's problems]",
+        ),
+        click.option(
+            "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="How many to run at a time."
+        ),
+        sandbox_option("What isolates their code, which runs once for each problem."),
+        device_option("Whether their code may use the GPU."),
+        click.argument("path", type=click.Path(path_type=Path, file_okay=False)),
+    ):
+        command = decorate(command)
+    return command
+
+
+@importing.command("gpu-mode")
+@_options
+@click.argument("name", nargs=-1)
+def import_gpu_mode(path: Path, name: Sequence[str], **given: Any) -> int:
+    """Import problems of gpu-mode from PATH, a checkout of reference-kernels.
+
+    NAME is a problem, such as pmpp_v2/sort_py, or a set of them, such as pmpp_v2; without one, every problem is
+    imported. A line for each says that it was imported, or why not.
+
+    Exit status: 0 if at least one was imported, 2 if none was.
+    """
+    return _import("gpu-mode", path, name, **given)
+
+
+@importing.command("kernelbench")
+@_options
+@click.argument("name", metavar="[LEVEL/ID]...", nargs=-1)
+def import_kernelbench(path: Path, name: Sequence[str], **given: Any) -> int:
+    """Import problems of KernelBench from PATH, a checkout of it.
+
+    LEVEL/ID is a problem, such as 1/19, and LEVEL alone a whole level; without one, every problem is imported. A line
+    for each says that it was imported, or why not.
+
+    Exit status: 0 if at least one was imported, 2 if none was.
+    """
+    return _import("kernelbench", path, name, **given)
+
+
+def _import(
+    form: Form,
+    path: Path,
+    names: Sequence[str],
+    *,
+    into: Path | None,
+    force: bool,
+    jobs: int,
+    sandbox: str | None,
+    device: str | None,
+) -> int:
+    from harness.kinds import isolates
+    from kernelmark.services.choice import choose_device, choose_provider
+    from kernelmark.services.importing import Importer
+
+    settings = load_settings(sandbox=sandbox, device=device)
+    provider = choose_provider(settings)
+    if not isolates(provider.name):
+        if settings.sandbox == "auto":
+            what = "neither docker nor bwrap can be used here, and nobody has read the code that is to run"
+            raise SandboxError(what, "see `kernelmark doctor`; or read it, and name --sandbox process")
+        say("kernelmark: warning: the code of these problems runs without isolation")
+    into = settings.locate("problems") if into is None else into
+    importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force)
+    imported = left_out = 0
+    for each in importer.all(form, path, names, jobs):
+        print_lines([_line(each)])
+        imported += each.problem is not None
+        left_out += each.problem is None
+    print_lines([f"{imported:,} imported, {left_out:,} left out"])
+    return 0 if imported else UsageError.exit_code
+
+
+def _line(told: Imported) -> str:
+    name = f"{told.form} {visible(told.label)}"
+    if told.problem is None:
+        return f"left out  {name}: {visible(told.reason)}"
+    roles = [each.role for each in told.problem.tensors]
+    size = f"{counted(roles.count('input'), 'input')}, {counted(roles.count('output'), 'output')}"
+    return f"imported  {name}  as {visible(os.path.relpath(told.folder))}  ({size})"

@@ -1,0 +1,98 @@
+"""Imports problems of other projects: writes ordinary folders that point to the files of a checkout. Trusted.
+
+`kernelmark import` calls it. The files of a checkout are read here, but run in a sandbox only (`harness.importer`), each
+problem in its own, so that none can spoil what is found out about another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.kinds import DeviceKind
+from harness.problem import Problem
+from harness.sandbox import Provider
+from kernelmark.services.importing import folder as folders
+from kernelmark.services.importing import gpu_mode, kernelbench
+from kernelmark.services.importing.answer import check
+from kernelmark.services.importing.draft import draft
+from kernelmark.services.importing.found import Candidate, Form, Found, NotImportedError, chosen
+from kernelmark.services.importing.sandboxed import LIMIT_S, ask
+
+_CHECKOUTS: dict[Form, Callable[[Path], list[Candidate]]] = {
+    "gpu-mode": gpu_mode.candidates,
+    "kernelbench": kernelbench.candidates,
+}
+_READERS: dict[Form, Callable[[Path, Candidate], Found]] = {
+    "gpu-mode": gpu_mode.read,
+    "kernelbench": kernelbench.read,
+}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of one problem: it was imported, or there is a reason."""
+
+    form: Form
+    label: str
+    folder: Path
+    problem: Problem | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Importer:
+    """Where problems are written, and where their code runs."""
+
+    provider: Provider
+    device: DeviceKind
+    into: Path
+    project: Path
+    """A checkout below it is pointed to by relative paths."""
+    force: bool = False
+    limit_s: float = LIMIT_S
+
+    def all(self, form: Form, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
+        """Import the problems with these names (all without names), `jobs` at a time, in their order.
+
+        Raises:
+            UsageError: there is no such checkout, or no such problem.
+            SandboxError: a sandbox did not start.
+        """
+        if not root.is_dir():
+            raise UsageError(str(root), "is not a folder", "name the folder of a checkout")
+        candidates = chosen(_CHECKOUTS[form](root), tuple(names), root)
+        slugs: dict[str, Candidate] = {}
+        for each in candidates:
+            slugs.setdefault(each.slug, each)
+        stop = threading.Event()
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = [pool.submit(self._one, root, each, slugs[each.slug] is each, stop) for each in candidates]
+            try:
+                for future in waiting:
+                    yield future.result()
+            finally:  # whoever asked stops listening, or a sandbox failed: what has not begun does not begin
+                stop.set()
+                for future in waiting:
+                    future.cancel()
+
+    def _one(self, root: Path, candidate: Candidate, first: bool, stop: threading.Event) -> Imported:
+        folder = self.into / candidate.slug
+        told = Imported(candidate.form, candidate.label, folder)
+        try:
+            if not first:
+                raise NotImportedError(f"another problem would be called {candidate.slug}, too")
+            if stop.is_set():
+                raise NotImportedError("the import was stopped")
+            folders.refuse_existing(folder, force=self.force)
+            found = _READERS[candidate.form](root, candidate)
+            answer = check(ask(self.provider, self.device, found, self.limit_s), len(found.cases))
+            keys = draft(found, answer)
+            problem = folders.write(folder, found, keys, self.project, force=self.force)
+        except NotImportedError as error:
+            return Imported(told.form, told.label, told.folder, reason=str(error))
+        return Imported(told.form, told.label, told.folder, problem=problem)

@@ -1,0 +1,46 @@
+"""Finds the problems of a checkout of KernelBench. Trusted."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kernelmark.services.importing.found import Candidate, ForeignFile, Found, content, inside, slug_of
+
+_LEVEL = re.compile(r"level(\d+)")
+_FILE = re.compile(r"(\d+)_(.+)\.py")
+
+
+def candidates(root: Path) -> list[Candidate]:
+    """Every problem of every level, in order; `root` is the checkout, or the folder with the levels."""
+    found: list[tuple[int, int, Candidate]] = []
+    for levels in (root, root / "KernelBench"):
+        for folder in levels.glob("level*"):
+            level = _LEVEL.fullmatch(folder.name)
+            for file in folder.glob("*.py") if level else ():
+                if level and (parts := _FILE.fullmatch(file.name)):
+                    number, words = int(parts[1]), parts[2].strip("_")
+                    name = f"{int(level[1])}/{number}"
+                    label = f"{name} {words}"
+                    title = f"{words.replace('_', ' ')} (KernelBench {name})"
+                    slug = slug_of("kernelbench", level[1], parts[1], words)
+                    found.append((int(level[1]), number, Candidate("kernelbench", name, label, slug, title, file)))
+    return [each for _, _, each in sorted(found, key=lambda each: each[:2])]
+
+
+def read(root: Path, candidate: Candidate) -> Found:
+    """The problem; its sizes are in its code.
+
+    Raises:
+        NotImportedError: its file cannot be read.
+    """
+    path = inside(root, candidate.file, candidate.file.name)
+    file = ForeignFile("reference.py", path, content(path, candidate.file.name), shown=False)
+    return Found(
+        form="kernelbench",
+        name=candidate.name,
+        label=candidate.label,
+        slug=candidate.slug,
+        title=candidate.title[:120],
+        files=(file,),
+    )
