@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.distributions import Distribution
 from torch.overrides import TorchFunctionMode
 
 _TO_A_DEVICE = (torch.Tensor.cuda, torch.Tensor.cpu)
@@ -54,12 +55,15 @@ def elsewhere(device: str) -> Iterator[None]:
     """Inside, every tensor is on this device, "cpu" or "meta", also where code names a GPU."""
     saved = {name: getattr(torch.cuda, name) for name in _IGNORED}
     before, torch.Generator = torch.Generator, _CpuGenerator  # type: ignore[misc]  # put back below
+    # Without values there is nothing to check a distribution's arguments by.
+    checked, Distribution._validate_args = Distribution._validate_args, device != "meta"
     for name in _IGNORED:
         setattr(torch.cuda, name, lambda *_: None)
     try:
         with torch.device(device), _Mapped(device):
             yield
     finally:
+        Distribution._validate_args = checked
         torch.Generator = before  # type: ignore[misc]
         for name, function in saved.items():
             setattr(torch.cuda, name, function)

@@ -46,7 +46,7 @@ def filled(arguments: list[dict[str, Any]], cases: list[dict[str, Any]], loaded:
             expected = _result(module, data)
             return {str(number): _tried(module, data, number, expected) for number in candidates}
     except BaseException as error:  # noqa: BLE001  # a process boundary: whatever a stranger's code raises
-        return {str(number): told(error) for number in candidates}
+        return {str(number): told(error)[:160] for number in candidates}
 
 
 def _tried(module: Any, data: Any, number: int, expected: list[torch.Tensor]) -> str:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import inspect
 from types import ModuleType
 from typing import Any
 
 from harness.importer.files import Files
 from harness.importer.filled import filled
-from harness.importer.loaded import Loaded
-from harness.importer.values import Refusal, shape_of
+from harness.importer.loaded import Loaded, generated
+from harness.importer.values import Describer, Refusal, shape_of
 
 
 def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
@@ -21,6 +22,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         Exception: it failed on the last device.
     """
     loaded = {device: Loaded(device, files) for device in request["devices"]}
+    _refuse_unlike(loaded[request["devices"][0]], request["cases"])
     cases: list[dict[str, Any]] = []
     for arguments in request["cases"]:
         cases.append(_case(loaded, arguments, seeds=1 if cases else 2))
@@ -33,6 +35,16 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         "arguments": [*inspect.signature(module.generate_input).parameters],
         "filled": filled(request["cases"], cases, loaded[request["devices"][-1]]),
     }
+
+
+def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:
+    """Refuse data that are made up differently from case to case, before a reference runs, which may take long."""
+    shapes = []
+    with contextlib.suppress(Exception), loaded.here() as module:
+        for arguments in cases if loaded.device == "meta" else []:
+            shapes.append(shape_of(Describer().describe(generated(module, arguments, 1))))
+    if any(each != shapes[0] for each in shapes):
+        raise Refusal("its data is made up differently from case to case")
 
 
 def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Loaded:
     """Imported when it is first used, while the device takes the place of any other."""
 
     def __init__(self, device: str, files: Files) -> None:
-        self._device, self._files = device, files
+        self.device, self._files = device, files
         self.module: ModuleType | None = None
 
     @contextlib.contextmanager
@@ -32,7 +32,7 @@ class Loaded:
         Raises:
             Refusal: it lacks one of them.
         """
-        with contextlib.nullcontext() if self._device == "cuda" else elsewhere(self._device), torch.no_grad():
+        with contextlib.nullcontext() if self.device == "cuda" else elsewhere(self.device), torch.no_grad():
             if self.module is None:
                 module = self._files.load()
                 for name in _FUNCTIONS:
@@ -56,7 +56,7 @@ class Loaded:
             for seed in range(2, seeds + 1):
                 if Describer().describe(generated(module, arguments, seed)) != told:
                     raise Refusal("the sizes or numbers of its inputs depend on the seed")
-        if self._device == "cpu":  # sizes need no values, and are found faster without any
+        if self.device == "cpu":  # sizes need no values, and are found faster without any
             with contextlib.suppress(Exception):
                 return {"data": told, "result": _result_without_values(module, data, describer.tensors)}
         with self.here():

@@ -1,7 +1,7 @@
 """Imports problems of other projects: writes ordinary folders that point to the files of a checkout. Trusted.
 
-`kernelmark import` calls it. The files of a checkout are read here, but run in a sandbox only (`harness.importer`), each
-problem in its own, so that none can spoil what is found out about another.
+`kernelmark import` calls it. The files of a checkout are read here, but run in a sandbox only
+(`harness.importer`), each problem in its own, so that none can spoil what is found out about another.
 """
 
 from __future__ import annotations
