@@ -1,7 +1,8 @@
 """Finds the tensors of a problem's data that are no inputs: room for the result, handed over to be filled.
 
-A tensor is one if it has the shape of a result in every case, and the result does not depend on what it
-holds. That is tried where tensors have values, in the smallest case, by filling it with something else.
+A tensor is one if it has the shape of a result in every case, and the result does not depend on what it holds. That is
+tried where tensors have values, in the smallest case, by filling it with something else. A reference that cannot run
+there, as one that needs a newer GPU, is watched on the meta device instead.
 """
 
 from __future__ import annotations
@@ -10,20 +11,23 @@ import contextlib
 import copy
 import math
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
 from harness.importer.files import told
 from harness.importer.loaded import Loaded, generated
+from harness.importer.overwritten import overwritten
 from harness.importer.values import Describer
 
 _LIMIT_S = 40
 _FILLS = (1, 0)
 
 
-def filled(arguments: list[dict[str, Any]], cases: list[dict[str, Any]], loaded: Loaded) -> dict[str, str]:
+def filled(
+    arguments: list[dict[str, Any]], cases: list[dict[str, Any]], loaded: Mapping[str, Loaded]
+) -> dict[str, str]:
     """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why nobody knows."""
     tensors = [_tensors(case["data"]) for case in cases]
     results = [_tensors(case["result"]) for case in cases]
@@ -40,13 +44,21 @@ def filled(arguments: list[dict[str, Any]], cases: list[dict[str, Any]], loaded:
     if not candidates:
         return {}
     smallest = min(range(len(cases)), key=lambda n: sum(math.prod(each["shape"]) for each in tensors[n].values()))
+    *_, real = loaded.values()
     try:
-        with _limited(), loaded.here() as module:
+        with _limited(), real.here() as module:
             data = generated(module, arguments[smallest], 1)
             expected = _result(module, data)
             return {str(number): _tried(module, data, number, expected) for number in candidates}
     except BaseException as error:  # noqa: BLE001  # a process boundary: whatever a stranger's code raises
-        return {str(number): told(error)[:160] for number in candidates}
+        unknown = told(error)[:160]
+    watched: dict[str, str] = {}
+    for number in candidates:
+        watched[str(number)] = unknown
+        with contextlib.suppress(Exception), loaded["meta"].here() as module:
+            if overwritten(module, generated(module, arguments[smallest], 1), number):
+                watched[str(number)] = "yes"
+    return watched
 
 
 def _tried(module: Any, data: Any, number: int, expected: list[torch.Tensor]) -> str:
@@ -57,12 +69,19 @@ def _tried(module: Any, data: Any, number: int, expected: list[torch.Tensor]) ->
         describer.tensors[number].fill_(value)
         try:
             got = _result(module, other)
+        except TimeoutError:
+            raise
         except Exception:  # noqa: BLE001  # it does not bear that value, so it reads it
             return "no"
-        same = (torch.equal(a.nan_to_num(), b.nan_to_num()) for a, b in zip(expected, got, strict=True))
-        if len(expected) != len(got) or not all(same):
+        if len(expected) != len(got) or not all(map(_same_bits, expected, got)):
             return "no"
     return "yes"
+
+
+def _same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
 
 
 def _result(module: Any, data: Any) -> list[torch.Tensor]:
@@ -70,7 +89,7 @@ def _result(module: Any, data: Any) -> list[torch.Tensor]:
     torch.manual_seed(1)
     describer = Describer()
     describer.describe(module.ref_kernel(copy.deepcopy(data)))
-    return [each.clone() for each in describer.tensors]
+    return [each.clone(memory_format=torch.contiguous_format) for each in describer.tensors]
 
 
 def _tensors(tree: Any) -> dict[int, dict[str, Any]]:

@@ -33,7 +33,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         "cases": cases,
         "names": _unpacked(module),
         "arguments": [*inspect.signature(module.generate_input).parameters],
-        "filled": filled(request["cases"], cases, loaded[request["devices"][-1]]),
+        "filled": filled(request["cases"], cases, loaded),
     }
 
 

@@ -55,6 +55,13 @@ def _name(text: str) -> str:
     return text
 
 
+def _option(text: str) -> str:
+    """A name that Python accepts for an argument: options reach no other language."""
+    if not _C_NAME.fullmatch(text) or len(text) > 64 or keyword.iskeyword(text):
+        raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
+    return text
+
+
 def _expression(value: int | str) -> int | str:
     if isinstance(value, str):
         parse(value)
@@ -233,7 +240,7 @@ class Case(Spec):
     )
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
-    options: dict[Name, Flag | Whole | Real | str] = Field(
+    options: dict[Annotated[str, AfterValidator(_option)], Flag | Whole | Real | str] = Field(
         default={}, description="what `generate` gets by name besides the parameters"
     )
 

@@ -103,10 +103,10 @@ def _arguments_of_cases(state: _Draft) -> None:
     """Whole numbers that every case gives become parameters, anything else options."""
     cases = state.found.cases
     names = list(dict.fromkeys(name for case in cases for name in case))
-    for name in names:
+    whole = [name for name in names if all(type(case.get(name)) is int for case in cases)]
+    for name in whole:
         if not _valid(name):
             raise NotImportedError(f"its argument {name[:40]!r} cannot be a parameter here: the name has a meaning")
-    whole = [name for name in names if all(type(case.get(name)) is int for case in cases)]
     state.options = [{name: value for name, value in case.items() if name not in whole} for case in cases]
     for name in whole:
         state.parameters[name] = tuple(case[name] for case in cases)
