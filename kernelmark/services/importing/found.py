@@ -127,5 +127,5 @@ def chosen(candidates: list[Candidate], names: tuple[str, ...], where: Path) -> 
 
 
 def _names(candidate: Candidate) -> set[str]:
-    group, _, last = candidate.name.rpartition("/")
-    return {candidate.name, candidate.name.removesuffix("_py"), candidate.label, candidate.slug, group, last}
+    group = candidate.name.rpartition("/")[0]
+    return {candidate.name, candidate.name.removesuffix("_py"), candidate.label, candidate.slug, group}

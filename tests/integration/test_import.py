@@ -1,0 +1,197 @@
+"""`kernelmark import` from end to end: small problems of our own, and references that misbehave, in sandboxes."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness import sandbox
+from harness.problem import Problem, load
+from harness.sandbox import Provider
+from harness.verdict import SandboxName
+from kernelmark.services.importing import Imported, Importer
+from tests.command import kernelmark
+
+FOREIGN = Path(__file__).parents[1] / "foreign"
+README = FOREIGN / "README.md"
+TASK = """
+files: [{"name": "reference.py", "source": "reference.py"}]
+tests: [{"n": 4, "seed": 1}]
+benchmarks: [{"n": 8}]
+"""
+GOOD = """
+import torch
+def ref_kernel(data): return data + 1
+def generate_input(n, seed): return torch.zeros(n)
+def check_implementation(data, output): return True, ""
+"""
+
+
+def importer(provider: Provider, into: Path, limit_s: float = 60.0) -> Importer:
+    return Importer(provider, "cpu", into, into, limit_s=limit_s)
+
+
+def provider(name: SandboxName) -> Provider:
+    return sandbox.provider(name)
+
+
+def dumped(problem: Problem) -> dict[str, list[str]]:
+    return {each.name: [each.role, each.dtype, *map(str, each.shape)] for each in problem.tensors}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("docker", marks=pytest.mark.docker), pytest.param("bwrap", marks=pytest.mark.bwrap)]
+)
+def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) -> None:
+    ours = importer(provider(name), tmp_path)
+    told = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
+    told += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
+    assert [each.reason for each in told] == [""] * 6
+    bins, moments, scale, double, recurrent, values = (load(each.folder) for each in told)
+    assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
+    assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
+    assert dumped(moments) == {
+        "x": ["input", "dtype0", "4", "d0"],
+        "norm_weight": ["input", "float32", "d0"],
+        "out0": ["output", "float32", "4"],
+        "out1": ["output", "float32", "4"],
+    }
+    fields = {"width": {"param": "d0"}, "groups": 4, "eps": 1e-5}
+    assert moments.call.data == {"tuple": ["x", {"dict": {"norm.weight": "norm_weight"}}, {"fields": fields}]}
+    assert moments.tests[1].params == {"n": 65, "d0": 130, "dtype0": "float16"}
+    assert moments.benchmarks[0].options == {"half": True, "kind": "shifted"}
+    assert dumped(scale) == {"x": ["input", "float32", "rows", "cols"], "y": ["output", "float32", "rows", "cols"]}
+    assert scale.call.data == {"tuple": ["x", "y"]}
+    assert dumped(double) == {"x": ["input", "float32", "d0", "d0"], "out": ["output", "float32", "d0", "d0"]}
+    assert double.tests[0].devices == ("cuda",)  # 1 GiB each
+    assert dumped(recurrent) == {
+        "tokens": ["input", "int64", "3"],
+        "state": ["input", "float32", "d0", "3"],
+        "out0": ["output", "float32", "d0", "3"],
+        "out1": ["output", "int64", "3"],
+    }
+    assert recurrent.call.init == (8, {"tuple": [1, 8]}, {"text": "tanh"}, True)
+    assert recurrent.call.arguments == ("tokens", "state", 2)
+    assert dumped(values) == {"x": ["input", "float32", "d0"], "out": ["output", "float32", "d0"]}
+
+
+def changed(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+HOSTILE = {
+    "ends": (changed("return data + 1", "import os; os._exit(3)"), r"the process ended by itself \(exit status 3\)"),
+    "exits": (changed("import torch", "import sys; sys.exit()"), "SystemExit"),
+    "is killed": (changed("return data + 1", "import os; os.kill(os.getpid(), 9)"), "ended by SIGKILL"),
+    "never ends": (changed("return data + 1", "\n while True: pass"), "it did not end within 20 s"),
+    "does not end in C": (
+        changed("return data + 1", "\n while True:\n  try: __import__('time').sleep(99)\n  except BaseException: pass"),
+        "it did not end within 20 s",
+    ),
+    "reads files": (
+        changed("import torch", f"import torch; open({str(FOREIGN / 'README.md')!r})"),
+        "FileNotFoundError",
+    ),
+    "imports what is not there": (changed("import torch", "import torch, aiter_"), "it imports 'aiter_', which is not"),
+    "does not parse": ("def", "is not Python"),
+    "takes all memory": (changed("data + 1", "[bytearray(1 << 30) for _ in range(99)]"), "memory|MemoryError"),
+    "lacks a function": (changed("def check_implementation", "def check"), r"defines no check_implementation\(\)"),
+    "needs an argument": (changed("(n, seed)", "(n, rank, seed)"), "needs 'rank', which its cases do not give"),
+    "is random": (changed("torch.zeros(n)", "torch.zeros(n + seed)"), "depend on the seed"),
+    "changes": (changed("torch.zeros(n)", "[torch.zeros(n)] * n"), "made up differently from case to case"),
+    "holds an object": (changed("torch.zeros(n)", "(torch.zeros(n), torch.nn.Linear(1, 1))"), "a Linear, for which"),
+    "is deep": (changed("torch.zeros(n)", "eval('[' * 40 + ']' * 40)"), "nested more than"),
+    "is large": (changed("torch.zeros(n)", "[0] * 10**6"), "more than 5,000 values"),
+    "raises": (changed("data + 1", "data @ torch.ones(3, 3)"), "RuntimeError: .*size"),
+    "answers itself": (
+        changed(
+            "import torch",
+            "import torch, os\nfor fd in range(3, 20):\n try: os.write(fd, b'{\"cases\": [{}, {}]}')\n"
+            " except OSError: pass\nos._exit(0)",
+        ),
+        "what came out of the sandbox is not an answer",
+    ),
+    "floods": (
+        changed(
+            "import torch",
+            "import torch, os\nwhile True:\n for fd in range(3, 20):\n  try: os.write(fd, b' ' * 65536)\n"
+            "  except OSError: pass",
+        ),
+        "more than 8 MiB",
+    ),
+    "prints": (changed("import torch", "import torch; print('x' * 10**7)"), ""),
+}
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize(("source", "why"), HOSTILE.values(), ids=HOSTILE.keys())
+def test_a_hostile_reference_ends_in_one_line(source: str, why: str, tmp_path: Path) -> None:
+    problem = tmp_path / "set" / "problem"
+    problem.mkdir(parents=True)
+    (problem / "task.yml").write_text(TASK)
+    (problem / "reference.py").write_text(source)
+    [told] = importer(provider("bwrap"), tmp_path / "into", 20.0).all("gpu-mode", tmp_path, (), 1)
+    assert isinstance(told, Imported)
+    assert "\n" not in told.reason
+    if why:
+        assert told.problem is None
+        assert re.search(why, told.reason), told.reason
+        assert not (tmp_path / "into").exists()
+    else:
+        assert told.reason == ""
+
+
+@pytest.mark.bwrap
+def test_the_command_prints_a_line_a_problem_and_overwrites_nothing(tmp_path: Path) -> None:
+    checkout = tmp_path / "theirs"
+    shutil.copytree(FOREIGN / "KernelBench", checkout)
+    (checkout / "level1" / "4_Missing.py").write_text("import not_installed_anywhere")
+    arguments = ["import", "kernelbench", "theirs", "1/3", "1/4", "--sandbox", "bwrap", "--device", "cpu"]
+    missing = "left out  kernelbench 1/4 Missing: it imports 'not_installed_anywhere', which is not installed here"
+    first = "imported  kernelbench 1/3 Values  as problems/kernelbench_1_3_values  (1 input, 1 output)"
+
+    ran = kernelmark(tmp_path, *arguments)
+    assert ran.stdout.splitlines() == [first, missing, "1 imported, 1 left out"], ran.stderr
+    assert ran.returncode == 0
+    written = tmp_path / "problems" / "kernelbench_1_3_values"
+    assert '"../../theirs/level1/3_Values.py"' in (written / "problem.toml").read_text()
+
+    again = kernelmark(tmp_path, *arguments)
+    exists = "left out  kernelbench 1/3 Values: kernelbench_1_3_values exists; --force writes it again"
+    assert again.stdout.splitlines() == [exists, missing, "0 imported, 2 left out"]
+    assert again.returncode == 2
+
+    (checkout / "level1" / "3_Values.py").write_text((checkout / "level1" / "2_Recurrent_Net_.py").read_text())
+    shown = kernelmark(tmp_path, "problems", "show", "kernelbench_1_3_values")
+    assert "has changed since it was imported" in shown.stderr
+    forced = kernelmark(tmp_path, *arguments, "--force")
+    assert forced.stdout.splitlines()[0] == first.replace("1 input, 1 output", "2 inputs, 2 outputs")
+    assert kernelmark(tmp_path, "problems", "show", "kernelbench_1_3_values").returncode == 0
+
+
+def test_code_that_nobody_read_does_not_run_unisolated_by_default(tmp_path: Path) -> None:
+    arguments = ["import", "kernelbench", str(FOREIGN / "KernelBench"), "1/1", "--into", str(tmp_path / "p")]
+    named = kernelmark(tmp_path, *arguments, "--sandbox", "process", "--device", "cpu")
+    assert named.stderr == "kernelmark: warning: the code of these problems runs without isolation\n"
+    assert named.returncode == 0
+    without = kernelmark(tmp_path, *arguments, "--device", "cpu", PATH="/nowhere", DOCKER_HOST="unix:///nowhere")
+    assert without.returncode == 7
+    assert "neither docker nor bwrap can be used here" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["gpu-mode", "nowhere"], "nowhere: is not a folder; name the folder of a checkout"),
+        (["gpu-mode", "."], "holds no such problem"),
+        (["kernelbench", str(FOREIGN / "KernelBench"), "9/9"], "9/9: no such problem"),
+    ],
+)
+def test_a_wrong_path_or_name_is_said_at_once(tmp_path: Path, arguments: list[str], said: str) -> None:
+    ran = kernelmark(tmp_path, "import", *arguments, "--sandbox", "process")
+    assert said in ran.stderr
+    assert ran.returncode == 2

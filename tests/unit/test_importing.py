@@ -1,0 +1,379 @@
+"""What `kernelmark import` makes of a checkout and of the importer's answers, without a sandbox."""
+
+from __future__ import annotations
+
+import json
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UsageError
+from harness.problem import load
+from kernelmark.services.importing import folder, gpu_mode, kernelbench, task_file
+from kernelmark.services.importing.answer import Answer, check
+from kernelmark.services.importing.draft import draft
+from kernelmark.services.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
+from kernelmark.services.importing.toml import written
+
+FOREIGN = Path(__file__).parents[1] / "foreign"
+SETS = FOREIGN / "reference-kernels"
+
+
+def tensor(number: int, *shape: int, dtype: str = "float32", strides: tuple[int, ...] | None = None) -> dict[str, Any]:
+    if strides is None:
+        strides = tuple(int(stride) for stride in _row_major(shape))
+    return {"tensor": {"id": number, "dtype": dtype, "shape": list(shape), "strides": list(strides)}}
+
+
+def _row_major(shape: tuple[int, ...]) -> list[int]:
+    strides, step = list[int](), 1
+    for size in reversed(shape):
+        strides.insert(0, step)
+        step *= size
+    return strides
+
+
+def number(value: float) -> dict[str, Any]:
+    return {"number": value}
+
+
+def answered(cases: list[tuple[Any, Any]], **more: Any) -> Answer:
+    document = {"cases": [{"data": data, "result": result} for data, result in cases], **more}
+    return check(json.dumps(document).encode(), len(cases))
+
+
+def found(tmp_path: Path, tests: list[dict[str, Any]], **more: Any) -> Found:
+    file = tmp_path / "reference.py"
+    file.write_bytes(b"# theirs")
+    files = (ForeignFile("reference.py", file, b"# theirs", False),)
+    keys: dict[str, Any] = {"form": "gpu-mode", "name": "a/b", "label": "a/b", "slug": "a_b", "title": "b", **more}
+    return Found(files=files, tests=tuple(tests), benchmarks=tuple(tests), **keys)
+
+
+def drafted(tmp_path: Path, tests: list[dict[str, Any]], cases: list[tuple[Any, Any]], **more: Any) -> dict[str, Any]:
+    return draft(found(tmp_path, tests), answered([*cases, *cases], **more))
+
+
+def test_a_dimension_is_a_number_a_parameter_or_a_new_parameter(tmp_path: Path) -> None:
+    made = drafted(
+        tmp_path,
+        [{"rows": 2, "cond": 1}, {"rows": 3, "cond": 1}],
+        [
+            ({"tuple": [tensor(0, 2, 7, 5), number(2), number(5)]}, tensor(1, 5)),
+            ({"tuple": [tensor(0, 3, 7, 9), number(3), number(9)]}, tensor(1, 9)),
+        ],
+        names=["x", "n", "m"],
+    )
+    assert made["parameters"] == ["rows", "cond", "d0"]
+    assert [each["shape"] for each in made["tensors"]] == [["rows", 7, "d0"], ["d0"]]
+    assert made["call"] == {"style": "tree", "data": {"tuple": ["x", {"param": "rows"}, {"param": "d0"}]}}
+    assert [case["params"] for case in made["tests"]] == [
+        {"rows": 2, "cond": 1, "d0": 5},
+        {"rows": 3, "cond": 1, "d0": 9},
+    ]
+    assert [case["name"] for case in made["tests"] + made["benchmarks"]] == [
+        "rows=2",
+        "rows=3",
+        "rows=2 (2)",
+        "rows=3 (2)",
+    ]
+
+
+def test_text_and_flags_are_options_and_a_dtype_that_varies_is_a_parameter(tmp_path: Path) -> None:
+    made = drafted(
+        tmp_path,
+        [{"n": 2, "half": False}, {"n": 2, "half": True, "case": "plain"}],
+        [(tensor(0, 2), tensor(1, 2)), (tensor(0, 2, dtype="float16"), tensor(1, 2, dtype="float16"))],
+    )
+    assert [case.get("options") for case in made["tests"]] == [{"half": False}, {"half": True, "case": "plain"}]
+    assert [each["dtype"] for each in made["tensors"]] == ["dtype0", "dtype0"]
+    assert made["cost"]["bytes"] == "(elements(x) + elements(out)) * sizeof(dtype0)"
+
+
+@pytest.mark.parametrize(
+    ("filled", "result", "roles", "form"),
+    [
+        ({"1": "yes"}, tensor(1, 4), ["input", "output"], None),  # it returns what it was given
+        ({"1": "yes"}, tensor(2, 4, dtype="float64"), ["input", "output"], None),  # it returns something like it
+        ({"1": "no"}, tensor(1, 4), ["input", "input", "output"], None),  # changed in place: read as well
+        ({}, {"list": [tensor(2, 4), tensor(3, 4)]}, ["input", "input", "output", "output"], ["out0", "out1"]),
+        ({}, {"dict": {"a": tensor(2, 4)}}, ["input", "input", "output"], {"dict": {"a": "out"}}),
+    ],
+)
+def test_room_for_the_result_is_an_output(
+    tmp_path: Path, filled: dict[str, str], result: Any, roles: list[str], form: Any
+) -> None:
+    cases = [({"tuple": [tensor(0, 4), tensor(1, 4)]}, result)]
+    made = drafted(tmp_path, [{"n": 4}], cases, filled=filled, names=["x", "y"])
+    assert [each["role"] for each in made["tensors"]] == roles
+    assert made["call"].get("result") == form
+
+
+def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Path) -> None:
+    told = found(tmp_path, [{}], form="kernelbench", slug="kernelbench_1_1")
+    init = [number(8), {"tuple": [number(1), number(8)]}, {"text": "mean"}, {"none": True}, {"number": True}]
+    data = {"tuple": [tensor(0, 3, 800, strides=(1, 3)), number(2)]}
+    made = draft(told, answered([(data, tensor(1, 3))] * 2, init=init, names=["x", "steps"], weight_bytes=3 << 30))
+    assert made["call"] == {
+        "style": "module",
+        "init": [8, {"tuple": [1, 8]}, {"text": "mean"}, {"none": True}, True],
+        "arguments": ["x", 2],
+    }
+    assert made["parameters"] == ["d0"]
+    assert made["tensors"][0]["shape"] == [3, "d0"]
+    assert made["tensors"][0]["strides"] == [1, 3]
+    assert made["tolerance"] == {"rtol": 1e-4, "atol": 1e-4}
+    assert made["limits"] == {"memory_bytes": 20 << 30}  # 3 GiB of weights, four times, and what every runner has
+
+
+REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
+    ([({"tuple": [tensor(0, 2)]}, tensor(1, 2)), ({"list": [tensor(0, 2)]}, tensor(1, 2))], {}, "made up differently"),
+    ([(tensor(0, 2), tensor(1, 2)), (tensor(0, 2, 2), tensor(1, 2))], {}, "the number of dimensions of 'x' differs"),
+    ([({"list": [number(1)]}, tensor(1, 2)), ({"list": []}, tensor(1, 2))], {}, "has another length"),
+    ([({"dict": {"a": number(1)}}, tensor(1, 2)), ({"dict": {"b": number(1)}}, tensor(1, 2))], {}, "other keys"),
+    ([(number(0.5), tensor(1, 2)), (number(0.25), tensor(1, 2))], {}, "is no whole number"),
+    ([({"text": "a"}, tensor(1, 2)), ({"text": "b"}, tensor(1, 2))], {}, "differs from case to case"),
+    ([({"other": "KVCache"}, tensor(1, 2))] * 2, {}, "a KVCache, for which the format has no form"),
+    ([(tensor(0, 2), {"other": "Cache"})] * 2, {}, "its result holds a Cache"),
+    ([(tensor(0, 2), {"tuple": [tensor(1, 2), number(3)]})] * 2, {}, "its result holds a number"),
+    ([(tensor(0, 2), {"none": True})] * 2, {}, "its result holds no tensor"),
+    ([(tensor(0, 2, dtype="float8_e4m3fnuz"), tensor(1, 2))] * 2, {}, "is float8_e4m3fnuz, which the format does not"),
+    ([(tensor(0, 2), tensor(0, 2))] * 2, {"filled": {"0": "RuntimeError: a newer GPU"}}, "cannot run here .RuntimeErr"),
+]
+
+
+@pytest.mark.parametrize(("cases", "more", "why"), REFUSED, ids=[why for *_, why in REFUSED])
+def test_what_cannot_be_stated_is_left_out(
+    tmp_path: Path, cases: list[tuple[Any, Any]], more: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(NotImportedError, match=why):
+        drafted(tmp_path, [{"n": 1}, {"n": 2}], cases, **more)
+
+
+def test_an_argument_without_a_valid_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotImportedError, match="its argument 'index' cannot be a parameter"):
+        drafted(tmp_path, [{"index": 1}], [(tensor(0, 2), tensor(1, 2))])
+
+
+def test_names_that_are_taken_or_no_names_are_replaced(tmp_path: Path) -> None:
+    data = {"tuple": [tensor(0, 5), {"dict": {"norm.weight": tensor(1, 5)}}, tensor(2, 5), tensor(3, 5)]}
+    made = drafted(tmp_path, [{"k": 5}], [(data, tensor(4, 5))], names=["k", "w", "_", "float"])
+    assert [each["name"] for each in made["tensors"]] == ["k0", "norm_weight", "x", "float0", "out"]
+
+
+BAD_ANSWERS = [
+    b"",
+    b"\xff",
+    b"[" * 100_000,
+    b'{"cases": []}',
+    b'{"cases": [{"data": {"number": 1e999}, "result": {"none": true}}]}',
+    b'{"cases": [{"data": {"tensor": {"id": 0, "dtype": "float32", "shape": [-1], "strides": [1]}}, "result": {}}]}',
+    b'{"cases": [{"data": {"tensor": {"id": 0, "dtype": "float32", "shape": [1], "strides": []}}, "result": {}}]}',
+    b'{"cases": [{"data": {"eval": "1"}, "result": {"none": true}}]}',
+    b'{"cases": [{"data": ' + b'{"list": [' * 30 + b"]}" * 30 + b', "result": {"none": true}}]}',
+    json.dumps({"cases": [{"data": {"text": "x" * 2000}, "result": {"none": True}}]}).encode(),
+]
+
+
+@pytest.mark.parametrize("raw", BAD_ANSWERS, ids=range(len(BAD_ANSWERS)))
+def test_a_bad_answer_leaves_the_problem_out(raw: bytes) -> None:
+    with pytest.raises(NotImportedError, match="what came out of the sandbox is not an answer"):
+        check(raw, 1)
+
+
+def test_a_reason_from_the_sandbox_is_one_printable_line() -> None:
+    with pytest.raises(NotImportedError) as error:
+        check(json.dumps({"refused": "a\nb\x1b[31m"}).encode(), 1)
+    assert str(error.value) == "a b\\x1b[31m"
+
+
+BAD_TASKS = [
+    (b"a: " + b"x" * (1 << 20), "larger than 1 MiB"),
+    (b"a: &x [1]\nb: *x", "has an alias"),
+    (b"a: !!python/object/apply:os.system [ls]", "has a tag"),
+    (b"a: !!int 3", "has a tag"),
+    (b"[" * 1000, "nested more than 20 deep"),
+    (b"a: [" + b"1," * 200_000 + b"]", "more than 50,000 values"),
+    (b"a: " + b"9" * 5000, "not YAML"),
+    (b"a: 2026-99-99", "not YAML"),
+    (b"a: [1", "not YAML at line 1"),
+    (b"- a", "not a table"),
+    (b"\xff\xfe\x00", "not UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("raw", "why"), BAD_TASKS, ids=[why for _, why in BAD_TASKS])
+def test_a_task_file_that_is_not_plain_is_refused_soon(raw: bytes, why: str) -> None:
+    begun = time.process_time()
+    with pytest.raises(NotImportedError, match=why):
+        task_file.parse(raw)
+    assert time.process_time() - begun < 20
+
+
+TASK = 'files:\n  - {"name": "reference.py", "source": "reference.py"}\ntests: [{"n": 1}]\nbenchmarks: [{"n": 2}]\n'
+BAD_FOLDERS = {
+    TASK.replace('"source": "reference.py"', '"source": "../../secret.py"'): "its file '../../secret.py' is outside",
+    TASK.replace('"source": "reference.py"', '"source": "/etc/passwd"'): "its file '/etc/passwd' is outside",
+    TASK.replace('"source": "reference.py"', '"source": "link.py"'): "its file 'link.py' is outside",
+    TASK.replace('"source": "reference.py"', '"source": "none.py"'): "its file 'none.py' does not exist",
+    TASK.replace('"source": "reference.py"', '"source": "large.py"'): "its file 'large.py' is larger than 1 MiB",
+    TASK.replace('"source": "reference.py"', '"source": "broken.py"'): "its file 'reference.py' is not Python",
+    TASK.replace('"reference.py", ', '"other.py", '): "lists no reference.py",
+    TASK.replace('"name": "reference.py", ', ""): "a file without name or source",
+    TASK.partition("tests")[2].replace(":", "tests:", 1): "lists no files",
+    TASK.replace('tests: [{"n": 1}]', ""): "has no tests",
+    TASK.replace('[{"n": 2}]', "[3]"): "benchmarks that are not tables",
+    TASK.replace('[{"n": 2}]', '[{"m": [1, 2]}]'): "the argument 'm' is a list",
+    TASK.replace('[{"n": 2}]', "[{a: 2026-01-01}]"): "the argument 'a' is a date",
+    TASK.replace('[{"n": 1}]', f"[{', '.join(['{n: 1}'] * 201)}]"): "more than 200 tests",
+    TASK + "lang: cuda\n": "its submissions are in 'cuda', not in Python",
+    TASK + "multi_gpu: true\n": "it runs on several GPUs at once",
+}
+
+
+@pytest.mark.parametrize(("task", "why"), BAD_FOLDERS.items(), ids=BAD_FOLDERS.values())
+def test_a_folder_that_states_what_cannot_be_read_is_left_out(tmp_path: Path, task: str, why: str) -> None:
+    root, problem = tmp_path / "root", tmp_path / "root" / "problem"
+    problem.mkdir(parents=True)
+    (tmp_path / "secret.py").write_text("")
+    (problem / "task.yml").write_text(task)
+    (problem / "reference.py").write_text("import task")
+    (problem / "broken.py").write_text("def")
+    (problem / "large.py").write_bytes(b"#" * ((1 << 20) + 1))
+    (problem / "link.py").symlink_to(tmp_path / "secret.py")
+    [candidate] = gpu_mode.candidates(root)
+    with pytest.raises(NotImportedError, match=why):
+        gpu_mode.read(root, candidate)
+
+
+def test_a_task_file_behind_a_link_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "task.yml").write_text(TASK)
+    root = tmp_path / "root"
+    (root / "problem").mkdir(parents=True)
+    (root / "problem" / "task.yml").symlink_to(tmp_path / "task.yml")
+    [candidate] = gpu_mode.candidates(root)
+    with pytest.raises(NotImportedError, match="outside the checkout"):
+        gpu_mode.read(root, candidate)
+
+
+def test_what_a_task_states() -> None:
+    candidates = gpu_mode.candidates(SETS)
+    assert [(each.name, each.slug) for each in candidates] == [
+        ("small/bins", "gpu_mode_small_bins"),
+        ("small/moments", "gpu_mode_small_moments"),
+        ("small/scale_py", "gpu_mode_small_scale"),
+    ]
+    read = gpu_mode.read(SETS, candidates[2])
+    assert [(each.name, each.shown) for each in read.files] == [
+        ("reference.py", False),
+        ("task.py", True),
+        ("utils.py", True),
+    ]
+    assert read.tests[0] == {"rows": 3, "cols": 5, "factor": 0.5}  # without the seed
+    assert read.limits == {"build_s": 90.0}
+    assert read.needs_gpu
+    assert not gpu_mode.read(SETS, candidates[0]).needs_gpu
+
+
+def test_problems_are_chosen_by_name_or_group() -> None:
+    candidates = [*gpu_mode.candidates(SETS), *kernelbench.candidates(FOREIGN / "KernelBench")]
+    for names, expected in {
+        (): ["small/bins", "small/moments", "small/scale_py", "1/1", "1/2", "1/3"],
+        ("small/scale",): ["small/scale_py"],
+        ("1/2", "small/bins", "1/2"): ["1/2", "small/bins"],
+        ("1",): ["1/1", "1/2", "1/3"],
+        ("1/3 Values",): ["1/3"],
+        ("small",): ["small/bins", "small/moments", "small/scale_py"],
+    }.items():
+        assert [each.name for each in chosen(candidates, names, FOREIGN)] == expected, names
+    with pytest.raises(UsageError, match="did you mean `1/3`"):
+        chosen(candidates, ("1/33",), FOREIGN)
+    with pytest.raises(UsageError, match="holds no such problem"):
+        chosen([], (), FOREIGN)
+    assert kernelbench.candidates(FOREIGN / "KernelBench")[1] == Candidate(
+        "kernelbench",
+        "1/2",
+        "1/2 Recurrent_Net",
+        "kernelbench_1_2_recurrent_net",
+        "Recurrent Net (KernelBench 1/2)",
+        FOREIGN / "KernelBench" / "level1" / "2_Recurrent_Net_.py",
+    )
+
+
+@given(st.lists(st.text(max_size=80), min_size=1, max_size=3))
+def test_a_slug_is_valid_whatever_a_folder_is_called(words: list[str]) -> None:
+    slug = slug_of("kernelbench", *words)
+    assert slug
+    assert len(slug) <= 64
+    assert set(slug) <= set("abcdefghijklmnopqrstuvwxyz0123456789_")
+
+
+_leaves = (
+    st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text()
+)
+_tables = st.dictionaries(st.text(), _leaves | st.lists(_leaves) | st.dictionaries(st.text(), _leaves), max_size=4)
+
+
+@given(_tables, _tables, st.lists(_tables.filter(lambda table: len(table) > 1), min_size=1, max_size=3))
+def test_what_is_written_is_read_back(plain: dict[str, Any], table: dict[str, Any], tables: list[Any]) -> None:
+    document = {**{f"k{key}": each for key, each in plain.items()}, "table": table, "tables": tables}
+    assert tomllib.loads(written(document)) == document
+
+
+@pytest.fixture
+def ready(tmp_path: Path) -> tuple[Found, dict[str, Any]]:
+    told = found(tmp_path, [{"n": 4}])
+    return told, draft(
+        told, answered([({"tuple": [tensor(0, 4), tensor(1, 4)]}, tensor(1, 4))] * 2, filled={"1": "yes"})
+    )
+
+
+def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
+    told, keys = ready
+    at = tmp_path / "problems" / "a_b"
+    problem = folder.write(at, told, keys, tmp_path, force=False)
+    assert problem == load(at)
+    assert sorted(path.name for path in at.parent.iterdir()) == ["a_b"]  # no temporary folder
+    assert sorted(path.name for path in at.iterdir()) == ["README.md", "problem.toml"]
+    assert problem.foreign is not None
+    assert problem.foreign.files[0].path == "../../reference.py"
+    assert "| `x0` | input | `[4]` | float32 |" in (at / "README.md").read_text()
+    with pytest.raises(NotImportedError, match="a_b exists; --force"):
+        folder.write(at, told, keys, tmp_path, force=False)
+    (at / "samples").mkdir()
+    folder.write(at, told, {**keys, "title": "again"}, tmp_path, force=True)
+    assert load(at).title == "again"
+    assert (at / "samples").is_dir()
+
+
+def test_a_checkout_elsewhere_is_pointed_to_by_absolute_paths(
+    tmp_path: Path, ready: tuple[Found, dict[str, Any]]
+) -> None:
+    told, keys = ready
+    problem = folder.write(tmp_path / "project" / "a_b", told, keys, tmp_path / "project", force=False)
+    assert problem.foreign is not None
+    assert problem.foreign.files[0].path == str(tmp_path / "reference.py")
+
+
+def test_own_problems_are_not_overwritten(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
+    told, keys = ready
+    own = tmp_path / "a_b"
+    own.mkdir()
+    (own / "problem.toml").write_text('title = "mine"')
+    with pytest.raises(NotImportedError, match="was not imported; move it away"):
+        folder.write(own, told, keys, tmp_path, force=True)
+    assert (own / "problem.toml").read_text() == 'title = "mine"'
+
+
+def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
+    told, keys = ready
+    with pytest.raises(NotImportedError, match=r"would not be valid: key `cost\.bytes`"):
+        folder.write(
+            tmp_path / "into" / "a_b", told, {**keys, "cost": {"bytes": "x", "flops": 0}}, tmp_path, force=False
+        )
+    assert not (tmp_path / "into").exists()
