@@ -73,15 +73,20 @@ def _result_without_values(module: ModuleType, data: Any, tensors: list[torch.Te
 
 
 def generated(module: ModuleType, arguments: dict[str, Any], seed: int) -> Any:
-    """What `generate_input` gives, with a seed if it takes one."""
-    parameters = inspect.signature(module.generate_input).parameters.values()
-    seeded = any(each.name == "seed" or each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters)
-    missing = [
-        each.name
-        for each in parameters
-        if each.default is each.empty and each.kind in (each.KEYWORD_ONLY, each.POSITIONAL_OR_KEYWORD)
+    """What `generate_input` gives.
+
+    Raises:
+        Refusal: it takes other arguments than the cases give.
+    """
+    parameters = inspect.signature(module.generate_input).parameters
+    if "seed" not in parameters:
+        raise Refusal("generate_input() takes no seed, so its inputs are always the same")
+    if unknown := next((name for name in arguments if name not in parameters), None):
+        raise Refusal(f"its cases give {unknown!r}, which generate_input() does not take")
+    required = [
+        name for name, each in parameters.items() if each.default is each.empty and each.kind is not each.VAR_KEYWORD
     ]
-    if absent := [name for name in missing if name not in arguments and name != "seed"]:
-        raise Refusal(f"generate_input() needs {absent[0]!r}, which its cases do not give")
+    if missing := next((name for name in required if name != "seed" and name not in arguments), None):
+        raise Refusal(f"generate_input() needs {missing!r}, which its cases do not give")
     torch.manual_seed(seed)
-    return module.generate_input(**arguments, **({"seed": seed} if seeded else {}))
+    return module.generate_input(**arguments, seed=seed)

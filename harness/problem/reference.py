@@ -60,7 +60,9 @@ class Reference:
         """
         if problem.foreign is not None:
             where = str(problem.directory)
-            raise ProblemError(where, "has a foreign reference, which runs in a sandbox only", "use `check` or `submit`")
+            raise ProblemError(
+                where, "has a foreign reference, which runs in a sandbox only", "use `check` or `submit`"
+            )
         private = problem.private.file.parent if problem.private else None
         if identify(problem.directory, private) != problem.sha256:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")

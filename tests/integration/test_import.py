@@ -101,12 +101,14 @@ HOSTILE = {
     "takes all memory": (changed("data + 1", "[bytearray(1 << 30) for _ in range(99)]"), "memory|MemoryError"),
     "lacks a function": (changed("def check_implementation", "def check"), r"defines no check_implementation\(\)"),
     "needs an argument": (changed("(n, seed)", "(n, rank, seed)"), "needs 'rank', which its cases do not give"),
+    "takes no seed": (changed("(n, seed)", "(n)"), "takes no seed"),
+    "takes no n": (changed("(n, seed): return torch.zeros(n)", "(seed): return torch.zeros(3)"), "give 'n', which"),
     "is random": (changed("torch.zeros(n)", "torch.zeros(n + seed)"), "depend on the seed"),
     "changes": (changed("torch.zeros(n)", "[torch.zeros(n)] * n"), "made up differently from case to case"),
     "holds an object": (changed("torch.zeros(n)", "(torch.zeros(n), torch.nn.Linear(1, 1))"), "a Linear, for which"),
     "is deep": (changed("torch.zeros(n)", "eval('[' * 40 + ']' * 40)"), "nested more than"),
     "is large": (changed("torch.zeros(n)", "[0] * 10**6"), "more than 5,000 values"),
-    "raises": (changed("data + 1", "data @ torch.ones(3, 3)"), "RuntimeError: .*size"),
+    "raises": (changed("data + 1", "data @ torch.ones(3, 3)"), "RuntimeError: .* cannot be multiplied"),
     "answers itself": (
         changed(
             "import torch",

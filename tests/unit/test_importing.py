@@ -118,7 +118,10 @@ def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Pat
     told = found(tmp_path, [{}], form="kernelbench", slug="kernelbench_1_1")
     init = [number(8), {"tuple": [number(1), number(8)]}, {"text": "mean"}, {"none": True}, {"number": True}]
     data = {"tuple": [tensor(0, 3, 800, strides=(1, 3)), number(2)]}
-    made = draft(told, answered([(data, tensor(1, 3))] * 2, init=init, names=["x", "steps"], weight_bytes=3 << 30))
+    made = draft(
+        told,
+        answered([(data, tensor(1, 3, 4, strides=(1, 3)))] * 2, init=init, names=["x", "steps"], weight_bytes=3 << 30),
+    )
     assert made["call"] == {
         "style": "module",
         "init": [8, {"tuple": [1, 8]}, {"text": "mean"}, {"none": True}, True],
@@ -127,6 +130,7 @@ def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Pat
     assert made["parameters"] == ["d0"]
     assert made["tensors"][0]["shape"] == [3, "d0"]
     assert made["tensors"][0]["strides"] == [1, 3]
+    assert "strides" not in made["tensors"][1]
     assert made["tolerance"] == {"rtol": 1e-4, "atol": 1e-4}
     assert made["limits"] == {"memory_bytes": 20 << 30}  # 3 GiB of weights, four times, and what every runner has
 

@@ -256,7 +256,8 @@ def _result(state: _Draft, nodes: list[Node]) -> Any:
             names[number] = state.tensors[taken].name
             return names[number]
         fresh = number if number not in inputs else max(inputs) + 1 + len(state.tensors)
-        moved = [Tensor(fresh, each.dtype, each.shape, each.strides) for each in over_cases]
+        # A kernel's result may lie in memory as it likes: the reference's strides are not asked for.
+        moved = [Tensor(fresh, each.dtype, each.shape, ()) for each in over_cases]
         names[number] = _noted(state, moved, f"out{len(names)}" if several else "out", "output").name
         return names[number]
 
@@ -295,7 +296,9 @@ def _tensor(state: _Draft, argument: _Argument) -> dict[str, Any]:
 
 def _row_major(tensor: Tensor) -> bool:
     """Whether it can be stated without strides. Dimensions that repeat their elements are stored in full here."""
-    if any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.strides, strict=True)):
+    if not tensor.strides or any(
+        stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.strides, strict=True)
+    ):
         return True
     expected = 1
     for size, stride in zip(reversed(tensor.shape), reversed(tensor.strides), strict=True):

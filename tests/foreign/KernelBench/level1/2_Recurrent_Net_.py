@@ -13,12 +13,12 @@ class Model(nn.Module):
 
     def forward(self, tokens, state, steps):
         for _ in range(steps):
-            state = self.activation(self.linear(state) * self.scale)
+            state = self.activation(self.linear(state.T) * self.scale).T
         return state, tokens + 1
 
 
 def get_inputs():
-    return [torch.randint(0, 9, (batch,)), torch.rand(width, batch).T, 2]
+    return [torch.randint(0, 9, (batch,)), torch.rand(width, batch), 2]
 
 
 def get_init_inputs():
