@@ -20,10 +20,6 @@ from harness.errors import DeviceError
 if TYPE_CHECKING:
     import torch
 
-DTYPES = (
-    "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "int64", "int32", "int16", "int8", "uint8", "bool",
-)  # fmt: skip
-
 
 class Arena(Protocol):
     """The judge's side: memory it has filled, or will read."""
@@ -45,7 +41,9 @@ class Window(Protocol):
 
     def map(self, descriptor: int) -> None: ...
     def unmap(self) -> None: ...
-    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor: ...
+    def tensor(
+        self, offset: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] = ()
+    ) -> torch.Tensor: ...
     def close(self) -> None: ...
 
 

@@ -14,6 +14,8 @@ import os
 
 import torch
 
+from harness.arena.shapes import spanned, viewed
+
 _F_SEAL_FUTURE_WRITE = 0x0010  # not in the fcntl module of Python 3.11
 _MAP_NORESERVE = 0x4000
 _MAP_FIXED = 0x10
@@ -80,14 +82,12 @@ class MemfdWindow:
     def unmap(self) -> None:
         _mmap(self.address, self.nbytes, _PROT_NONE, _RESERVED | _MAP_FIXED, -1)
 
-    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] = ()) -> torch.Tensor:
         kind = getattr(torch, dtype)
-        count = 1
-        for extent in shape:
-            count *= extent
+        count = max(1, spanned(shape, strides))  # torch views no memory of no bytes
         nbytes = count * torch.empty(0, dtype=kind).element_size()
         buffer = (ctypes.c_char * nbytes).from_address(self.address + offset)
-        return torch.frombuffer(buffer, dtype=kind, count=count).view(shape)
+        return viewed(torch.frombuffer(buffer, dtype=kind, count=count), shape, strides)
 
     def close(self) -> None:
         if self.address:

@@ -16,6 +16,7 @@ from cuda.bindings import driver
 
 from harness.arena.deferred_free import DeferredFree
 from harness.arena.mapping import POSIX, Window, check, create, granules, map_at, reserve
+from harness.arena.shapes import spanned, viewed
 
 
 def _ordinal() -> int:
@@ -77,9 +78,7 @@ class VmmWindow(Window):
     def __init__(self, nbytes: int, *, writable: bool, at: int = 0) -> None:
         super().__init__(nbytes, _ordinal(), writable=writable, at=at)
 
-    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str) -> torch.Tensor:
+    def tensor(self, offset: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] = ()) -> torch.Tensor:
         kind = getattr(torch, dtype)
-        nbytes = torch.empty(0, dtype=kind).element_size()
-        for extent in shape:
-            nbytes *= extent
-        return _view(self.address + offset, nbytes).view(kind).view(shape)
+        nbytes = max(1, spanned(shape, strides)) * torch.empty(0, dtype=kind).element_size()
+        return viewed(_view(self.address + offset, nbytes).view(kind), shape, strides)

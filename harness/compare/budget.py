@@ -9,6 +9,7 @@ import sys
 
 import torch
 
+from harness.problem.elements import limits
 from harness.problem.spec import Tolerance
 from harness.verdict import Budget
 
@@ -20,7 +21,7 @@ from harness.verdict import Budget
 # gives RMS 2400 eps; even with 4096 positive summands, where its errors average out best, 45 and 161. The default of 64
 # ulps (RMS 16) lies between the two. The floor grows with the length of the sum (`Tolerance.of_a_sum`), so that whether
 # a single accumulator over 16384 products (RMS 19 eps) passes seldom depends on the draw.
-ACCUMULATORS = (torch.float32, torch.float64)
+ACCUMULATORS = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 
 # The relative RMS of evenly spread rounding errors is 4 to 5 times smaller than their maximum.
 RMS_SHARE = 0.25
@@ -33,7 +34,7 @@ CEILING = 0.5
 def maximum_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:
     """The normalised maximum error that is always allowed, as a fraction of the element's scale."""
     ulps = tolerance.accumulation_ulps if dtype in ACCUMULATORS else tolerance.floor_ulps
-    return ulps * torch.finfo(dtype).eps
+    return ulps * limits(dtype).eps
 
 
 def rms_floor(dtype: torch.dtype, tolerance: Tolerance) -> float:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor
 
 from harness.compare.budget import CEILING, budget, maximum_floor, rms_floor
-from harness.compare.field import BLOCK_ELEMENTS, NO_INFINITY, Field, row_width
-from harness.compare.mismatch import Evidence, explain, locate_floats, locate_integers
+from harness.compare.field import BLOCK_ELEMENTS, Field, row_width
+from harness.compare.mismatch import Evidence, Output, explain, locate_floats, locate_integers
 from harness.errors import HarnessError
+from harness.problem.elements import has_budget, info, numbers, rounded, wide
 from harness.problem.spec import Tolerance
 from harness.verdict import OutputCheck
 
@@ -35,21 +36,27 @@ def check_output(
     """Decide whether one output is right, and explain why if it is not.
 
     `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (what the output held before the
-    call) have the output's dtype; `truth` is float64, or an integer dtype or bool for such outputs. All have the same
-    shape and are on one device, CPU or CUDA; only a few elements leave it. `calls` are stacked along the first axis.
+    call) have the output's dtype; `truth` is float64 or complex128, or for outputs of integers, bool and packed values
+    of their own dtype. All have the same shape and are on one device, CPU or CUDA; only a few elements leave it.
+    `calls` are stacked along the first axis.
 
     A floating-point output must stay within both budgets: the largest |got − truth| over max(|truth|, RMS of its row,
     or of the whole output where the tolerance says so), which one wrong tile exceeds, and ‖got − truth‖ / ‖truth‖ of
     the worst call, which arithmetic in a lower precision exceeds. NaN and infinities must be exactly where they are
-    expected. Other outputs must be equal.
+    expected. Complex numbers and packed ones are compared part by part, along one more axis. Other outputs must be
+    equal; scales are compared by their exponents. An output without elements is right.
 
     Raises:
         HarnessError: the tensors do not match, which is the judge's own bug.
     """
     _require_one_layout(name, got, truth, honest, poison)
-    if not got.is_floating_point():
-        return _check_integers(name, got, truth, poison)
-    return _check_floats(name, got, truth, honest, tolerance, poison, calls)
+    if not got.numel():
+        return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
+    output = Output(name, got.dtype)
+    held = None if poison is None else numbers(poison)
+    if not has_budget(got.dtype):
+        return _check_integers(output, numbers(got), _expected(truth, got.dtype), held)
+    return _check_floats(output, numbers(got), _expected(truth, got.dtype), numbers(honest), tolerance, held, calls)
 
 
 def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
@@ -58,20 +65,23 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     Arguments as for `check_output`. It needs no honest reference, since what is within the floors is within any budget,
     and no element's scale is smaller than its row's. A sealed round on a GPU compares 10⁹ elements in 20 ms with it.
     """
-    if not got.is_floating_point():
+    if not got.numel():
+        return True
+    dtype, got, truth = got.dtype, numbers(got), _expected(truth, got.dtype)
+    if not has_budget(dtype):
         return torch.equal(got, truth)
     width = row_width(truth.shape, tolerance.scale, calls)
     expected = truth.reshape(-1, width)
-    values = (got.half() if got.dtype in NO_INFINITY else got).reshape(-1, width)
+    values = (got.half() if got.element_size() == 1 else got).reshape(-1, width)
     difference = values - expected
     norm = torch.linalg.vector_norm
-    scale, floor = norm(expected, dim=-1) / math.sqrt(width), min(maximum_floor(got.dtype, tolerance), CEILING)
+    scale, floor = norm(expected, dim=-1) / math.sqrt(width), min(maximum_floor(dtype, tolerance), CEILING)
     # NaN, infinities and other special values go to the full check.
     if not bool(norm(expected).isfinite()):
         return False
     near = norm(difference, ord=math.inf, dim=-1) <= floor * scale
     errors, sizes = (norm(each.reshape(calls, -1), dim=-1) for each in (difference, expected))
-    if not bool((errors <= min(rms_floor(got.dtype, tolerance), CEILING) * sizes).all()):
+    if not bool((errors <= min(rms_floor(dtype, tolerance), CEILING) * sizes).all()):
         return False
     far = ~near
     largest = torch.maximum(expected[far].abs(), scale[far, None])  # of the few rows with an element far above the rest
@@ -86,7 +96,7 @@ def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toler
     """
     alike: dict[torch.dtype | None, list[tuple[Tensor, Tensor]]] = {}
     for got, truth in pairs:
-        small = got.dtype.is_floating_point and got.numel() <= _SMALL
+        small = info(got.dtype).family == "float" and 0 < got.numel() <= _SMALL
         alike.setdefault(got.dtype if small else None, []).append((got, truth))
     return all(
         _jointly_right(members, tolerance, calls)
@@ -99,7 +109,7 @@ def all_pass_fast_check(pairs: Sequence[tuple[Tensor, Tensor]], tolerance: Toler
 def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Tolerance, calls: int) -> bool:
     """The same for outputs of one floating-point dtype: each row is judged on its own scale, as always."""
     dtype, device = members[0][0].dtype, members[0][0].device
-    values = torch.cat([(got.half() if dtype in NO_INFINITY else got).reshape(-1) for got, _ in members])
+    values = torch.cat([(got.half() if got.element_size() == 1 else got).reshape(-1) for got, _ in members])
     expected = torch.cat([truth.reshape(-1) for _, truth in members])
     widths = [row_width(truth.shape, tolerance.scale, calls) for _, truth in members]
     rows = torch.tensor([truth.numel() // width for (_, truth), width in zip(members, widths, strict=True)])
@@ -127,34 +137,44 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     return bool(right)
 
 
-def _check_integers(name: str, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:
+def _expected(truth: Tensor, dtype: torch.dtype) -> Tensor:
+    """The truth as numbers: in float64, or for outputs that must be equal, as those of the output itself."""
+    return numbers(truth if has_budget(dtype) else rounded(truth, dtype))
+
+
+def _check_integers(output: Output, got: Tensor, truth: Tensor, poison: Tensor | None) -> OutputCheck:
     flat, expected = got.reshape(-1), truth.reshape(-1)
     spans = range(0, flat.numel(), BLOCK_ELEMENTS)
     counts = [(flat[at : at + BLOCK_ELEMENTS] != expected[at : at + BLOCK_ELEMENTS]).sum() for at in spans]
     if not int(torch.stack(counts).sum()):
-        return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
-    evidence = Evidence(name, got, truth, poison)
+        return OutputCheck(output=output.name, dtype=output.dtype_name, correct=True)
+    evidence = Evidence(output, got, truth, poison)
     mismatch = explain(evidence, locate_integers(evidence))
-    return OutputCheck(output=name, dtype=dtype_name(got), correct=False, mismatch=mismatch)
+    return OutputCheck(output=output.name, dtype=output.dtype_name, correct=False, mismatch=mismatch)
 
 
 def _check_floats(
-    name: str, got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance, poison: Tensor | None, calls: int
+    output: Output,
+    got: Tensor,
+    truth: Tensor,
+    honest: Tensor,
+    tolerance: Tolerance,
+    poison: Tensor | None,
+    calls: int,
 ) -> OutputCheck:
-    floor = maximum_floor(got.dtype, tolerance)
-    field = Field(truth, got.dtype, floor, tolerance.scale, calls)
+    floor = maximum_floor(output.dtype, tolerance)
+    field = Field(truth, output.dtype, floor, tolerance.scale, calls)
     own, reference = field.measure(got.reshape(-1)), field.measure(honest.reshape(-1))
     maximum = budget(own.maximum, reference.maximum, tolerance, floor)
-    rms = budget(own.rms, reference.rms, tolerance, rms_floor(got.dtype, tolerance))
+    rms = budget(own.rms, reference.rms, tolerance, rms_floor(output.dtype, tolerance))
+    name, dtype = output.name, output.dtype_name
     if own.misplaced == 0 and maximum.met and rms.met:
-        return OutputCheck(output=name, dtype=dtype_name(got), correct=True, max_error=maximum, rms_error=rms)
+        return OutputCheck(output=name, dtype=dtype, correct=True, max_error=maximum, rms_error=rms)
     only_rms = own.misplaced == 0 and maximum.met
     threshold = min(reference.maximum, maximum.allowed) if only_rms else maximum.allowed
-    evidence = Evidence(name, got, truth, poison, field, rms.error, only_rms)
+    evidence = Evidence(output, got, truth, poison, field, rms.error, only_rms)
     mismatch = explain(evidence, locate_floats(evidence, field, threshold))
-    return OutputCheck(
-        output=name, dtype=dtype_name(got), correct=False, max_error=maximum, rms_error=rms, mismatch=mismatch
-    )
+    return OutputCheck(output=name, dtype=dtype, correct=False, max_error=maximum, rms_error=rms, mismatch=mismatch)
 
 
 def dtype_name(tensor: Tensor) -> str:
@@ -167,10 +187,8 @@ def _require_one_layout(name: str, got: Tensor, truth: Tensor, honest: Tensor, p
     for role, tensor in others.items():
         if tensor.shape != got.shape or tensor.device != got.device:
             raise HarnessError(f"output {name}: {role} is {_layout(tensor)}, the output {_layout(got)}")
-    if got.numel() == 0:
-        raise HarnessError(f"output {name} has no elements: nothing was tested")
     same_dtype = honest.dtype == got.dtype and (poison is None or poison.dtype == got.dtype)
-    exact = truth.dtype == torch.float64 if got.is_floating_point() else not truth.is_floating_point()
+    exact = truth.dtype == wide(got.dtype)
     if not (same_dtype and exact):
         raise HarnessError(f"output {name}: {got.dtype} cannot be held against {truth.dtype} and {honest.dtype}")
 

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from harness.compare.check import check_output, dtype_name
 from harness.compare.field import BLOCK_ELEMENTS
+from harness.problem.elements import numbers, rounded, widened
 from harness.problem.spec import Tolerance
 from harness.verdict import Mismatch, OutputCheck
 
@@ -21,7 +22,7 @@ def check_close(
     wrong = _far(got, truth, tolerance)
     if not wrong:
         return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
-    explained = check_output(name, got, truth, truth.to(got.dtype), tolerance, poison, calls=calls)
+    explained = check_output(name, got, truth, rounded(truth, got.dtype), tolerance, poison, calls=calls)
     if not explained.correct:
         return explained
     limit = f"further than {tolerance.atol:g} + {tolerance.rtol:g} × |expected| from what is expected"
@@ -43,6 +44,13 @@ def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> int:
     flat, expected = got.reshape(-1), truth.reshape(-1)
     wrong = torch.zeros((), dtype=torch.int64, device=got.device)
     for at in range(0, flat.numel(), BLOCK_ELEMENTS):
-        one, other = (each[at : at + BLOCK_ELEMENTS].to(torch.float64) for each in (flat, expected))
-        wrong += (~torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)).sum()
+        one, other = (_exact(each[at : at + BLOCK_ELEMENTS]) for each in (flat, expected))
+        near = torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)
+        wrong += (~near).view(len(one), -1).any(dim=-1).sum()
     return int(wrong)
+
+
+def _exact(tensor: Tensor) -> Tensor:
+    """In float64 or complex128, whose distance is that of the plane; packed values along one more axis."""
+    wide = widened(tensor)
+    return wide if wide.dtype in (torch.float64, torch.complex128) else numbers(wide).to(torch.float64)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from harness.problem.elements import FLOAT4, limits
 from harness.problem.spec import Scale
 
 BLOCK_ELEMENTS = 1 << 22
@@ -27,8 +28,8 @@ ROW_ELEMENTS = 32
 
 # Formats whose subnormal results may be flushed to zero by the hardware's fast modes. float16's are never flushed on
 # the devices at hand, and its smallest normal (6e-5) is not negligible.
-FLUSHED = (torch.float32, torch.bfloat16)
-NO_INFINITY = (torch.float8_e4m3fn,)
+FLUSHED = (torch.float32, torch.bfloat16, torch.complex64)
+NO_INFINITY = (torch.float8_e4m3fn, FLOAT4)
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,14 @@ class Metrics:
 class Field:
     """One floating-point output's truth, float64 of any shape, for an output of `dtype`.
 
+    Real and imaginary parts of complex numbers stand side by side along the last axis. An error of either is measured
+    by the magnitude of both.
+
     `calls`: how many calls are stacked along the first axis; no row extends from one into the next.
     """
 
     def __init__(self, truth: Tensor, dtype: torch.dtype, floor: float, scale: Scale = "row", calls: int = 1) -> None:
-        info = torch.finfo(dtype)
+        info = limits(dtype)
         self.dtype = dtype
         self._calls = calls
         self._flat = truth.reshape(-1)
@@ -120,7 +124,7 @@ class Field:
         """Compare `values`, the flattened output in its own dtype, with the truth over one block."""
         if self._plain and self._unit == 1.0:
             value = block.of(values)
-            if self.dtype in NO_INFINITY:
+            if value.element_size() == 1:
                 value = value.half()  # exact; torch has no arithmetic on eight-bit floats
             difference = (value - block.of(self._flat)).abs_()
             squares = difference.square().sum(-1)
@@ -143,7 +147,7 @@ class Field:
 
     def _normalised(self, difference: Tensor, value: Tensor, block: Block) -> Tensor:
         """Divide absolute differences by their scales, in place; finite values and a plain truth only."""
-        magnitude = block.of(self._flat).abs()
+        magnitude = self._magnitude(block.of(self._flat))
         if self.dtype in FLUSHED:
             difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
         rows = self._row_rms[block.row : block.row + difference.shape[0], None]
@@ -160,7 +164,7 @@ class Field:
             truth, value = truth / self._unit, value / self._unit
         difference = (value - truth).abs_().masked_fill_(~both, 0.0)
         squares = difference.square().sum(-1)
-        magnitude = truth.abs()
+        magnitude = self._magnitude(truth)
         if self.dtype in FLUSHED:
             difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
         rows = self._row_rms[block.row : block.row + value.shape[0], None]
@@ -168,9 +172,15 @@ class Field:
         error = difference.div_(scale).masked_fill_(~both, 0.0)
         return Deviation(error, misplaced, squares)
 
+    def _magnitude(self, truth: Tensor) -> Tensor:
+        if not self.dtype.is_complex:
+            return truth.abs()
+        pairs = truth.view(-1, 2)
+        return torch.hypot(pairs[:, :1], pairs[:, 1:]).expand(-1, 2).reshape(truth.shape)
+
     def _choose_unit(self) -> float:
         # Squares of float64 numbers overflow beyond 1e154; every other format is far from that.
-        if self.dtype is not torch.float64:
+        if self.dtype not in (torch.float64, torch.complex128):
             return 1.0
         peaks = [self._finite(block).abs_().amax() for block in self.blocks()]
         peak = float(torch.stack(peaks).amax())
@@ -199,7 +209,7 @@ class Field:
 
 def row_width(shape: torch.Size, scale: Scale = "row", calls: int = 1) -> int:
     """How many consecutive elements share a scale, at most those of one of the calls stacked along the first axis."""
-    one_call = (shape[0] // calls, *shape[1:])
+    one_call = (shape[0] // calls, *shape[1:]) if shape else ()
     if scale == "tensor":
         return math.prod(one_call)
     width = 1

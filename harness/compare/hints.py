@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from harness.compare.field import BLOCK_ELEMENTS
+from harness.problem.elements import limits, parts
 
 SAMPLE_ELEMENTS = 1 << 16
 TILES = (128, 64, 32, 16)
@@ -50,8 +51,8 @@ class Clues:
     only_rms: bool
 
 
-def hints(got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str, ...]:
-    """All hints that apply; `wrong` is the mask of the flattened output."""
+def hints(dtype: torch.dtype, got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str, ...]:
+    """All hints that apply to the numbers of an output of `dtype`; `wrong` is the mask of the flattened output."""
     sentences: list[str] = []
     total = got.numel()
     if clues.unwritten == total:
@@ -65,19 +66,21 @@ def hints(got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str,
         sentences.append(
             f"NaN where the truth is finite, in {clues.nan_for_finite:,} element" + "s" * (clues.nan_for_finite > 1)
         )
-    sample = _Sample(got, truth)
+    sample = _Sample(got, truth, parts(dtype))
     if clues.unwritten < clues.wrong and sample.usable:
         sentences += sample.transposed()
-        sentences += sample.factor() or _precision(got.dtype, sample, clues)
+        sentences += sample.factor() or _precision(dtype, sample, clues)
     if not clues.only_rms and clues.wrong < total:
-        sentences += _places(wrong.view(got.shape))
+        elements = wrong.view(got.shape)
+        sentences += _places(elements.any(-1) if parts(dtype) > 1 else elements)
     return tuple(sentences)
 
 
 class _Sample:
     """Pairs of got and truth at scattered places, float64, NaN and infinities left out."""
 
-    def __init__(self, got: Tensor, truth: Tensor) -> None:
+    def __init__(self, got: Tensor, truth: Tensor, parts: int = 1) -> None:
+        self._parts = parts
         self._got, self._truth = got.reshape(-1), truth.reshape(-1)
         total = got.numel()
         steps = torch.arange(min(total, SAMPLE_ELEMENTS), device=got.device)
@@ -85,7 +88,7 @@ class _Sample:
         places = steps if total <= SAMPLE_ELEMENTS else steps * 2654435761 % total
         value, expected = self._got[places].double(), self._truth[places].double()
         both = value.isfinite() & expected.isfinite()
-        self._shape = got.shape
+        self._shape = got.shape[:-1] if parts > 1 else got.shape
         self._places, self._value, self._expected = places[both], value[both], expected[both]
         self._error = self._value - self._expected
         self._error_norm = float(self._error.norm())
@@ -96,10 +99,11 @@ class _Sample:
         if len(self._shape) < 2 or 1 in self._shape[-2:]:
             return []
         rows, columns = self._shape[-2:]
-        batch = self._places // (rows * columns) * (rows * columns)
-        place = self._places % (rows * columns)
+        element, part = self._places // self._parts, self._places % self._parts
+        batch = element // (rows * columns) * (rows * columns)
+        place = element % (rows * columns)
         for height, width in ((rows, columns), (columns, rows)):
-            source = batch + place % height * width + place // height
+            source = (batch + place % height * width + place // height) * self._parts + part
             rest = (self._value - self._truth[source].double()).nan_to_num(0.0, 0.0, 0.0)
             if float(rest.norm()) <= EXPLAINED * self._error_norm:
                 return ["looks transposed"]
@@ -128,7 +132,7 @@ def _precision(dtype: torch.dtype, sample: _Sample, clues: Clues) -> list[str]:
         return []
     error = clues.rms_error
     for name, eps, low, high in PRECISIONS:
-        if eps > torch.finfo(dtype).eps and low <= error <= high:
+        if eps > limits(dtype).eps and low <= error <= high:
             return [f"looks like lower precision ({name}): an RMS error of {error:.1e} in every part of the output"]
     if clues.only_rms or error <= IMPRECISE:
         return [f"systematic loss of precision: an RMS error of {error:.1e} in every part of the output"]

@@ -20,13 +20,25 @@ SHOWN_ELEMENTS = 8
 
 
 @dataclass(frozen=True)
+class Output:
+    """An output by its name and its own dtype. Its values are compared as `elements.numbers` gives them."""
+
+    name: str
+    dtype: torch.dtype
+
+    @property
+    def dtype_name(self) -> str:
+        return str(self.dtype).removeprefix("torch.")
+
+
+@dataclass(frozen=True)
 class Evidence:
     """A wrong output with what it was compared with; integers have no `field` and no RMS error.
 
     `only_rms`: every element is within the maximum; only the overall relative RMS error is too large.
     """
 
-    name: str
+    output: Output
     got: Tensor
     truth: Tensor
     poison: Tensor | None
@@ -85,9 +97,9 @@ def explain(evidence: Evidence, located: Located) -> Mismatch:
     """The record of a wrong output: counts, the first and the worst elements, and hints."""
     clues = _examine(evidence, located)
     return Mismatch(
-        output=evidence.name,
+        output=evidence.output.name,
         shape=tuple(evidence.got.shape),
-        dtype=str(evidence.got.dtype).removeprefix("torch."),
+        dtype=evidence.output.dtype_name,
         wrong=clues.wrong,
         total=evidence.got.numel(),
         nan_got=clues.nan_got,
@@ -96,7 +108,7 @@ def explain(evidence: Evidence, located: Located) -> Mismatch:
         inf_expected=clues.inf_expected,
         worst_index=_index(located.worst, evidence.got.shape),
         first=_first(evidence, located.wrong),
-        hints=hints(evidence.got, evidence.truth, located.wrong, clues),
+        hints=hints(evidence.output.dtype, evidence.got, evidence.truth, located.wrong, clues),
     )
 
 

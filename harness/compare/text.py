@@ -5,9 +5,8 @@ The command line calls it. Trusted. Needs no torch, since it also prints stored 
 
 from __future__ import annotations
 
+from harness.problem.dtypes import DTYPES
 from harness.verdict import Budget, Mismatch, OutputCheck
-
-_EPS = {"float64": 2**-52, "float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7, "float8_e4m3fn": 2**-3}
 
 
 def describe(check: OutputCheck) -> str:
@@ -35,4 +34,4 @@ def _reason(budget: Budget, dtype: str) -> str:
         return "never more than half of the value"
     if budget.allowed > budget.floor:
         return f"{budget.factor:g} × the reference's own in {dtype}"
-    return f"{budget.floor / _EPS[dtype]:g} ulps of {dtype}"
+    return f"{budget.floor / DTYPES[dtype].eps:g} ulps of {dtype}"

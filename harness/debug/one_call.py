@@ -9,6 +9,7 @@ from typing import cast
 import torch
 
 from harness import wire
+from harness.arena.shapes import copied
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
@@ -64,7 +65,7 @@ class _Here:
     def ask(self, command: wire.Command, expect: type[wire.Reply], *, limit: TimeLimit, doing: str) -> wire.Reply:
         tensors = self._tensors()
         given = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
-        self.call.inputs = {name: tensor.clone() for name, tensor in tensors.items() if name in given}
+        self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in given}
         stacked = {name: tensor[None] for name, tensor in self.call.inputs.items()}
         self.call.expected = {name: truth[0] for name, truth in self._case.truth(stacked, 1).truth.items()}
         self._about_to_call(self.call)
@@ -72,7 +73,7 @@ class _Here:
             return self.server.obey(command, ())
         finally:
             written = {slot.tensor.name for slot in self._case.layout.outputs}
-            self.call.outputs = {name: tensor.clone() for name, tensor in tensors.items() if name in written}
+            self.call.outputs = {name: copied(tensor) for name, tensor in tensors.items() if name in written}
 
     def _tensors(self) -> Tensors:
         """The tensors that the kernel is about to get."""

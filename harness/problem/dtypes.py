@@ -1,6 +1,7 @@
 """The element types a problem may use, with what its checks need to know; trusted, no torch.
 
-The expression language, the fills' checks and the resolution of cases use this table.
+The expression language, the fills' checks, the resolution of cases and the comparison use this table. The runner needs
+none: it looks a name up in torch. `elements` says how a tensor of each type is read and written.
 """
 
 from __future__ import annotations
@@ -14,14 +15,22 @@ DType = Literal[
     "float16",
     "bfloat16",
     "float8_e4m3fn",
+    "float8_e5m2",
+    "float8_e8m0fnu",
+    "float4_e2m1fn_x2",
+    "complex128",
+    "complex64",
     "int64",
     "int32",
     "int16",
     "int8",
+    "uint32",
+    "uint16",
     "uint8",
     "bool",
 ]
-Family = Literal["float", "integer", "bool"]
+Family = Literal["float", "complex", "packed", "scale", "integer", "bool"]
+"""`packed` is float4, two to a byte. A `scale` is a power of two, without a sign."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +38,8 @@ class DTypeInfo:
     """The properties of one element type.
 
     `low` and `high` are its finite range; every whole number from `-exact` to `exact` within the range is represented
-    exactly.
+    exactly. Of complex and packed numbers, all of it is said of each part. The smallest normal number is 2 to the power
+    of `least_exponent`.
     """
 
     size_bytes: int
@@ -38,26 +48,53 @@ class DTypeInfo:
     high: float
     exact: int
     infinities: bool = False
+    least_exponent: int = 0
+
+    @property
+    def eps(self) -> float:
+        """The distance from 1 to the next number, of a type with a fraction."""
+        return 2 / self.exact
 
 
-def _float(size_bytes: int, largest: float, exact: int, infinities: bool = True) -> DTypeInfo:
-    return DTypeInfo(size_bytes, "float", -largest, largest, exact, infinities)
+def _float(size_bytes: int, largest: float, exact: int, least_exponent: int, *, infinities: bool = True) -> DTypeInfo:
+    return DTypeInfo(size_bytes, "float", -largest, largest, exact, infinities, least_exponent)
+
+
+def _complex(part: DTypeInfo) -> DTypeInfo:
+    whole = part.size_bytes * 2
+    return DTypeInfo(whole, "complex", part.low, part.high, part.exact, least_exponent=part.least_exponent)
 
 
 def _integer(bits: int) -> DTypeInfo:
     return DTypeInfo(bits // 8, "integer", -(2 ** (bits - 1)), 2 ** (bits - 1) - 1, 2 ** (bits - 1))
 
 
+def _unsigned(bits: int) -> DTypeInfo:
+    return DTypeInfo(bits // 8, "integer", 0, 2**bits - 1, 2**bits - 1)
+
+
+_FLOAT64 = _float(8, 1.797e308, 2**53, -1022)
+_FLOAT32 = _float(4, 3.4028e38, 2**24, -126)
+
 DTYPES: dict[str, DTypeInfo] = {
-    "float64": _float(8, 1.797e308, 2**53),
-    "float32": _float(4, 3.4028e38, 2**24),
-    "float16": _float(2, 65504.0, 2**11),
-    "bfloat16": _float(2, 3.3895e38, 2**8),
-    "float8_e4m3fn": _float(1, 448.0, 2**4, infinities=False),
+    "float64": _FLOAT64,
+    "float32": _FLOAT32,
+    "float16": _float(2, 65504.0, 2**11, -14),
+    "bfloat16": _float(2, 3.3895e38, 2**8, -126),
+    "float8_e4m3fn": _float(1, 448.0, 2**4, -6, infinities=False),
+    "float8_e5m2": _float(1, 57344.0, 2**3, -14),
+    "float8_e8m0fnu": DTypeInfo(1, "scale", 2.0**-127, 2.0**127, 1, least_exponent=-127),
+    "float4_e2m1fn_x2": DTypeInfo(1, "packed", -6.0, 6.0, 2**2),
+    "complex128": _complex(_FLOAT64),
+    "complex64": _complex(_FLOAT32),
     "int64": _integer(64),
     "int32": _integer(32),
     "int16": _integer(16),
     "int8": _integer(8),
-    "uint8": DTypeInfo(1, "integer", 0, 255, 255),
+    "uint32": _unsigned(32),
+    "uint16": _unsigned(16),
+    "uint8": _unsigned(8),
     "bool": DTypeInfo(1, "bool", 0, 1, 1),
 }
+FLOAT4_MAGNITUDES = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+"""By the three low bits of a float4; the fourth is the sign."""

@@ -10,32 +10,48 @@ from collections.abc import Callable, Iterator
 
 import torch
 
+from harness.carrier import assign
 from harness.errors import HarnessError
+from harness.problem.elements import FLOAT4, SCALE, info, pack_float4, parts
 from harness.problem.spec import Fill
 
 _PIECE = 1 << 22
+_DRAWN_IN = {
+    torch.uint16: torch.int32,
+    torch.uint32: torch.int64,
+    **dict.fromkeys((torch.float8_e4m3fn, torch.float8_e5m2, SCALE, FLOAT4), torch.float32),
+}
 
 
 def fill(tensor: torch.Tensor, fill: Fill, generator: torch.Generator) -> None:
     """Overwrite a contiguous tensor of any shape and of any problem dtype, in place, on its own device.
 
-    `generator` is one of the tensor's device. The draws are made in the tensor's dtype; float8 is drawn in float32 and
-    rounded.
+    `generator` is one of the tensor's device. The draws are made in the tensor's dtype, or where torch cannot in a
+    wider one, and rounded. The parts of complex numbers are drawn like elements, and so are the halves of packed ones.
     """
     flat = tensor.detach().view(-1)
+    if flat.is_complex():
+        flat = torch.view_as_real(flat).view(-1)
     draw = _drawing(fill, generator)
-    if tensor.dtype is torch.float8_e4m3fn:
-        for piece in _pieces(flat):
-            wide = torch.empty(piece.shape, dtype=torch.float32, device=piece.device)
-            draw(wide)
-            # The cast turns values beyond ±448 into NaN.
-            piece.copy_(wide.clamp_(-448.0, 448.0))
-    else:
+    wide = _DRAWN_IN.get(flat.dtype)
+    if wide is None:
         draw(flat)
-    if fill.neg_inf > 0:
-        for piece in _pieces(flat):
-            drawn = torch.rand(piece.shape, dtype=torch.float32, device=piece.device, generator=generator)
-            piece.masked_fill_(drawn < fill.neg_inf, float("-inf"))
+        for piece in _pieces(flat) if fill.neg_inf else ():
+            _mask(piece, fill.neg_inf, generator)
+        return
+    for piece in _pieces(flat):
+        drawn = torch.empty(len(piece) * parts(flat.dtype), dtype=wide, device=flat.device)
+        draw(drawn)
+        if wide is torch.float32:  # the cast would turn values beyond the largest into NaN or infinity
+            drawn.clamp_(info(flat.dtype).low, info(flat.dtype).high)
+        if fill.neg_inf:
+            _mask(drawn, fill.neg_inf, generator)
+        assign(piece, pack_float4(drawn) if flat.dtype is FLOAT4 else drawn.to(flat.dtype))
+
+
+def _mask(flat: torch.Tensor, share: float, generator: torch.Generator) -> None:
+    drawn = torch.rand(flat.shape, dtype=torch.float32, device=flat.device, generator=generator)
+    flat.masked_fill_(drawn < share, float("-inf"))
 
 
 def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor], object]:
@@ -50,10 +66,17 @@ def _drawing(fill: Fill, generator: torch.Generator) -> Callable[[torch.Tensor],
             return lambda t: t.random_(least, greatest + 1, generator=generator)
         case "choice":
             return lambda t: _choose(t, fill.values, generator)
+        case "powers":
+            return lambda t: _choose(t, _powers(fill), generator)
         case "zeros":
             return lambda t: t.zero_()
         case "generated":
             raise HarnessError("a tensor that `generate` makes cannot be filled without it")
+
+
+def _powers(fill: Fill) -> tuple[float, ...]:
+    least, greatest = (int(bound) for bound in fill.bounds)
+    return tuple(2.0**exponent for exponent in range(least, greatest + 1))
 
 
 def _choose(tensor: torch.Tensor, values: tuple[int | float, ...], generator: torch.Generator) -> None:

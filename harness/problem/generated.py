@@ -72,4 +72,4 @@ def _fitting(value: object, spec: ResolvedTensor, device: torch.device) -> Tenso
         raise GeneratedFlaw(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}")
     if value.layout is not torch.strided:
         raise GeneratedFlaw(f"returned `{spec.name}` as a sparse tensor", "return a dense one")
-    return value.detach()
+    return value.detach().resolve_conj().resolve_neg()  # which torch may have put off

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from harness.carrier import assign
 from harness.problem.fill import fill
 from harness.problem.reference import Reference
 from harness.problem.resolve import ResolvedCase
@@ -21,9 +22,12 @@ def draw(case: ResolvedCase, reference: Reference, generator: torch.Generator) -
     generated = reference.generate(case, generator) if reference.generates else {}
     drawn = {}
     for tensor in case.tensors:
+        if tensor.role == "output":
+            continue
+        made = torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device=generator.device)
         if tensor.name in generated:
-            drawn[tensor.name] = generated[tensor.name].clone(memory_format=torch.contiguous_format)
-        elif tensor.role != "output":
-            drawn[tensor.name] = torch.empty(tensor.shape, dtype=getattr(torch, tensor.dtype), device=generator.device)
-            fill(drawn[tensor.name], tensor.fill, generator)
+            assign(made, generated[tensor.name])
+        else:
+            fill(made, tensor.fill, generator)
+        drawn[tensor.name] = made
     return drawn

@@ -22,8 +22,10 @@ from typing import Any, NoReturn
 
 import torch
 
+from harness.carrier import carrier
 from harness.errors import DeviceError, ProblemError
 from harness.problem.dtypes import DTYPES
+from harness.problem.elements import wide
 from harness.problem.generated import GeneratedFlaw, checked
 from harness.problem.load import identify
 from harness.problem.problem import Problem
@@ -31,6 +33,7 @@ from harness.problem.resolve import ResolvedCase, ResolvedTensor
 from harness.problem.spec import TensorSpec
 
 Value = torch.Tensor | list[torch.Tensor]
+_DOUBLE = (torch.float64, torch.complex128)
 
 
 class Reference:
@@ -81,15 +84,18 @@ class Reference:
     ) -> dict[str, Value]:
         """Compute the outputs, and the final values of the inouts, by name.
 
-        `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64; they are not
-        changed. Floats come back as float64 if the inputs are, otherwise rounded to the output's own dtype; integers
-        always in their own dtype. May be called under `torch.vmap`, where a changed input goes unnoticed.
+        `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64 and complex
+        numbers to complex128; they are not changed. The function gets them with the strides of the case. Floats come
+        back as float64 if the inputs are, otherwise rounded to the output's own dtype; integers always in their own
+        dtype. May be called under `torch.vmap`, where a changed input goes unnoticed.
 
         Raises:
             ProblemError: `reference` fails, changes an input, or returns something that does not match problem.toml.
             DeviceError: the device has too little memory for it.
         """
-        arguments = {s.name: _copy(tensors[s.name], s) for s in self._problem.tensors if s.role != "output"}
+        strides = {t.name: t.strides for t in case.tensors if t.strides is not None}
+        given = [spec for spec in self._problem.tensors if spec.role != "output"]
+        arguments = {spec.name: _argument(tensors[spec.name], spec, strides) for spec in given}
         versions = _versions(arguments)
         with torch.no_grad(), _full_precision:
             returned = self._call(self._function, **arguments, **scalars)
@@ -200,14 +206,16 @@ class Reference:
                 f"returned `{spec.name}` with the shape {list(tensor.shape)}", f"problem.toml says {list(spec.shape)}"
             )
         dtype = str(tensor.dtype).removeprefix("torch.")
-        if DTYPES[spec.dtype].family != "float":
+        family = DTYPES[spec.dtype].family
+        if family not in ("float", "scale", "complex"):
             if dtype != spec.dtype:
                 self._fail(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}: cast the result")
             return tensor
-        if not tensor.dtype.is_floating_point:
+        if not (tensor.dtype.is_complex if family == "complex" else tensor.dtype.is_floating_point):
             self._fail(f"returned `{spec.name}` as {dtype}", f"problem.toml says {spec.dtype}")
-        if double and dtype != "float64":
+        if double and tensor.dtype not in _DOUBLE:
             self._fail(f"returned `{spec.name}` as {dtype} for float64 inputs", "compute in the dtype of the inputs")
+        tensor = tensor.resolve_conj()  # which torch may have put off
         return tensor if double else tensor.to(getattr(torch, spec.dtype))
 
     def _fail(self, what: str, remedy: str, function: Callable[..., Any] | None = None) -> NoReturn:
@@ -277,11 +285,18 @@ def _failure(path: str, error: BaseException) -> ProblemError:
     return ProblemError(where, f"raised {type(error).__name__}: {str(error).strip() or '(no message)'}")
 
 
-def _copy(value: Value, spec: TensorSpec) -> Value:
-    """Inouts are cloned: the reference may work in place on them."""
-    if spec.role == "input":
-        return value
-    return [t.clone() for t in value] if isinstance(value, list) else value.clone()
+def _argument(value: Value, spec: TensorSpec, strides: Mapping[str, tuple[int, ...]]) -> Value:
+    """With the strides of the case; and inouts are copies, since the reference may work in place on them."""
+    if isinstance(value, list):
+        return [_laid_out(t, spec, strides.get(f"{spec.name}[{index}]")) for index, t in enumerate(value)]
+    return _laid_out(value, spec, strides.get(spec.name))
+
+
+def _laid_out(tensor: torch.Tensor, spec: TensorSpec, strides: tuple[int, ...] | None) -> torch.Tensor:
+    if strides is None:
+        return tensor if spec.role == "input" else tensor.clone()
+    held = carrier(tensor)
+    return held.new_empty_strided(tensor.shape, strides).copy_(held).view(tensor.dtype)
 
 
 def _versions(arguments: Mapping[str, Value]) -> dict[str, list[int]]:
@@ -290,7 +305,7 @@ def _versions(arguments: Mapping[str, Value]) -> dict[str, list[int]]:
 
 
 def _is_double(tensors: Mapping[str, Value]) -> bool:
-    """Whether this is the run for the truth: there are floats, and all are float64."""
+    """Whether this is the run for the truth: there are floats or complex numbers, and all have 64 bits a part."""
     flat = [t for value in tensors.values() for t in (value if isinstance(value, list) else [value])]
-    floats = [t.dtype for t in flat if t.dtype.is_floating_point]
-    return bool(floats) and all(dtype is torch.float64 for dtype in floats)
+    floats = [t.dtype for t in flat if wide(t.dtype) in _DOUBLE]
+    return bool(floats) and all(dtype in _DOUBLE for dtype in floats)

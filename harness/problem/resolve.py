@@ -12,7 +12,7 @@ from typing import NoReturn, TypeVar
 
 from harness.call import MAX_BYTES, Forms
 from harness.errors import ProblemError, nearest
-from harness.problem.dtypes import DTYPES
+from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import ExpressionError, elements_key, evaluate, parse
 from harness.problem.signature import settled_forms
 from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
@@ -33,6 +33,19 @@ class ResolvedTensor:
     dtype: str
     fill: Fill
     list_name: str | None = None
+    strides: tuple[int, ...] | None = None
+    """In elements; None: contiguous and row-major."""
+
+    @property
+    def elements(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def span(self) -> int:
+        """From its first element to its last one, both included: in elements, those between them counted."""
+        if self.strides is None or not self.elements:
+            return self.elements
+        return _span(zip(self.shape, self.strides, strict=True))
 
 
 @dataclass(frozen=True)
@@ -118,6 +131,8 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
     if len(tensors) > MAX_TENSORS:
         flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists expanded")
+    if all(tensor.role == "input" or not tensor.elements for tensor in tensors):
+        flaws.at(f"{key}.params", "leaves every output without elements", "nothing would be tested: raise a size")
     scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
     forms = settled_forms(problem, case.params, {each.name: each.value for each in scalars})
     if forms.nbytes() > MAX_BYTES:
@@ -151,7 +166,7 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for tensor in tensors:
         key = elements_key(tensor.list_name or tensor.name)
-        counts[key] = counts.get(key, 0) + math.prod(tensor.shape)
+        counts[key] = counts.get(key, 0) + tensor.elements
     return counts
 
 
@@ -193,22 +208,30 @@ def _tensors(spec: TensorSpec, key: str, case: Case, case_path: str, flaws: Flaw
         fill = _bounded(fill, where, case, case_path, flaws)
         _check_fill(fill, dtype, where, spec.name, flaws)
     if spec.count is None:
-        shape = _shape(spec, key, case.params, case_path, flaws)
-        return [ResolvedTensor(spec.name, spec.role, shape, dtype, fill)]
+        return [_tensor(spec, spec.name, key, case.params, dtype, fill, case_path, flaws)]
     count = flaws.value(f"{key}.count", spec.count, case.params)
     if not 1 <= count <= MAX_TENSORS:
         flaws.at(f"{key}.count", f"is {count} in {case_path}", f"a list has 1 to {MAX_TENSORS} tensors")
     return [
-        ResolvedTensor(
-            f"{spec.name}[{index}]",
-            spec.role,
-            _shape(spec, key, {**case.params, "index": index}, case_path, flaws),
-            dtype,
-            fill,
-            list_name=spec.name,
-        )
+        _tensor(spec, f"{spec.name}[{index}]", key, {**case.params, "index": index}, dtype, fill, case_path, flaws)
         for index in range(count)
     ]
+
+
+def _tensor(
+    spec: TensorSpec,
+    name: str,
+    key: str,
+    parameters: Mapping[str, int | str],
+    dtype: str,
+    fill: Fill,
+    case_path: str,
+    flaws: Flaws,
+) -> ResolvedTensor:
+    shape = _shape(spec, key, parameters, case_path, flaws)
+    strides = _strides(spec, shape, key, parameters, case_path, flaws)
+    list_name = None if spec.count is None else spec.name
+    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides)
 
 
 def _dtype(spec: TensorSpec, key: str, case: Case, flaws: Flaws) -> str:
@@ -229,12 +252,47 @@ def _shape(
     shape = []
     for number, dimension in enumerate(spec.shape):
         size = flaws.value(f"{key}.shape[{number}]", dimension, parameters)
-        if size < 1:
-            flaws.at(f"{key}.shape[{number}]", f"is {size} in {case_path}", "a dimension is at least 1")
+        if size < 0:
+            flaws.at(f"{key}.shape[{number}]", f"is {size} in {case_path}", "a dimension is at least 0")
         shape.append(size)
     if math.prod(shape) > MAX_ELEMENTS:
         flaws.at(f"{key}.shape", f"has {math.prod(shape):,} elements in {case_path}", "a tensor has at most 2⁴⁰")
     return tuple(shape)
+
+
+def _strides(
+    spec: TensorSpec,
+    shape: tuple[int, ...],
+    key: str,
+    parameters: Mapping[str, int | str],
+    case_path: str,
+    flaws: Flaws,
+) -> tuple[int, ...] | None:
+    """The strides that a tensor declares. No two elements may lie at one place.
+
+    What is asked for is a little more: that a step along one dimension goes past all that the dimensions with smaller
+    strides span. What is between the elements then has a simple form, too (`harness.judge.correctness.layout`).
+    """
+    if spec.strides is None:
+        return None
+    each = enumerate(spec.strides)
+    strides = tuple(flaws.value(f"{key}.strides[{number}]", text, parameters) for number, text in each)
+    inner: list[tuple[int, int]] = []
+    for size, stride in sorted(zip(shape, strides, strict=True), key=lambda dimension: dimension[1]):
+        if stride < (_span(inner) if size > 1 and 0 not in shape else 0):
+            what = f"is {list(strides)} for the shape {list(shape)} in {case_path}, where elements overlap"
+            remedy = "each stride is at least the span of the dimensions with smaller ones"
+            flaws.at(f"{key}.strides", what, remedy)
+        if size > 1:
+            inner.append((size, stride))
+    if 0 not in shape and _span(inner) > MAX_ELEMENTS:
+        flaws.at(f"{key}.strides", f"span {_span(inner):,} elements in {case_path}", "a tensor spans at most 2⁴⁰")
+    return strides
+
+
+def _span(dimensions: Iterable[tuple[int, int]]) -> int:
+    """Of sizes and strides."""
+    return 1 + sum((size - 1) * stride for size, stride in dimensions)
 
 
 def _scalar(spec: ScalarSpec, key: str, case: Case, flaws: Flaws) -> ResolvedScalar:
@@ -268,19 +326,40 @@ def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> 
     info = DTYPES[dtype]
     if fill.neg_inf and not info.infinities:
         flaws.at(f"{key}.neg_inf", f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")
-    if fill.kind in ("zeros", "generated"):
+    if fill.kind == "generated":
+        return
+    powers = fill.kind == "powers" or (fill.kind == "choice" and all(math.frexp(v)[0] == 0.5 for v in fill.values))
+    if info.family == "scale" and not powers:
+        what = f"is {fill.kind!r} for `{tensor}`, which is {dtype} and holds powers of two"
+        flaws.at(key, what, 'use { kind = "powers", low = …, high = … }')
+    if fill.kind == "zeros":
         return
     whole = fill.kind == "integers" or (fill.kind == "choice" and all(value == int(value) for value in fill.values))
-    if not whole and info.family != "float":
+    if info.family in ("integer", "bool") and not whole:
         remedy = 'use { kind = "integers", low = …, high = … }'
         flaws.at(key, f"is {fill.kind!r} for `{tensor}`, which is {dtype}", remedy)
-    if fill.kind == "choice":
-        low, high = min(fill.values), max(fill.values)
-    elif fill.kind == "normal":
-        # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
-        low, high = fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
-    else:
-        low, high = fill.bounds
-    limit = info.exact if whole else math.inf
+    if fill.kind == "powers" and fill.bounds[0] < info.least_exponent:
+        flaws.at(key, f"goes below 2^{info.least_exponent}, the least of {dtype} (tensor `{tensor}`)", "raise `low`")
+    limit = info.exact if whole and info.family != "scale" else math.inf
+    if info.family == "packed" and fill.kind == "normal":
+        return  # what is beyond ±6 becomes ±6
+    low, high = _range(fill)
     if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
         flaws.at(key, f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")
+    if info.family == "packed" and fill.kind == "choice" and any(abs(v) not in FLOAT4_MAGNITUDES for v in fill.values):
+        remedy = f"use {', '.join(f'{value:g}' for value in FLOAT4_MAGNITUDES)} and their negatives"
+        flaws.at(key, f"has values that {dtype} rounds (tensor `{tensor}`)", remedy)
+
+
+def _range(fill: Fill) -> tuple[float, float]:
+    """The least and the greatest value to expect."""
+    match fill.kind:
+        case "choice":
+            return min(fill.values), max(fill.values)
+        case "powers":
+            low, high = (2.0**exponent if exponent < 1024 else math.inf for exponent in fill.bounds)
+            return low, high
+        case "normal":
+            # Eight standard deviations: one element in 10¹⁵ is beyond, so no input overflows to infinity.
+            return fill.mean - 8 * fill.scale, fill.mean + 8 * fill.scale
+    return fill.bounds

@@ -7,21 +7,19 @@ keys, `checks` what concerns several, and `resolve` computes the numbers of one 
 from __future__ import annotations
 
 import itertools
-import keyword
 import random
-import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from harness.call import Form, Style
 from harness.call import check as check_form
 from harness.kinds import DeviceKind as DeviceKind
-from harness.problem.dtypes import DTYPES
-from harness.problem.expression import FUNCTIONS, parse
+from harness.problem.expression import parse
+from harness.problem.keys import Bound, CaseName, Deadline, Devices, Expression, Flag, Name, Option, Real, Spec, Whole
 
 Role = Literal["input", "output", "inout"]
 Scale = Literal["row", "tensor"]
@@ -30,101 +28,33 @@ Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "
 _SUM_ULPS = 2.5
 _GIB = 1 << 30
 _MIB = 1 << 20
-_C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-# C++ keywords that are not also Python keywords.
-_CPP_KEYWORDS = frozenset(
-    """
-    alignas alignof asm auto bool case catch char char8_t char16_t char32_t compl concept const consteval constexpr
-    constinit const_cast co_await co_return co_yield decltype default delete do double dynamic_cast enum explicit
-    export extern false float friend goto inline int long mutable namespace new noexcept nullptr operator private
-    protected public register reinterpret_cast requires short signed sizeof static static_assert static_cast struct
-    switch template this thread_local throw true typedef typeid typename union unsigned using virtual void volatile
-    wchar_t xor and_eq bitand bitor not_eq or_eq xor_eq restrict
-    """.split()  # noqa: SIM905 - a list literal would be one word a line
-)
-
-
-def _name(text: str) -> str:
-    """A name that Python, C and C++ accept, and that has no other meaning in an expression."""
-    if not _C_NAME.fullmatch(text) or len(text) > 64:
-        raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
-    if keyword.iskeyword(text) or text in _CPP_KEYWORDS:
-        raise ValueError(f"{text!r} is a keyword of Python or C++: choose another name")
-    if text in DTYPES or text in FUNCTIONS or text == "index":
-        raise ValueError(f"{text!r} has a meaning in expressions: choose another name")
-    return text
-
-
-def _option(text: str) -> str:
-    """A name that Python accepts for an argument: options reach no other language."""
-    if not _C_NAME.fullmatch(text) or len(text) > 64 or keyword.iskeyword(text):
-        raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
-    return text
-
-
-def _expression(value: int | str) -> int | str:
-    if isinstance(value, str):
-        parse(value)
-    return value
-
-
-def _case_name(text: str) -> str:
-    if not re.fullmatch(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?", text):
-        raise ValueError("a case's name is one line of 1 to 64 characters, with no space at its ends")
-    return text
-
-
-def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
-    if len(set(devices)) != len(devices):
-        raise ValueError("a device is named twice")
-    return devices
-
-
-def _moment(value: object) -> object:
-    """Only a TOML date-time: pydantic would also accept a number, as seconds since 1970."""
-    if isinstance(value, str):
-        raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
-    if not isinstance(value, datetime):
-        raise ValueError("a date and time with its offset is needed: 2027-01-31T23:59:00Z")
-    if value.tzinfo is None:
-        raise ValueError("should have timezone info: 2027-01-31T23:59:00Z, or +01:00 in place of Z")
-    return value
-
-
 _USED_BY_KIND: dict[str, set[str]] = {
     "normal": {"mean", "scale"},
     "uniform": {"low", "high"},
     "integers": {"low", "high"},
     "choice": {"values"},
+    "powers": {"low", "high"},
     "zeros": set(),
     "generated": set(),
 }
-
-Name = Annotated[str, AfterValidator(_name)]
-CaseName = Annotated[str, AfterValidator(_case_name)]
-Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
-Real = Annotated[float, Field(strict=True)]
-Flag = Annotated[bool, Field(strict=True)]
-Expression = Annotated[Whole | str, AfterValidator(_expression)]
-Bound = Whole | Real | str
-
-
-class Spec(BaseModel):
-    """A part of a problem: immutable, unknown keys and non-finite numbers refused."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Fill(Spec):
     """How a tensor gets its elements. Unless `generate` makes them, every element is drawn by itself."""
 
-    kind: Literal["normal", "uniform", "integers", "choice", "zeros", "generated"] = Field(
+    kind: Literal["normal", "uniform", "integers", "choice", "powers", "zeros", "generated"] = Field(
         description="the distribution; generated: `generate` in reference.py makes the tensor"
     )
     mean: Real = Field(default=0.0, description="normal: the mean")
     scale: Real = Field(default=1.0, gt=0, description="normal: the standard deviation")
-    low: Bound = Field(default=0, description="uniform, integers: the least value, or an expression")
-    high: Bound = Field(default=1, description="uniform: above every value; integers: the greatest; or an expression")
+    low: Bound = Field(
+        default=0, description="uniform, integers: the least value; powers: the least exponent; or an expression"
+    )
+    high: Bound = Field(
+        default=1,
+        description="uniform: above every value; integers: the greatest; powers: the greatest exponent; "
+        "or an expression",
+    )
     values: tuple[Whole | Real, ...] = Field(
         default=(), max_length=256, description="choice: what is drawn from, each as likely as the others"
     )
@@ -140,8 +70,8 @@ class Fill(Spec):
         for bound in (self.low, self.high):
             if isinstance(bound, str):
                 parse(bound, real=self.kind == "uniform")
-            elif self.kind == "integers" and bound != int(bound):
-                raise ValueError("kind 'integers' needs whole numbers for `low` and `high`")
+            elif self.kind in ("integers", "powers") and bound != int(bound):
+                raise ValueError(f"kind {self.kind!r} needs whole numbers for `low` and `high`")
         if not (isinstance(self.low, str) or isinstance(self.high, str)):
             self._check_order(self.low, self.high)
         return self
@@ -149,7 +79,7 @@ class Fill(Spec):
     def _check_order(self, low: float, high: float) -> None:
         if self.kind == "uniform" and not low < high:
             raise ValueError("`low` must be below `high`")
-        if self.kind == "integers" and low > high:
+        if self.kind in ("integers", "powers") and low > high:
             raise ValueError("`low` must not be above `high`")
 
     @property
@@ -174,10 +104,21 @@ class TensorSpec(Spec):
 
     name: Name = Field(description="the argument's name in Python and C")
     role: Role = Field(description="input: read only; output: written; inout: read and written in place")
-    shape: tuple[Expression, ...] = Field(min_length=1, max_length=8, description="one expression a dimension")
+    shape: tuple[Expression, ...] = Field(
+        max_length=8, description="one expression a dimension; none for a single number"
+    )
+    strides: tuple[Expression, ...] | None = Field(
+        default=None, description="in elements, one a dimension; by default contiguous and row-major"
+    )
     dtype: str = Field(description="an element type, or the name of a parameter that holds one")
     fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
     count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
+
+    @model_validator(mode="after")
+    def _a_stride_for_each_dimension(self) -> Self:
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise ValueError(f"`strides` has {len(self.strides)} entries, and `shape` {len(self.shape)}: give as many")
+        return self
 
     @model_validator(mode="after")
     def _no_fill_on_an_output(self) -> Self:
@@ -235,12 +176,10 @@ class Case(Spec):
     draw: dict[str, Range] = Field(
         default={}, max_length=6, description="tests only: parameters whose values are drawn anew for each grading"
     )
-    devices: Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)] = Field(
-        default=("cpu", "cuda"), min_length=1, description="where the case runs"
-    )
+    devices: Devices = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
-    options: dict[Annotated[str, AfterValidator(_option)], Flag | Whole | Real | str] = Field(
+    options: dict[Option, Flag | Whole | Real | str] = Field(
         default={}, description="what `generate` gets by name besides the parameters"
     )
 
@@ -384,9 +323,7 @@ class ProblemFile(Spec):
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"
     )
-    deadline: Annotated[AwareDatetime, BeforeValidator(_moment)] | None = Field(
-        default=None, description="the last moment to submit, with its time zone"
-    )
+    deadline: Deadline | None = Field(default=None, description="the last moment to submit, with its time zone")
 
 
 class PrivateFile(Spec):

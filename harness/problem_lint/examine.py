@@ -22,6 +22,7 @@ from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
+from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
 from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
@@ -53,12 +54,12 @@ class Examined:
         self.given, answers = self.draws[0], []
         held = {name: t.clone() for name, t in self.given.items()}
         for given in self.draws:
-            answers.append(compute(truth, case, {n: t.double() if _floats(t) else t for n, t in given.items()}))
+            answers.append(compute(truth, case, {n: widened(t) for n, t in given.items()}))
         self.exact = answers[0]
         self.honest = compute(truth, case, self.given)
-        self.changed = next((n for n, t in self.given.items() if not _same(t, held[n])), None)
+        self.changed = next((n for n, t in self.given.items() if not same_bits(t, held[n])), None)
         own = {t.name: getattr(torch, t.dtype) for t in case.tensors}
-        right, *others = ({n: _stored(t, own[n]) for n, t in answer.items()} for answer in answers)
+        right, *others = ({n: rounded(t, own[n]) for n, t in answer.items()} for answer in answers)
         self.scene = Scene(case, truth, self.given, _before(case, self.given), right, tuple(others))
 
     def refuses(self, outputs: Tensors) -> str | None:
@@ -75,9 +76,7 @@ class Examined:
 
     def _right(self, name: str, got: Tensor) -> bool:
         truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
-        if not _floats(got):
-            return torch.equal(got, truth)
-        if _surely_wrong(got, truth, honest, tolerance):
+        if has_budget(got.dtype) and got.numel() and _surely_wrong(got, truth, honest, tolerance):
             return False
         return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
 
@@ -134,10 +133,10 @@ class _GeneratedInputs:
             if tensor.name in again:
                 members[tensor.list_name or tensor.name].append(tensor.name)
         for name, each in members.items():
-            if not all(_same(first[n], again[n]) for n in each):
+            if not all(same_bits(first[n], again[n]) for n in each):
                 self._unrepeatable[name].append(case.name)
                 self._varies.add(name)
-            elif all(_same(first[n], other[n]) for n in each for other in others):
+            elif all(same_bits(first[n], other[n]) for n in each for other in others):
                 self._fixed[name].append(case.name)
             else:
                 self._varies.add(name)
@@ -226,13 +225,13 @@ def _without_a_hidden_case(problem: Problem) -> Iterator[LintFinding]:
 
 
 def _too_large(case: ResolvedCase) -> bool:
-    elements = sum(math.prod(tensor.shape) for tensor in case.tensors)
+    elements = sum(tensor.elements for tensor in case.tensors)
     return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
 
 
 def _costs(case: ResolvedCase) -> Iterator[LintFinding]:
     """Zero is refused when the problem is loaded; too high a cost would reject honest kernels."""
-    most = sum(math.prod(t.shape) * DTYPES[t.dtype].size_bytes * (2 if t.role == "inout" else 1) for t in case.tensors)
+    most = sum(t.elements * DTYPES[t.dtype].size_bytes * (2 if t.role == "inout" else 1) for t in case.tensors)
     if case.minimum_bytes > most:
         what = f"`cost.bytes` is {case.minimum_bytes:,}, where all tensors have {most:,}"
         yield LintFinding("error", (case.name,), "", what, "count each input and output once: the least that must move")
@@ -244,15 +243,15 @@ def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     if examined.changed:
         yield LintFinding("error", name, "", f"the reference changes its input `{examined.changed}`", "work on a clone")
         return
-    unbounded = any(not bool(_finite(t).all()) for t in scene.given.values() if _floats(t))
+    unbounded = any(not bool(_finite(t).all()) for t in scene.given.values())
     for output, right in scene.right.items():
-        if _floats(right) and examined.exact[output].dtype is not torch.float64:
+        if examined.exact[output].dtype is not wide(right.dtype):
             what = f"`{output}` is a float, and no input is: there is no float64 truth to hold it against"
             yield LintFinding("error", name, "", what, "take one input as a float")
             return
-        bad = int((~_finite(right)).sum()) if _floats(right) else 0
-        if bad == right.numel() or (bad and not unbounded):
-            what = f"{bad:,} of {right.numel():,} elements of `{output}` are NaN or infinite, all inputs are finite"
+        bad, total = int((~_finite(right)).sum()), numbers(right).numel()
+        if bad and (bad == total or not unbounded):
+            what = f"{bad:,} of {total:,} elements of `{output}` are NaN or infinite, all inputs are finite"
             what = what if not unbounded else f"every element of `{output}` is NaN or infinite"
             yield LintFinding(
                 "error", name, "", what, "lower the fills' `scale`, or keep them where the answer is defined"
@@ -276,20 +275,21 @@ def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
 
 def _constant(scene: Scene, name: str) -> bool:
     """Whether an output has the same value in all elements for all draws (a single element may vary between draws)."""
-    seen = torch.cat([answer[name].reshape(-1) for answer in (scene.right, *scene.others)])
-    seen = seen.float() if _floats(seen) and seen.dtype is not torch.float64 else seen
-    return bool((seen == seen[0]).all())
+    seen = torch.cat([numbers(answer[name]).reshape(-1) for answer in (scene.right, *scene.others)])
+    seen = seen.float() if seen.element_size() == 1 and seen.is_floating_point() else seen
+    return bool(seen.numel()) and bool((seen == seen[0]).all())
 
 
 def _surely_wrong(got: Tensor, truth: Tensor, honest: Tensor, tolerance: Tolerance) -> bool:
     """A cheap test that is true only for wrong outputs: the RMS metric alone, if everything is finite."""
-    if got.dtype is torch.float64:
+    if got.dtype in (torch.float64, torch.complex128):
         return False
+    dtype, got, truth, honest = got.dtype, numbers(got), numbers(truth), numbers(honest)
     norm = torch.linalg.vector_norm
     of_truth, own, reference = (float(norm(t)) for t in (truth, got.float() - truth, honest.float() - truth))
     if not math.isfinite(of_truth + own + reference) or of_truth < 1e-30:
         return False
-    rms = budget(own / of_truth, reference / of_truth, tolerance, rms_floor(got.dtype, tolerance))
+    rms = budget(own / of_truth, reference / of_truth, tolerance, rms_floor(dtype, tolerance))
     return rms.error > 1.01 * rms.allowed  # the sum's own rounding must not decide
 
 
@@ -303,7 +303,7 @@ def _before(case: ResolvedCase, given: Tensors) -> Tensors:
     held = {}
     for tensor in case.tensors:
         if tensor.role == "output":
-            nbytes = math.prod(tensor.shape) * DTYPES[tensor.dtype].size_bytes
+            nbytes = tensor.elements * DTYPES[tensor.dtype].size_bytes
             raw = pattern.repeat(-(-nbytes // 16))[:nbytes]
             held[tensor.name] = raw.view(getattr(torch, tensor.dtype)).view(tensor.shape)
         elif tensor.role == "inout":
@@ -311,20 +311,6 @@ def _before(case: ResolvedCase, given: Tensors) -> Tensors:
     return held
 
 
-def _stored(exact: Tensor, dtype: torch.dtype) -> Tensor:
-    """The truth as an output can hold it."""
-    if dtype is torch.float8_e4m3fn:
-        return exact.clamp(-448.0, 448.0).to(dtype)
-    return exact.to(dtype)
-
-
-def _same(one: Tensor, other: Tensor) -> bool:
-    return torch.equal(one.contiguous().view(torch.uint8), other.contiguous().view(torch.uint8))
-
-
 def _finite(tensor: Tensor) -> Tensor:
-    return tensor.double().isfinite()  # which float8 does not support
-
-
-def _floats(tensor: Tensor) -> bool:
-    return tensor.is_floating_point()
+    """Element by element, or part by part."""
+    return numbers(tensor).double().isfinite()  # which float8 does not support

@@ -15,9 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from harness.carrier import carrier
 from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth, flatten
 from harness.problem import Problem, ResolvedCase
+from harness.problem.elements import has_budget, info, limits, numbers, of_numbers
 
 # Lower precisions that a kernel may be tempted to use, by the widest type of a case. Below 16 bits only operands are
 # narrowed: torch has no arithmetic on eight bits.
@@ -27,7 +29,9 @@ LOWER: dict[torch.dtype, tuple[str, ...]] = {
     torch.float16: ("float8_e4m3fn",),
     torch.bfloat16: ("float8_e4m3fn",),
     torch.float8_e4m3fn: ("float8_e5m2",),
+    torch.float8_e5m2: (),
 }
+_PART = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 _ARITHMETIC = ("float32", "float16", "bfloat16")
 _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution"})
 
@@ -79,7 +83,7 @@ def kernels(problem: Problem) -> list[NullKernel]:
         NullKernel(
             "all zeros",
             "fill the inputs so that the answer is not 0",
-            lambda s: {name: torch.zeros_like(t) for name, t in s.right.items()},
+            lambda s: {name: torch.zeros_like(carrier(t)).view(t.dtype) for name, t in s.right.items()},
         ),
         NullKernel("a constant", "fill the inputs so that the answer varies: raise `scale`, or lower sizes", _constant),
         NullKernel("the result of other inputs", "raise the fills' `scale`: the answer must follow inputs", _others),
@@ -102,9 +106,13 @@ def _constant(scene: Scene) -> Tensors:
     """What a kernel can write knowing only the problem, not the inputs: the mean of other answers, or their mode."""
     values = {}
     for name, right in scene.right.items():
-        seen = torch.cat([other[name].reshape(-1) for other in scene.others])
-        value = _mean(seen) if right.is_floating_point() else seen.to(torch.int64).mode().values.item()
-        values[name] = torch.full(right.shape, value, dtype=torch.float64).to(right.dtype)
+        seen = torch.cat([numbers(other[name]).reshape(-1) for other in scene.others])
+        if not seen.numel():
+            values[name] = right
+            continue
+        value = _mean(seen) if has_budget(right.dtype) else seen.to(torch.int64).mode().values.item()
+        filled = torch.full(numbers(right).shape, value, dtype=torch.float64)
+        values[name] = of_numbers(filled, right.dtype)
     return values
 
 
@@ -128,8 +136,8 @@ def _copy_of(spec: str) -> Callable[[Scene], Tensors]:
         sources = [scene.given[name] for name in _of(spec, scene.given)]
         copied = {}
         for number, (name, right) in enumerate(scene.right.items()):
-            source = sources[number % len(sources)]
-            copied[name] = _fitted(source, right.shape).to(right.dtype)
+            source = numbers(sources[number % len(sources)])
+            copied[name] = of_numbers(_fitted(source, numbers(right).shape), right.dtype)
         return copied
 
     return outputs
@@ -141,12 +149,16 @@ def _fitted(source: Tensor, shape: torch.Size) -> Tensor:
         return source.expand(shape).contiguous()
     except RuntimeError:
         flat, count = source.reshape(-1), shape.numel()
+        if not len(flat):
+            return torch.zeros(shape, dtype=source.dtype)
         return flat.repeat(-(-count // flat.numel()))[:count].view(shape)
 
 
-def _half_of(spec: str) -> Callable[[Scene], Tensors]:
-    def outputs(scene: Scene) -> Tensors:
+def _half_of(spec: str) -> Callable[[Scene], Tensors | None]:
+    def outputs(scene: Scene) -> Tensors | None:
         halved = dict(scene.right)
+        if not any(halved[name].numel() for name in _of(spec, halved)):
+            return None
         for name in _of(spec, halved):
             flat, before = halved[name].reshape(-1), scene.before[name].reshape(-1)
             half = flat.numel() // 2
@@ -173,9 +185,10 @@ def _lowered(low: str) -> list[NullKernel]:
 
 def applies(low: str, scene: Scene) -> bool:
     """Whether `low` is the next lower precision of the case's widest float."""
-    floats = {t.dtype for t in (*scene.given.values(), *scene.right.values()) if t.is_floating_point()}
-    widest = min(floats, key=lambda d: torch.finfo(d).eps, default=None)
-    return widest is not None and low in LOWER[widest]
+    tensors = (*scene.given.values(), *scene.right.values())
+    floats = {t.dtype for t in tensors if info(t.dtype).family in ("float", "complex")}
+    widest = min(floats, key=lambda d: limits(d).eps, default=None)
+    return widest is not None and low in LOWER[_PART.get(widest, widest)]
 
 
 def _operands_in(low: str, scene: Scene) -> Tensors | None:
@@ -191,7 +204,7 @@ def _operands_in(low: str, scene: Scene) -> Tensors | None:
 def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
     """Everything in `low`, if torch can do it on this device; narrowing only the operands is another kernel."""
     dtype = getattr(torch, low)
-    if not applies(low, scene):
+    if not applies(low, scene) or any(t.is_complex() for t in scene.given.values()):
         return None
     try:
         return scene.compute({name: t.to(dtype) if _wider(t, low) else t for name, t in scene.given.items()})
@@ -200,13 +213,17 @@ def _arithmetic_in(low: str, scene: Scene) -> Tensors | None:
 
 
 def _wider(tensor: Tensor, low: str) -> bool:
-    return tensor.is_floating_point() and torch.finfo(tensor.dtype).eps < torch.finfo(getattr(torch, low)).eps
+    """Of floats and complex numbers; a scale loses nothing."""
+    within = info(tensor.dtype).family in ("float", "complex")
+    return within and limits(tensor.dtype).eps < limits(getattr(torch, low)).eps
 
 
 def _rounded(tensor: Tensor, low: str) -> Tensor:
     """Rounded to `low` and back; the tensor itself if it is no wider."""
     if not _wider(tensor, low):
         return tensor
+    if tensor.is_complex():
+        return torch.view_as_complex(_rounded(torch.view_as_real(tensor), low))
     dtype = getattr(torch, low)
     if low.startswith("float8"):  # saturating, as the hardware's conversions do
         limit = torch.finfo(dtype).max

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 
 from harness import wire
+from harness.arena.shapes import address_of
 from harness.languages import LANGUAGES
 from harness.languages.language import Compiler
 from harness.runner import interpreter
@@ -171,8 +172,8 @@ class _Library:
 
 def _pointer(argument: torch.Tensor | list[torch.Tensor]) -> Any:
     if isinstance(argument, list):
-        return (ctypes.c_void_p * len(argument))(*[t.data_ptr() for t in argument])
-    return ctypes.c_void_p(argument.data_ptr())
+        return (ctypes.c_void_p * len(argument))(*[t.data_ptr() or address_of(t) for t in argument])
+    return ctypes.c_void_p(argument.data_ptr() or address_of(argument))
 
 
 def _error_name(status: int) -> str:

@@ -57,7 +57,8 @@ class Calls:
         for argument in self._declared:
             window = self._outputs if argument.writable else self._inputs
             stride = self._bind.output_stride if argument.writable else self._bind.input_stride
-            tensor = window.tensor(argument.offset + k * stride, argument.shape, argument.dtype)
+            at = argument.offset + k * stride
+            tensor = window.tensor(at, argument.shape, argument.dtype, argument.strides)
             if not argument.group:
                 made.append(tensor)
             elif argument.group in groups:

@@ -13,7 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.arena.shapes import copied
 from harness.call import Forms, made, parts
+from harness.carrier import assign
 
 _SEEDS = 1 << 16  # authors add to their seeds, and use them as offsets of values
 Options = Mapping[str, Any]
@@ -39,7 +41,7 @@ def put(name: str, drawn: Any, tensors: Tensor | list[Tensor]) -> None:
         if not isinstance(value, Tensor) or value.shape != tensor.shape or value.dtype != tensor.dtype:
             got = f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
             raise TypeError(f"the reference made {got} for `{name}`, which is {tensor.dtype} {list(tensor.shape)}")
-        tensor.copy_(value)
+        assign(tensor, value)
 
 
 def check(forms: Forms, named: Mapping[str, Any]) -> str:
@@ -69,7 +71,7 @@ def _kernelbench(module: Any, forms: Forms, seed: int, options: Options) -> dict
 
 
 def _cloned(value: Any) -> Any:
-    return [each.clone() for each in value] if isinstance(value, list) else value.clone()
+    return [copied(each) for each in value] if isinstance(value, list) else copied(value)
 
 
 def _function(module: Any, name: str) -> Callable[..., Any]:

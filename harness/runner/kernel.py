@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 
 from harness import wire
+from harness.arena.shapes import memory_of
 
 OneCall = Callable[[], object]
 """One call on the tensors of one set: all that need not be done in its time has been done."""
@@ -38,13 +39,14 @@ class Practice:
     def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
         def prepare(arguments: Sequence[Any]) -> OneCall:
             tensors = [t for each in arguments for t in (each if isinstance(each, list) else [each])]
+            memories = [memory_of(tensor).view(torch.uint8) for tensor in tensors]
 
             def call() -> None:
-                for argument, tensor in zip(declared, tensors, strict=True):
+                for argument, memory in zip(declared, memories, strict=True):
                     if argument.writable:
-                        tensor.zero_()
+                        memory.zero_()
                     else:
-                        tensor.view(-1).view(torch.uint8)[::64].sum()
+                        memory[::64].sum()
 
             return call
 

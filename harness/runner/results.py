@@ -12,7 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness.arena.shapes import spanned
 from harness.call import Form, FormError, names, parts
+from harness.carrier import assign, carrier
 from harness.runner.kernel import CallError
 
 
@@ -33,9 +35,11 @@ class Results:
         """
         pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
         # A result may lie in another output's memory, and must be read before that is written.
-        moved = [(output, value.clone() if self._lies_in_an_output(value) else value) for output, value in pairs]
+        moved = [
+            (output, carrier(value).clone() if self._lies_in_an_output(value) else value) for output, value in pairs
+        ]
         for output, value in moved:
-            output.copy_(value)
+            assign(output, value)
 
     def _pairs(self, returned: Any) -> Iterator[tuple[Tensor, Tensor]]:
         """Each output with the result that belongs there, checked."""
@@ -81,10 +85,7 @@ def _fitting(name: str, value: Any, output: Tensor) -> Tensor:
 def _range(tensor: Tensor) -> tuple[int, int]:
     """The addresses of its first byte, and after its last one."""
     start = tensor.data_ptr()
-    if tensor.numel() == 0:
-        return start, start
-    last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-    return start, start + (last + 1) * tensor.element_size()
+    return start, start + spanned(tensor.shape, tensor.stride()) * tensor.element_size()
 
 
 def _kind(value: Any) -> str:

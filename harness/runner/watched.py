@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from harness.arena.shapes import copied
 from harness.runner.calls import Calls
 
 
@@ -43,4 +44,4 @@ class WatchedCalls(Calls):
     def _copied(self, argument: torch.Tensor | list[torch.Tensor]) -> Any:
         if isinstance(argument, list):
             return [self._copied(each) for each in argument]
-        return argument.clone().to(self._device.kind)
+        return copied(argument, self._device.kind)

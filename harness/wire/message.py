@@ -24,7 +24,7 @@ from harness.wire.checks import (
     text,
 )  # fmt: skip
 
-PROTOCOL = 4
+PROTOCOL = 5
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
 MAX_DECLARED = 256  # tensors in one frame
@@ -76,10 +76,11 @@ class Argument:
 
     name: str = checked(_SHORT)
     dtype: str = checked(text(20))
-    shape: tuple[int, ...] = checked(many(_SIZE, 8, 1))
+    shape: tuple[int, ...] = checked(many(_SIZE, 8))
     writable: bool = checked(boolean)
     offset: int = checked(_SIZE)
     group: str = checked(_SHORT)  # the list of tensors that it belongs to, or ""
+    strides: tuple[int, ...] = checked(many(_SIZE, 8), default=())  # in elements; none: contiguous
 
 
 @dataclass(frozen=True)

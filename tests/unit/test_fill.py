@@ -7,17 +7,27 @@ import torch
 
 from harness.device import DEVICES
 from harness.problem.dtypes import DTYPES
+from harness.problem.elements import numbers
 from harness.problem.fill import fill
 from harness.problem.spec import Fill
 
 _FLOATS = [name for name, info in DTYPES.items() if info.family == "float"]
+_COMPUTED = [name for name in DTYPES if DTYPES[name].family in ("float", "complex", "packed")]
 _FILLS = {
     "normal": Fill(kind="normal", mean=1.0, scale=2.0),
     "uniform": Fill(kind="uniform", low=-3.0, high=5.0),
     "integers": Fill(kind="integers", low=0, high=1),
     "choice": Fill(kind="choice", values=(0, 2, 1)),
+    "powers": Fill(kind="powers", low=0, high=1),
     "zeros": Fill(kind="zeros"),
 }
+
+
+def _fits(dtype: str, kind: str) -> bool:
+    family = DTYPES[dtype].family
+    if family == "scale":
+        return kind == "powers"
+    return dtype in _COMPUTED or kind in ("integers", "zeros") or (kind == "choice" and family == "integer")
 
 
 def _filled(dtype: str, how: Fill, seed: int = 0, shape: tuple[int, ...] = (100, 200)) -> torch.Tensor:
@@ -42,29 +52,24 @@ def test_the_numbers_of_a_seeded_generator_are_spread_as_they_should_be() -> Non
 
 @pytest.mark.parametrize(
     ("dtype", "kind"),
-    [
-        (d, k)
-        for d in DTYPES
-        for k in _FILLS
-        if d in _FLOATS or k in ("integers", "zeros") or (k == "choice" and d != "bool")
-    ],
+    [(d, k) for d in DTYPES for k in _FILLS if _fits(d, k)],
 )
 def test_the_generator_decides_every_element(dtype: str, kind: str) -> None:
-    first, again, other = (_filled(dtype, _FILLS[kind], seed).double() for seed in (1, 1, 2))
+    first, again, other = (numbers(_filled(dtype, _FILLS[kind], seed)).double() for seed in (1, 1, 2))
     assert torch.equal(first, again)
     assert torch.equal(first, other) == (kind == "zeros")
 
 
-@pytest.mark.parametrize("dtype", _FLOATS)
+@pytest.mark.parametrize("dtype", _COMPUTED)
 def test_normal(dtype: str) -> None:
-    values = _filled(dtype, _FILLS["normal"]).double()
+    values = numbers(_filled(dtype, _FILLS["normal"])).double()
     assert values.mean().item() == pytest.approx(1.0, abs=0.1)
     assert values.std().item() == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize("dtype", _FLOATS)
+@pytest.mark.parametrize("dtype", _COMPUTED)
 def test_uniform(dtype: str) -> None:
-    values = _filled(dtype, _FILLS["uniform"]).double()
+    values = numbers(_filled(dtype, _FILLS["uniform"])).double()
     assert values.min().item() >= -3.0
     assert values.max().item() <= 5.0
     assert values.mean().item() == pytest.approx(1.0, abs=0.1)
@@ -79,22 +84,44 @@ def test_uniform(dtype: str) -> None:
         ("bool", 0, 1),
         ("int64", 2**62, 2**62 + 2),
         ("float8_e4m3fn", -16, 16),
+        ("float8_e5m2", -8, 8),
+        ("float4_e2m1fn_x2", -4, 4),
+        ("complex64", -3, 5),
+        ("uint16", 0, 2**16 - 1),
+        ("uint32", 2**32 - 3, 2**32 - 1),
         ("bfloat16", -256, -250),
         ("float32", 2**24 - 3, 2**24),
     ],
 )
 def test_integers_reach_both_ends(dtype: str, low: int, high: int) -> None:
-    values = _filled(dtype, Fill(kind="integers", low=low, high=high))
-    numbers = values.long() if DTYPES[dtype].family != "float" else values.double().long()
-    assert numbers.min().item() == low
-    assert numbers.max().item() == high
+    shape = (1000, 400) if dtype == "uint16" else (100, 200)
+    values = numbers(_filled(dtype, Fill(kind="integers", low=low, high=high), shape=shape)).to(torch.int64)
+    assert values.min().item() == low
+    assert values.max().item() == high
 
 
 @pytest.mark.parametrize("dtype", [name for name in DTYPES if name != "bool"])
 def test_a_choice_draws_all_of_its_values_and_no_others(dtype: str) -> None:
-    drawn, counts = _filled(dtype, Fill(kind="choice", values=(9, 4, 14))).double().unique(return_counts=True)
-    assert drawn.tolist() == [4, 9, 14]
-    assert counts.double().tolist() == pytest.approx([20_000 / 3] * 3, rel=0.05)
+    values = numbers(_filled(dtype, Fill(kind="choice", values=(4, 1, 2)))).double()
+    drawn, counts = values.unique(return_counts=True)
+    assert drawn.tolist() == [0, 1, 2] if DTYPES[dtype].family == "scale" else [1, 2, 4]
+    assert counts.double().tolist() == pytest.approx([values.numel() / 3] * 3, rel=0.05)
+
+
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if _fits(name, "powers")])
+def test_powers_are_drawn_by_their_exponents(dtype: str) -> None:
+    low, high = (0, 2) if DTYPES[dtype].family == "packed" else (DTYPES[dtype].least_exponent, 3)
+    values = numbers(_filled(dtype, Fill(kind="powers", low=low, high=high)))
+    exponents = values.double() if DTYPES[dtype].family == "scale" else values.double().log2()
+    assert exponents.unique().tolist() == list(range(low, high + 1))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_single_numbers_and_tensors_without_elements_are_filled(dtype: str, shape: tuple[int, ...]) -> None:
+    kind = "powers" if DTYPES[dtype].family == "scale" else "integers"
+    values = numbers(_filled(dtype, Fill(kind=kind, low=1, high=1), shape=shape))  # type: ignore[arg-type]
+    assert (values == 1).all()
 
 
 @pytest.mark.parametrize("dtype", [name for name in _FLOATS if DTYPES[name].infinities])
@@ -105,8 +132,9 @@ def test_minus_infinity_takes_its_fraction(dtype: str, fraction: float) -> None:
     assert (values[values != -torch.inf] == 0).all()
 
 
-def test_float8_never_becomes_nan() -> None:
-    assert not _filled("float8_e4m3fn", Fill(kind="normal", scale=400.0)).float().isnan().any()
+@pytest.mark.parametrize(("dtype", "scale"), [("float8_e4m3fn", 400.0), ("float8_e5m2", 5e4)])
+def test_float8_never_overflows(dtype: str, scale: float) -> None:
+    assert _filled(dtype, Fill(kind="normal", scale=scale)).float().isfinite().all()
 
 
 def test_pieces_join_up() -> None:

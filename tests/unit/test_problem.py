@@ -283,8 +283,7 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ('["rows", "cols"]\ndtype', '["rows", "cols / 2"]\ndtype', "key `tensors[0].shape[1]`: "),
     ('["rows", "cols"]\ndtype', '["rows", "__import__(1)"]\ndtype', "key `tensors[0].shape[1]`: "),
-    ('["rows", "cols"]\ndtype', "[]\ndtype", "key `tensors[0].shape`: "),
-    ("cols = 50", "cols = 0", "key `tensors[0].shape[1]` is 0 in benchmarks[0]; a dimension is at least 1"),
+    ("cols = 50", "cols = -1", "key `tensors[0].shape[1]` is -1 in benchmarks[0]; a dimension is at least 0"),
     ("cols = 50", "cols = -5", "key `tensors[0].shape[1]` is -5 in benchmarks[0]"),
     (
         "cols = 50",
@@ -334,7 +333,7 @@ BAD: list[tuple[str, str, str]] = [
         "{ cols = { low = -9223372036854775807, high = 9223372036854775807 } }",
         "key `tensors[0].shape[1]` is -9223372036854775807 in tests[0]",
     ),
-    drawn("{ cols = { low = 0, high = 5 } }", "key `tensors[0].shape[1]` is 0 in tests[0]; a dimension is at least"),
+    drawn("{ cols = { low = -1, high = 5 } }", "key `tensors[0].shape[1]` is -1 in tests[0]; a dimension is at least"),
     drawn("{ cols = { low = 1, high = 400_000_000_000 } }", "key `tensors[0].shape` has 1,200,000,000,000 elements"),
     drawn("{ kols = { low = 1, high = 5 } }", "key `tests[0].draw.kols` is unknown; did you mean `cols`?"),
     drawn("{ rows = { low = 1, high = 5 } }", "key `tests[0].draw.rows` has a value in `params` as well"),

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import math
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,10 +20,14 @@ import numpy as np
 import torch
 
 from harness.arena import Arena, make_arena
+from harness.arena.shapes import viewed
+from harness.carrier import carrier
 from harness.device import DEVICES
 from harness.errors import DeviceError
-from harness.judge.correctness.layout import Layout, Slot
+from harness.judge.correctness.layout import Layout, RedZone, Slot
 from harness.judge.correctness.truth import Expected, Truth
+from harness.problem.dtypes import DTYPES
+from harness.problem.elements import same_bits
 from harness.problem.fill import fill
 from harness.verdict import DeviceKind
 
@@ -101,6 +104,7 @@ class Batch:
         self._output_bytes.view(self.sets, -1).copy_(self._poison)
         self._kept = None  # released before the next copy is made
         if filled:
+            self._fill_padding(pattern)
             self._fill()
             self._kept = self._copy()
         elif self._device.on_host:
@@ -133,10 +137,13 @@ class Batch:
 
     def draw_sample(self, called: Sequence[int]) -> Sample:
         """Choose random words of the outputs of `called`, each output in proportion to its size."""
-        starts, words = zip(*((s.offset // 8, -(-s.nbytes // 8)) for s in self._layout.outputs), strict=True)
+        outputs = self._layout.outputs
+        words = np.array([-(-s.tensor.elements * DTYPES[s.tensor.dtype].size_bytes // 8) for s in outputs])
         dice = np.random.default_rng(secrets.randbits(128))
-        slots = dice.choice(len(words), SAMPLED_WORDS, p=np.array(words) / sum(words))
-        within = np.array(starts)[slots] + (dice.random(SAMPLED_WORDS) * np.array(words)[slots]).astype(np.int64)
+        slots = dice.choice(len(words), SAMPLED_WORDS, p=words / sum(words))
+        drawn, within = dice.random(SAMPLED_WORDS), np.empty(SAMPLED_WORDS, dtype=np.int64)
+        for number in np.unique(slots):
+            within[slots == number] = outputs[number].words(drawn[slots == number])
         places = dice.choice(np.array(called), SAMPLED_WORDS) * (self._layout.output_stride // 8) + within
         on_device = torch.from_numpy(places.astype(np.int64)).to(self._device.torch_device)
         sample = Sample(on_device, torch.empty_like(on_device))
@@ -158,13 +165,10 @@ class Batch:
 
     def out_of_bounds(self, called: Sequence[int]) -> OutOfBoundsWrite | None:
         """Look for writes outside the outputs, and into outputs of calls that were not made."""
+        for zone in self._layout.red_zones():
+            if written := self._written(zone):
+                return written
         sets = self._snapshot.view(self.sets, -1)
-        for low, high, place in self._layout.red_zones():
-            bad = sets[:, low:high] != self._poison[low:high]
-            if bool(bad.any()):
-                k, offset = (int(i) for i in bad.nonzero()[0])
-                where = f"{offset} bytes {place}" if place.startswith("past") else place
-                return OutOfBoundsWrite(k, f"wrote {int(bad[k].sum())} bytes outside its outputs, the first {where}")
         idle = sorted(set(range(self.sets)) - set(called))
         for slot in self._layout.outputs if idle else ():
             if slot.tensor.role == "output":
@@ -173,26 +177,38 @@ class Batch:
                     return OutOfBoundsWrite(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
         return self._changed_inout(idle)
 
+    def _written(self, zone: RedZone) -> OutOfBoundsWrite | None:
+        """The first write to a red zone; as many calls at a time as memory allows."""
+        stride, held = self._layout.output_stride, self._poison.as_strided(zone.shape, zone.strides, zone.low)
+        at_once = max(1, self._device.chunk_bytes // max(1, zone.nbytes))
+        for first in range(0, self.sets, at_once):
+            shape = (min(at_once, self.sets - first), *zone.shape)
+            found = self._snapshot.as_strided(shape, (stride, *zone.strides), first * stride + zone.low)
+            bad = found != held
+            if bool(bad.any()):
+                k, *_, offset = (int(i) for i in bad.nonzero()[0])
+                where = f"{offset} bytes {zone.place}" if zone.place.startswith("past") else zone.place
+                what = f"wrote {int(bad[k].sum())} bytes outside its outputs, the first {where}"
+                return OutOfBoundsWrite(first + k, what)
+        return None
+
     def _changed_inout(self, idle: Sequence[int]) -> OutOfBoundsWrite | None:
         """An `inout` of a call that was not made and that no longer holds its initial values."""
         if not idle or all(slot.tensor.role != "inout" for slot in self._layout.outputs):
             return None
         for k, tensors in enumerate(self._given(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True) if k in idle else ():
-                if slot.tensor.role == "inout" and tensor is not None:
-                    got = self._got(slot, [k]).view(torch.uint8)
-                    if not torch.equal(got, tensor.view(torch.uint8)):
-                        return OutOfBoundsWrite(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
+                kept = slot.tensor.role != "inout" or tensor is None or same_bits(self._got(slot, [k]), tensor)
+                if not kept:
+                    return OutOfBoundsWrite(k, f"wrote to `{slot.tensor.name}` of a call that was not made")
         return None
 
     def inputs_changed(self) -> str | None:
         """The first input tensor whose shared memory no longer holds what the judge put there, or None."""
         for k, tensors in enumerate(self._given(1)):
             for slot, tensor in zip(self._layout.slots, tensors, strict=True):
-                if not slot.writable and tensor is not None:
-                    same = torch.equal(self._shared(slot, k).view(torch.uint8), tensor[0].view(torch.uint8))
-                    if not same:
-                        return slot.tensor.name
+                if not (slot.writable or tensor is None or same_bits(self._shared(slot, k), tensor[0])):
+                    return slot.tensor.name
         return None
 
     def judge(self, truth: Truth, called: Sequence[int]) -> Iterator[tuple[int, Expected, dict[str, torch.Tensor]]]:
@@ -209,7 +225,7 @@ class Batch:
             if here:
                 rows = [k - first for k in here]
                 given = {
-                    s.tensor.name: t if len(rows) == len(t) else t[rows]
+                    s.tensor.name: t if len(rows) == len(t) else carrier(t)[rows].view(t.dtype)
                     for s, t in zip(self._layout.slots, tensors, strict=True)
                     if t is not None
                 }
@@ -220,13 +236,21 @@ class Batch:
     def poison(self, slot_name: str, count: int) -> torch.Tensor:
         """What an output held before the call, stacked `[count, *shape]`."""
         slot = self._outputs_by_name[slot_name]
-        raw = self._poison[slot.offset : slot.offset + slot.nbytes]
-        return self._as_tensor(raw, slot).expand(count, *slot.tensor.shape)
+        return placed(slot, self._poison).expand(count, *slot.tensor.shape)
 
     def close_arenas(self) -> None:
         """Give the shared memory back; the snapshot stays."""
         self._inputs.close()
         self._outputs.close()
+
+    def _fill_padding(self, pattern: torch.Tensor) -> None:
+        """Random bytes between the elements of inputs; those of outputs are poison."""
+        for slot in self._layout.slots:
+            if slot.tensor.strides is not None and not slot.writable:
+                between = pattern.repeat(-(-slot.nbytes // 16))[: slot.nbytes]
+                for k in range(self.sets):
+                    start = k * self._layout.input_stride + slot.offset
+                    self._inputs.bytes[start : start + slot.nbytes].copy_(between)
 
     def _fill(self) -> None:
         generator = self._device.generator(self.seed)
@@ -235,14 +259,15 @@ class Batch:
             for lot in self._lots:
                 if lot[0].tensor.name in generated:
                     members = [generated[slot.tensor.name] for slot in lot]
-                elif len(lot) == 1:
+                elif len(lot) == 1 and lot[0].tensor.strides is None:
                     fill(self._shared(lot[0], k), lot[0].tensor.fill, generator)
                     continue
                 else:
                     drawn = self._room_for(lot, 1)
                     fill(drawn, lot[0].tensor.fill, generator)
                     members = [tensor[0] for tensor in _members(drawn, lot)]
-                torch._foreach_copy_([self._shared(slot, k) for slot in lot], members)
+                places = [carrier(self._shared(slot, k)) for slot in lot]
+                torch._foreach_copy_(places, [carrier(member) for member in members])
 
     def _copy(self) -> tuple[torch.Tensor, torch.Tensor] | None:
         """The memory of all calls as it is before them: inputs, and outputs where there are inouts. None where the
@@ -288,15 +313,14 @@ class Batch:
 
     def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
         """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
-        elements = sum(math.prod(slot.tensor.shape) for slot in lot)
+        elements = sum(slot.tensor.elements for slot in lot)
         return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device.torch_device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         arena, stride = (
             (self._outputs, self._layout.output_stride) if slot.writable else (self._inputs, self._layout.input_stride)
         )
-        start = k * stride + slot.offset
-        return self._as_tensor(arena.bytes[start : start + slot.nbytes], slot)
+        return placed(slot, arena.bytes[k * stride : (k + 1) * stride])
 
     def _got(self, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
         return self._stacked(self._snapshot, slot, sets)
@@ -305,14 +329,23 @@ class Batch:
         """One tensor of several calls, from memory with one region per call: `[c, *shape]`."""
         regions = memory.view(self.sets, -1)
         low, high = slot.offset, slot.offset + slot.nbytes
+        if low == high:
+            return torch.empty((len(sets), *slot.tensor.shape), dtype=_dtype(slot), device=memory.device)
         if len(sets) == sets[-1] - sets[0] + 1:
             raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
         else:
             raw = regions[list(sets), low:high]
-        return raw.view(_dtype(slot)).view(len(sets), *slot.tensor.shape)
+        shape, strides = (len(sets), *slot.tensor.shape), slot.tensor.strides
+        if strides is None:
+            return raw.view(_dtype(slot)).view(shape)
+        between = carrier(raw.view(_dtype(slot)))
+        return between.as_strided(shape, (slot.tensor.span, *strides)).contiguous().view(_dtype(slot))
 
-    def _as_tensor(self, raw: torch.Tensor, slot: Slot) -> torch.Tensor:
-        return raw.view(_dtype(slot)).view(slot.tensor.shape)
+
+def placed(slot: Slot, region: torch.Tensor) -> torch.Tensor:
+    """The tensor of a slot in the memory of one call [uint8], without a copy."""
+    raw = region[slot.offset : slot.offset + slot.nbytes].view(_dtype(slot))
+    return viewed(raw, slot.tensor.shape, slot.tensor.strides or ())
 
 
 def seed_of_set(seed: int, k: int) -> int:
@@ -349,8 +382,9 @@ def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
 
 def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
     """The tensors that are stored consecutively in the rows of `[count, elements]`, each as `[count, *shape]`."""
-    sizes = [math.prod(slot.tensor.shape) for slot in lot]
-    return [part.unflatten(1, slot.tensor.shape) for part, slot in zip(room.split(sizes, dim=1), lot, strict=True)]
+    sizes = [slot.tensor.elements for slot in lot]
+    parts = zip(room.split(sizes, dim=1), lot, strict=True)
+    return [part.view(len(room), *slot.tensor.shape) for part, slot in parts]
 
 
 def _dtype(slot: Slot) -> torch.dtype:

@@ -1,14 +1,17 @@
 """Where every tensor of every call is in the two arenas, with red zones around the outputs. Pure, trusted.
 
 An arena holds `sets` regions of one stride. In the output arena each tensor is between red zones, so a store that runs
-past an output hits bytes whose content the judge knows.
+past an output hits bytes whose content the judge knows. So does one between the elements of an output with strides.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
 
 from harness import wire
 from harness.problem import ResolvedCase, ResolvedTensor
@@ -30,6 +33,30 @@ class Slot:
     def writable(self) -> bool:
         return self.tensor.role != "input"
 
+    def words(self, drawn: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+        """For numbers from 0 to 1, as many places of its elements in the region, in words of 8 bytes."""
+        if self.tensor.strides is None:
+            return self.offset // 8 + (drawn * -(-self.nbytes // 8)).astype(np.int64)
+        size = DTYPES[self.tensor.dtype].size_bytes
+        element, byte = np.divmod((drawn * self.tensor.elements * size).astype(np.int64), size)
+        index = np.unravel_index(element, self.tensor.shape)
+        at = sum(i * stride for i, stride in zip(index, self.tensor.strides, strict=True))
+        return np.asarray((self.offset + at * size + byte) // 8, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class RedZone:
+    """Bytes of a set's output region that belong to no output: those that `shape` and `strides` reach from `low` on."""
+
+    low: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    place: str
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape)
+
 
 def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
@@ -43,10 +70,10 @@ class Layout:
         slots: list[Slot] = []
         inputs, outputs = 0, RED_ZONE_BYTES
         for tensor in case.tensors:
-            nbytes = math.prod(tensor.shape) * DTYPES[tensor.dtype].size_bytes
+            nbytes = tensor.span * DTYPES[tensor.dtype].size_bytes
             if tensor.role == "input":
                 slots.append(Slot(tensor, inputs, nbytes))
-                inputs = _aligned(inputs + nbytes)
+                inputs = _aligned(inputs + max(nbytes, 1))  # one without elements has an address of its own, too
             else:
                 slots.append(Slot(tensor, outputs, nbytes))
                 outputs = _aligned(outputs + nbytes) + RED_ZONE_BYTES
@@ -63,13 +90,14 @@ class Layout:
         copy = self.input_stride + (self.output_stride if inouts else 0) if self.keeps_copy else 0
         return self.input_stride + 2 * self.output_stride + copy
 
-    def red_zones(self) -> list[tuple[int, int, str]]:
-        """The byte ranges of a set's output region that belong to no output, each with what it borders."""
+    def red_zones(self) -> list[RedZone]:
+        """All bytes of a set's output region that belong to no output, each range with what it borders."""
         zones, end, name = [], 0, f"before `{self.outputs[0].tensor.name}`"
         for slot in self.outputs:
-            zones.append((end, slot.offset, name))
+            zones.append(RedZone(end, (slot.offset - end,), (1,), name))
+            zones += _padding(slot)
             end, name = slot.offset + slot.nbytes, f"past the end of `{slot.tensor.name}`"
-        zones.append((end, self.output_stride, name))
+        zones.append(RedZone(end, (self.output_stride - end,), (1,), name))
         return zones
 
     def commands(
@@ -87,6 +115,7 @@ class Layout:
                 writable=s.writable,
                 offset=s.offset,
                 group=s.tensor.list_name or "",
+                strides=s.tensor.strides or (),
             )
             for s in self.slots
         )
@@ -106,3 +135,23 @@ class Layout:
         )
         starts = range(0, len(arguments), wire.MAX_DECLARED)
         return (*(wire.Declare(arguments=arguments[i : i + wire.MAX_DECLARED]) for i in starts), bind)
+
+
+def _padding(slot: Slot) -> Iterator[RedZone]:
+    """The bytes between the elements of a tensor.
+
+    A step along a dimension goes past all that those with smaller strides span (`resolve`), and what it leaves out is a
+    block of bytes, once for each step along this dimension and each place along the larger ones.
+    """
+    tensor, size = slot.tensor, DTYPES[slot.tensor.dtype].size_bytes
+    if tensor.strides is None or not tensor.elements:
+        return
+    outer = [d for d in zip(tensor.shape, tensor.strides, strict=True) if d[0] > 1]
+    outer.sort(key=lambda dimension: -dimension[1])
+    while outer:
+        extent, stride = outer.pop()  # the smallest stride that is left
+        inner = 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.strides, strict=True) if s < stride)
+        if gap := (stride - inner) * size:
+            shape = (*(n for n, _ in outer), extent - 1, gap)
+            strides = (*(s * size for _, s in outer), stride * size, 1)
+            yield RedZone(slot.offset + inner * size, shape, strides, f"between the elements of `{tensor.name}`")

@@ -19,11 +19,14 @@ from torch import Tensor
 
 from harness import wire
 from harness.arena import Arena
+from harness.arena.shapes import copied
+from harness.carrier import assign
 from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.foreign import FORMS
-from harness.judge.correctness.batch import arenas
+from harness.judge.correctness.batch import arenas, placed
 from harness.judge.correctness.layout import Layout, Slot
+from harness.judge.correctness.truth import flatten
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
@@ -46,14 +49,13 @@ class _Bound:
 
     def tensor(self, slot: Slot) -> Tensor:
         arena = self.outputs if slot.writable else self.inputs
-        raw = arena.bytes[slot.offset : slot.offset + slot.nbytes]
-        return raw.view(getattr(torch, slot.tensor.dtype)).view(slot.tensor.shape)
+        return placed(slot, arena.bytes)
 
     def put(self, values: Mapping[str, Value]) -> None:
         """Copy tensors by name, or lists of them, to where the reference finds them."""
-        for name, tensor in _flat(values).items():
+        for name, tensor in flatten(values).items():
             slot = next(slot for slot in self.layout.slots if slot.tensor.name == name)
-            self.tensor(slot).copy_(tensor)
+            assign(self.tensor(slot), tensor)
 
     def close(self) -> None:
         self.inputs.close()
@@ -92,7 +94,7 @@ class Oracle:
         draw = wire.Draw(form=self._foreign.form, seed=generator.initial_seed(), options=options)
         self._ask(draw, wire.Done, "making inputs")
         slots = [slot for slot in bound.layout.slots if slot.tensor.role == "input"]
-        return {slot.tensor.name: bound.tensor(slot).clone() for slot in slots}
+        return {slot.tensor.name: copied(bound.tensor(slot)) for slot in slots}
 
     def __call__(
         self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase
@@ -107,7 +109,7 @@ class Oracle:
         self._ask(wire.Call(sets=(0,)), wire.Done, "answering")
         found: dict[str, Value] = {}
         for slot in bound.layout.outputs:
-            value, name = bound.tensor(slot).clone(), slot.tensor.list_name
+            value, name = copied(bound.tensor(slot)), slot.tensor.list_name
             if name is None:
                 found[slot.tensor.name] = value
             else:
@@ -196,13 +198,3 @@ def load_reference(problem: Problem, provider: Provider, device: DeviceKind) -> 
         ProblemError: as for `Reference.load`.
     """
     return Oracle(problem, provider, device) if problem.foreign else Reference.load(problem)
-
-
-def _flat(values: Mapping[str, Value]) -> dict[str, Tensor]:
-    flat: dict[str, Tensor] = {}
-    for name, value in values.items():
-        if isinstance(value, list):
-            flat |= {f"{name}[{number}]": member for number, member in enumerate(value)}
-        else:
-            flat[name] = value
-    return flat

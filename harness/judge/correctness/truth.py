@@ -13,8 +13,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from harness.carrier import carrier
 from harness.errors import ProblemError
 from harness.problem import ResolvedCase
+from harness.problem.elements import widened
 from harness.problem.reference import Value
 
 Tensors = dict[str, Tensor]
@@ -67,8 +69,8 @@ class Truth:
         """
         if not self.reference.exact:
             answer = self._run(given, calls)
-            return Expected(given, {n: _widened(t) for n, t in answer.items()}, lambda: answer)
-        exact = {n: _widened(t) for n, t in given.items()}
+            return Expected(given, {name: widened(tensor) for name, tensor in answer.items()}, lambda: answer)
+        exact = {name: widened(tensor) for name, tensor in given.items()}
         return Expected(given, self._run(exact, calls), lambda: self._run(given, calls))
 
     def _run(self, given: Tensors, calls: int) -> Tensors:
@@ -80,7 +82,7 @@ class Truth:
                 # below.
                 self._vectorised = False
         single = [self._one({n: t[k] for n, t in given.items()}) for k in range(calls)]
-        return {name: torch.stack([s[name] for s in single]) for name in single[0]}
+        return {name: _stack([s[name] for s in single]) for name in single[0]}
 
     def _one(self, given: Tensors) -> Tensors:
         """One call: lists are grouped for the reference and ungrouped afterwards."""
@@ -101,8 +103,8 @@ class Truth:
         return arguments
 
 
-def _widened(tensor: Tensor) -> Tensor:
-    return tensor.to(torch.float64) if tensor.is_floating_point() else tensor
+def _stack(tensors: list[Tensor]) -> Tensor:
+    return torch.stack([carrier(tensor) for tensor in tensors]).view(tensors[0].dtype)
 
 
 def flatten(outputs: Mapping[str, Tensor | list[Tensor]]) -> Tensors:

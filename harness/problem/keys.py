@@ -1,0 +1,92 @@
+"""What one key of `problem.toml` may hold: names, numbers, expressions and dates; trusted, no torch."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
+from harness.kinds import DeviceKind
+from harness.problem.dtypes import DTYPES
+from harness.problem.expression import FUNCTIONS, parse
+
+_C_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+# C++ keywords that are not also Python keywords.
+_CPP_KEYWORDS = frozenset(
+    """
+    alignas alignof asm auto bool case catch char char8_t char16_t char32_t compl concept const consteval constexpr
+    constinit const_cast co_await co_return co_yield decltype default delete do double dynamic_cast enum explicit
+    export extern false float friend goto inline int long mutable namespace new noexcept nullptr operator private
+    protected public register reinterpret_cast requires short signed sizeof static static_assert static_cast struct
+    switch template this thread_local throw true typedef typeid typename union unsigned using virtual void volatile
+    wchar_t xor and_eq bitand bitor not_eq or_eq xor_eq restrict
+    """.split()  # noqa: SIM905 - a list literal would be one word a line
+)
+
+
+def _name(text: str) -> str:
+    """A name that Python, C and C++ accept, and that has no other meaning in an expression."""
+    if not _C_NAME.fullmatch(text) or len(text) > 64:
+        raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
+    if keyword.iskeyword(text) or text in _CPP_KEYWORDS:
+        raise ValueError(f"{text!r} is a keyword of Python or C++: choose another name")
+    if text in DTYPES or text in FUNCTIONS or text == "index":
+        raise ValueError(f"{text!r} has a meaning in expressions: choose another name")
+    return text
+
+
+def _option(text: str) -> str:
+    """A name that Python accepts for an argument: options reach no other language."""
+    if not _C_NAME.fullmatch(text) or len(text) > 64 or keyword.iskeyword(text):
+        raise ValueError(f"{text!r} is not a valid name: use a letter, then up to 63 letters, digits and '_'")
+    return text
+
+
+def _expression(value: int | str) -> int | str:
+    if isinstance(value, str):
+        parse(value)
+    return value
+
+
+def _case_name(text: str) -> str:
+    if not re.fullmatch(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]{0,62}[^\s\x00-\x1f\x7f])?", text):
+        raise ValueError("a case's name is one line of 1 to 64 characters, with no space at its ends")
+    return text
+
+
+def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
+    if len(set(devices)) != len(devices):
+        raise ValueError("a device is named twice")
+    return devices
+
+
+def _moment(value: object) -> object:
+    """Only a TOML date-time: pydantic would also accept a number, as seconds since 1970."""
+    if isinstance(value, str):
+        raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
+    if not isinstance(value, datetime):
+        raise ValueError("a date and time with its offset is needed: 2027-01-31T23:59:00Z")
+    if value.tzinfo is None:
+        raise ValueError("should have timezone info: 2027-01-31T23:59:00Z, or +01:00 in place of Z")
+    return value
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Option = Annotated[str, AfterValidator(_option)]
+CaseName = Annotated[str, AfterValidator(_case_name)]
+Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
+Real = Annotated[float, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Expression = Annotated[Whole | str, AfterValidator(_expression)]
+Devices = Annotated[tuple[DeviceKind, ...], AfterValidator(_distinct)]
+Deadline = Annotated[AwareDatetime, BeforeValidator(_moment)]
+Bound = Whole | Real | str
+
+
+class Spec(BaseModel):
+    """A part of a problem: immutable, unknown keys and non-finite numbers refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
