@@ -99,7 +99,9 @@ def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
         defined = ", ".join(n for n, v in vars(module).items() if of(v)) or "none"
         wanted = f"; it is called as {command.signature}" if command.style != "writes" else ""
         raise CompileError(f"no {kind} `{name}` is defined (found: {defined}){wanted}")
-    return PythonKernel(entry, style=command.style, signature=command.signature, device=device.kind)
+    return PythonKernel(
+        entry, style=command.style, signature=command.signature, device=device.kind, converts=command.converts
+    )
 
 
 def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:

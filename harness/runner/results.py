@@ -21,8 +21,9 @@ from harness.runner.kernel import CallError
 class Results:
     """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
 
-    def __init__(self, form: Form, named: Mapping[str, Any]) -> None:
-        self._form = form
+    def __init__(self, form: Form, named: Mapping[str, Any], *, converts: bool = False) -> None:
+        """`converts`: results of another dtype are converted, and not refused."""
+        self._form, self._converts = form, converts
         self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
         flat = [t for each in self._outputs.values() for t in (each if isinstance(each, list) else [each])]
         self._ranges = [_range(tensor) for tensor in flat]
@@ -50,13 +51,18 @@ class Results:
         for name, output in self._outputs.items():
             value = found[name]
             if not isinstance(output, list):
-                yield output, _fitting(name, value, output)
+                yield output, self._fitting(name, value, output)
                 continue
             if not isinstance(value, list | tuple) or len(value) != len(output):
                 got = f"{len(value)} values" if isinstance(value, list | tuple) else _kind(value)
                 raise CallError(f"returned {got}, `{name}` is a list of {len(output)}")
             for number, (one, member) in enumerate(zip(output, value, strict=True)):
-                yield one, _fitting(f"{name}[{number}]", member, one)
+                yield one, self._fitting(f"{name}[{number}]", member, one)
+
+    def _fitting(self, name: str, value: Any, output: Tensor) -> Tensor:
+        if self._converts and isinstance(value, Tensor):
+            value = value.to(output.dtype)
+        return _fitting(name, value, output)
 
     def _lies_in_an_output(self, value: Tensor) -> bool:
         low, high = _range(value)

@@ -22,8 +22,11 @@ from harness.runner.results import Results
 class PythonKernel:
     """A function of a submission; in the style `module`, a class."""
 
-    def __init__(self, entry: Callable[..., Any], *, style: str, signature: str, device: str) -> None:
+    def __init__(
+        self, entry: Callable[..., Any], *, style: str, signature: str, device: str, converts: bool = False
+    ) -> None:
         self._entry, self._style, self._signature, self._device = entry, style, signature, device
+        self._converts = converts
 
     def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
         if self._style == "writes":
@@ -56,7 +59,7 @@ class PythonKernel:
             named = dict(zip(names, tensors, strict=True))
             arguments = [made(form, named, _dtype) for form in bind.forms.arguments]
             self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
-            results = Results(bind.forms.result, named)
+            results = Results(bind.forms.result, named, converts=self._converts)
 
             def call() -> None:
                 with torch.no_grad():

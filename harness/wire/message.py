@@ -61,6 +61,7 @@ class Build:
     line_info: bool = checked(boolean, default=False)  # for tools: with line numbers, and telling what each kernel uses
     style: str = checked(choice(*STYLES), default="writes")  # of Python; what is compiled always writes its outputs
     signature: str = checked(_SHORT, default="")  # how Python is called, for messages
+    converts: bool = checked(boolean, default=False)  # what is returned may have another dtype: of a foreign reference
 
 
 @dataclass(frozen=True)

@@ -109,6 +109,12 @@ def test_their_check_accepts(tmp_path: Path, source: str) -> None:
     assert [each.name for each in verdict.tests] == ["plain", "shifted"]
 
 
+def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
+    double = (FOREIGN / "gpu_mode/reference.py").read_text().replace("    return out\n", "    return out.double()\n")
+    verdict = check(gpu_mode(tmp_path, double), submission(RIGHT), provider=SANDBOX, device="cpu")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+
+
 def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
     verdict = check(gpu_mode(tmp_path), submission(NOTHING), provider=SANDBOX, device="cpu")
     assert verdict.outcome is Outcome.WRONG_ANSWER

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from harness.problem.dtypes import DTYPES
-from harness.problem.spec import Name
+from harness.problem.keys import Name
 from kernelmark.services.importing.answer import Answer, Node, Tensor
 from kernelmark.services.importing.found import Found, NotImportedError
 
