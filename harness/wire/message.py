@@ -24,7 +24,7 @@ from harness.wire.checks import (
     text,
 )  # fmt: skip
 
-PROTOCOL = 5
+PROTOCOL = 4
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
 MAX_DECLARED = 256  # tensors in one frame

@@ -21,6 +21,7 @@ from kernelmark.text.terminal import visible
 if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.problem.resolve import ResolvedTensor
+    from harness.problem.spec import TensorSpec
     from kernelmark.services.settings import Settings
     from leaderboard.publishing.site.folder import Written
     from leaderboard.publishing.site.inputs import SiteInputs
@@ -154,7 +155,7 @@ def _kept_statement(directory: Path, memory: Path, private: Path | None) -> Stat
 
 def _statement(problem: Problem) -> Statement:
     from kernelmark.services.publishing import rule
-    from leaderboard.publishing.site.statement import Argument, Statement
+    from leaderboard.publishing.site.statement import Statement
 
     readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
     return Statement(
@@ -163,10 +164,7 @@ def _statement(problem: Problem) -> Statement:
         sha256=problem.sha256,
         text=readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else "",
         entry=problem.entry,
-        arguments=tuple(
-            Argument(name=t.name, role=t.role, shape=f"[{', '.join(map(str, t.shape))}]", dtype=t.dtype)
-            for t in problem.tensors
-        ),
+        arguments=tuple(_argument(tensor) for tensor in problem.tensors),
         shapes=tuple(_shapes(problem)),
         tests=len(problem.tests),
         reference=reference.read_text(encoding="utf-8", errors="replace") if reference.is_file() else "",
@@ -212,8 +210,10 @@ def _state(settings: Settings) -> list[tuple[str, int, int]]:
     return state
 
 
-def _argument(tensor: ResolvedTensor) -> Argument:
+def _argument(tensor: ResolvedTensor | TensorSpec) -> Argument:
     from leaderboard.publishing.site.statement import Argument
 
     shape = f"[{', '.join(map(str, tensor.shape))}]"
+    if tensor.strides is not None:
+        shape += f", strides [{', '.join(map(str, tensor.strides))}]"
     return Argument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype)

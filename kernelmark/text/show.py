@@ -217,7 +217,8 @@ def problem(spec: Problem) -> Iterator[str]:
     for tensor in spec.tensors:
         shape = ", ".join(str(extent) for extent in tensor.shape)
         copies = "" if tensor.count is None else f", a list of {tensor.count}"
-        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{copies}"
+        apart = "" if tensor.strides is None else f", strides [{', '.join(str(stride) for stride in tensor.strides)}]"
+        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{apart}{copies}"
     for scalar in spec.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
     allowed = spec.tolerance

@@ -387,6 +387,33 @@ BAD: list[tuple[str, str, str]] = [
         'kind = "choice", values = [1, 3_000_000_000]',
         "key `tensors[1].fill` goes beyond what int32 can hold",
     ),
+    ("high = 9 }", "high = -9 }", "key `tensors[1].fill`: `low` must not be above `high`"),
+    ('kind = "integers", low = 0, high = 9', 'kind = "powers", low = 0', "key `tensors[1].fill` is 'powers' for `ids`"),
+    ("low = 0, high = 9", "low = 0.5, high = 9", "key `tensors[1].fill`: kind 'integers' needs whole numbers"),
+    *(
+        ('dtype = "int32"\nfill = { kind = "integers", low = 0, high = 9 }', f"dtype = {dtype!r}\nfill = {fill}", line)
+        for dtype, fill, line in (
+            ("uint16", '{ kind = "integers", high = 65536 }', "key `tensors[1].fill` goes beyond what uint16 can hold"),
+            ("uint32", '{ kind = "integers", low = -1 }', "key `tensors[1].fill` goes beyond what uint32 can hold"),
+            (
+                "complex64",
+                '{ neg_inf = 0.1, kind = "zeros" }',
+                "key `tensors[1].fill.neg_inf` asks for -inf",
+            ),
+            (
+                "float8_e8m0fnu",
+                '{ kind = "zeros" }',
+                "key `tensors[1].fill` is 'zeros' for `ids`, which is float8",
+            ),
+            ("float8_e8m0fnu", '{ kind = "choice", values = [3] }', "key `tensors[1].fill` is 'choice' for `ids`, whi"),
+            ("float8_e8m0fnu", '{ kind = "powers", low = -128 }', "key `tensors[1].fill` goes below 2^-127, the least"),
+            ("float8_e8m0fnu", '{ kind = "powers", high = 128 }', "key `tensors[1].fill` goes beyond what float8_e8m0"),
+            ("float4_e2m1fn_x2", '{ kind = "choice", values = [5] }', "key `tensors[1].fill` goes beyond what float4_"),
+            ("float4_e2m1fn_x2", '{ kind = "choice", values = [2.5] }', "key `tensors[1].fill` has values that float4"),
+            ("float4_e2m1fn_x2", '{ kind = "uniform", high = 8.0 }', "key `tensors[1].fill` goes beyond what float4_"),
+            ("float64", '{ kind = "powers", high = 5000 }', "key `tensors[1].fill` goes beyond what float64 can hold"),
+        )
+    ),
     ('kind = "integers", low = 0, high = 9', 'kind = "choice"', "key `tensors[1].fill`: kind 'choice' needs `values`"),
     ("high = 9 }", "high = 3_000_000_000 }", "key `tensors[1].fill` goes beyond what int32 can hold"),
     ("high = 9 }", "high = 9, scale = 2.0 }", "key `tensors[1].fill`: kind 'integers' does not use `scale`"),
