@@ -36,7 +36,7 @@ def _options(command: F) -> F:
             help="Where the folders are written. [default: the project's problems]",
         ),
         click.option(
-            "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="How many to run at a time."
+            "--jobs", type=click.IntRange(min=1), metavar="N", default=2, help="How many to run at a time. [default: 2]"
         ),
         sandbox_option("What isolates their code, which runs once for each problem."),
         device_option("Whether their code may use the GPU."),
