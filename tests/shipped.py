@@ -19,6 +19,7 @@ import torch
 from harness.compare import check_output
 from harness.judge.correctness.truth import Truth
 from harness.problem import Case, Problem, ResolvedCase, load
+from harness.problem.elements import widened
 from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import compute
@@ -74,7 +75,10 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
         if spec.role == "output":
             tensors[spec.name] = torch.empty(spec.shape, dtype=getattr(torch, spec.dtype))
             tensors[spec.name].view(torch.uint8).fill_(0xA5)
-    wide = {name: t.double() if t.is_floating_point() else t for name, t in given.items()}
+        if spec.strides is not None:
+            apart = torch.empty(spec.span, dtype=tensors[spec.name].dtype).as_strided(spec.shape, spec.strides)
+            tensors[spec.name] = apart.copy_(tensors[spec.name])
+    wide = {name: widened(tensor) for name, tensor in given.items()}
     exact, honest = compute(truth, resolved, wide), compute(truth, resolved, given)
     run(resolved, tensors)
     if truth.reference.compares:

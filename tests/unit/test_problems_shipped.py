@@ -31,7 +31,7 @@ def test_a_problem_is_complete(slug: str) -> None:
     statement = (found.directory / "README.md").read_text()
     assert all(f"**{part}.**" in statement for part in ("What is hard", "Precision", "Where it is used", "Topics"))
     samples = read_samples(found.directory)
-    assert {sample.outcome for sample in samples.values()} == {"accepted", "wrong_answer"}
+    assert {sample.outcome for sample in samples.values()} - {"runtime_error"} == {"accepted", "wrong_answer"}
     assert len(samples) >= 4
     kernels = {path.name for path in (ROOT / "reference" / slug).iterdir()}
     assert kernels >= {"eager.py", "compiled.py", "triton.py"}
