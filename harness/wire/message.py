@@ -27,7 +27,7 @@ from harness.wire.checks import (
 PROTOCOL = 4
 MAX_SAMPLES = 1000
 MAX_SETS = 2048
-MAX_DECLARED = 256  # tensors in one frame
+MAX_DECLARED = 128  # tensors in one frame: it holds as many with names of 64 letters and strides
 MAX_FUNCTIONS = 512  # launched by one recording
 MAX_ARTEFACTS = 16  # of a profile
 MAX_TOLD_NODES = 1024  # whose times fit in one frame

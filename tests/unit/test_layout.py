@@ -24,7 +24,7 @@ benchmarks = [{ name = "few", params = { count = 10 } }, { name = "many", params
 """
 
 
-@pytest.mark.parametrize(("case", "frames"), [(0, 1), (1, 32)])
+@pytest.mark.parametrize(("case", "frames"), [(0, 1), (1, 64)])
 def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: int, tmp_path: Path) -> None:
     (tmp_path / "problem.toml").write_text(PROBLEM)
     (tmp_path / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
@@ -37,3 +37,13 @@ def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: i
     assert [argument.name for argument in told] == [tensor.name for tensor in resolved.tensors]
     for command in (*declared, bind):
         assert wire.decode(wire.encode(1, command), wire.COMMANDS) == (1, command)
+
+
+def test_a_frame_holds_its_tensors_with_long_names_and_strides() -> None:
+    name = "x" * 64
+    longest = wire.Argument(
+        name=f"{name}[8191]", dtype="float4_e2m1fn_x2", shape=(2**20,) * 8, writable=True, offset=2**45, group=name,
+        strides=(2**30,) * 8,
+    )  # fmt: skip
+    declare = wire.Declare(arguments=(longest,) * wire.MAX_DECLARED)
+    assert wire.decode(wire.encode(1, declare), wire.COMMANDS) == (1, declare)
