@@ -111,6 +111,7 @@ def test_their_check_accepts(tmp_path: Path, source: str) -> None:
 
 def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
     double = (FOREIGN / "gpu_mode/reference.py").read_text().replace("    return out\n", "    return out.double()\n")
+    double = double.replace("match(ref_kernel(data)", "match(ref_kernel(data).float()")
     verdict = check(gpu_mode(tmp_path, double), submission(RIGHT), provider=SANDBOX, device="cpu")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
+from harness.carrier import carrier
 from harness.compare import check_output, describe, passes_fast_check
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.elements import (
     FLOAT4,
     SCALE,
-    carrier,
     info,
     limits,
     numbers,
