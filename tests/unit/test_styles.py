@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor
 
 from harness import wire
 from harness.call import Form, Forms, Style
+from harness.problem.dtypes import DTYPES
 from harness.runner.build import CompileError, import_python
 from harness.runner.cpu import Cpu
 from harness.runner.faults import describe
@@ -206,6 +208,22 @@ def test_a_transposed_output_is_read_before_it_is_written() -> None:
     expected = y.t().clone()
     Results("y", {"y": y}).take(y.t())
     assert torch.equal(y, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 4)], ids=str)
+def test_every_element_type_and_shape_can_be_returned(dtype: str, shape: tuple[int, ...]) -> None:
+    of: torch.dtype = getattr(torch, dtype)
+    nbytes = math.prod(shape) * of.itemsize
+    value, y, padded = (torch.full((2 * nbytes,), byte, dtype=torch.uint8).view(of) for byte in (1, 0, 0))
+    value, y, strided = (
+        value[: math.prod(shape)].view(shape),
+        y[: math.prod(shape)].view(shape),
+        padded[::2].view(shape),
+    )
+    for output in (y, strided):
+        Results("y", {"y": output}).take(value)
+        assert torch.equal(output.contiguous().view(-1).view(torch.uint8), torch.ones(nbytes, dtype=torch.uint8))
 
 
 def test_a_conjugate_of_the_output_is_not_the_output() -> None:
