@@ -30,6 +30,10 @@ def check(problem: ProblemSpec) -> None:
             flaws.at(f"benchmarks[{number}].hidden", "is true", "only tests can be hidden: a time shows its sizes")
         if case.draw:
             flaws.at(f"benchmarks[{number}].draw", "is given", "only tests can draw sizes: a benchmark's are fixed")
+    for case in problem.tests:
+        if "weight" in case.model_fields_set:
+            key = f"{case_key(problem, case)}.weight"
+            flaws_of(problem, case).at(key, "is given", "only benchmarks have weights: a test is right or wrong")
     if problem.visibility == "after_deadline" and problem.deadline is None:
         flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
     for case in problem.tests + problem.benchmarks:

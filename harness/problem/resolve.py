@@ -73,6 +73,8 @@ class ResolvedCase:
     tolerance: Tolerance
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     """What `generate` gets by name besides the parameters."""
+    weight: float | None = None
+    """How much a benchmark counts in the score; None: 1."""
 
 
 class Flaws:
@@ -158,6 +160,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         minimum_flops=minimum_flops,
         tolerance=problem.tolerance.of_a_sum(terms),
         options=dict(case.options),
+        weight=case.weight if "weight" in case.model_fields_set else None,
     )
 
 

@@ -178,6 +178,7 @@ class Case(Spec):
     )
     devices: Devices = Field(default=("cpu", "cuda"), min_length=1, description="where the case runs")
     hidden: Flag = Field(default=False, description="tests only: participants see the outcome, no values")
+    weight: Real = Field(default=1.0, gt=0, le=1000, description="benchmarks only: how much it counts in the score")
     fill: dict[str, Fill] = Field(default={}, description="fills of this case, by tensor, in place of the tensor's own")
     options: dict[Option, Flag | Whole | Real | str] = Field(
         default={}, description="what `generate` gets by name besides the parameters"

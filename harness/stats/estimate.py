@@ -63,38 +63,41 @@ def estimate_median(xs: Sequence[float], confidence: float = 0.95) -> Estimate:
     return Estimate(median(ordered), ordered[rank - 1], ordered[n - rank], covered)
 
 
-def geometric_mean(xs: Sequence[float]) -> float:
+def geometric_mean(xs: Sequence[float], weights: Sequence[float] | None = None) -> float:
     """The n-th root of the product: the mean of ratios that does not depend on the choice of unit.
 
-    Fleming and Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986).
+    Fleming and Wallace, "How not to lie with statistics", Communications of the ACM 29 (1986). A number
+    of weight 2 counts like two of weight 1.
 
     Raises:
-        ValueError: `xs` is empty or contains a number that is not positive and finite.
+        ValueError: `xs` is empty, or a number or a weight is not positive and finite.
     """
-    if not xs or not all(0 < x < math.inf for x in xs):
+    weights = [1.0] * len(xs) if weights is None else weights
+    if not xs or not all(0 < x < math.inf for x in (*xs, *weights)):
         raise ValueError("a geometric mean needs positive finite numbers, at least one")
-    mean = math.exp(math.fsum(math.log(x) for x in xs) / len(xs))
-    return min(max(mean, min(xs)), max(xs))
+    logs = math.fsum(weight * math.log(x) for x, weight in zip(xs, weights, strict=True))
+    return min(max(math.exp(logs / math.fsum(weights)), min(xs)), max(xs))
 
 
-def combine(estimates: Sequence[Estimate]) -> Estimate:
-    """The geometric mean of several positive estimates, times or ratios, with its interval.
+def combine(estimates: Sequence[Estimate], weights: Sequence[float] | None = None) -> Estimate:
+    """The geometric mean of several positive estimates, times or ratios, with its interval; `weights` as for the mean.
 
     On the log scale the geometric mean is a plain mean, so its half-widths are the root of the sum of the squared
-    half-widths, over n: the propagation of independent uncertainties in JCGM 100:2008 (GUM), 5.1.2. The upper and the
-    lower half-widths are added separately, which Barlow ("Asymmetric Errors", PHYSTAT2003) shows to be an
-    approximation, good if the sides differ little. Assumes that the estimates are independent and that their errors are
-    roughly normal on the log scale. The confidence is the lowest of theirs.
+    half-widths, each times its weight, over the sum of the weights: the propagation of independent uncertainties in
+    JCGM 100:2008 (GUM), 5.1.2. The upper and the lower half-widths are added separately, which Barlow ("Asymmetric
+    Errors", PHYSTAT2003) shows to be an approximation, good if the sides differ little. Assumes that the estimates are
+    independent and that their errors are roughly normal on the log scale. The confidence is the lowest of theirs.
 
     Raises:
         ValueError: `estimates` is empty or contains a bound that is not positive.
     """
-    middle = geometric_mean([estimate.median for estimate in estimates])
+    weights = [1.0] * len(estimates) if weights is None else weights
+    middle = geometric_mean([estimate.median for estimate in estimates], weights)
     if not all(estimate.low > 0 for estimate in estimates):
         raise ValueError("a geometric mean needs positive bounds")
-    n = len(estimates)
-    down = math.hypot(*(math.log(estimate.median) - math.log(estimate.low) for estimate in estimates)) / n
-    up = math.hypot(*(math.log(estimate.high) - math.log(estimate.median) for estimate in estimates)) / n
+    weighted, total = list(zip(estimates, weights, strict=True)), math.fsum(weights)
+    down = math.hypot(*(w * (math.log(estimate.median) - math.log(estimate.low)) for estimate, w in weighted)) / total
+    up = math.hypot(*(w * (math.log(estimate.high) - math.log(estimate.median)) for estimate, w in weighted)) / total
     low, high = antilog(math.log(middle) - down), antilog(math.log(middle) + up)
     # Rounding must not push a bound past the middle.
     return Estimate(middle, min(low, middle), max(high, middle), min(estimate.confidence for estimate in estimates))

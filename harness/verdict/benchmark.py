@@ -155,6 +155,9 @@ class _Timed(Record):
     name: str
     params: dict[str, int | str]
     score: Interval
+    weight: float | None = Field(
+        default=None, gt=0, description="how much it counts in means over all cases; not there: 1"
+    )
     stop_reason: Literal["converged", "budget", "unstable"]
     baselines: tuple[PairedBaseline, ...] = ()
     roofline: Roofline | None = None

@@ -29,7 +29,7 @@ tests = [
     { name = "visible", params = { n = 1000 } },
     { name = "unseen", params = { n = 777 }, hidden = true },
 ]
-benchmarks = [{ name = "many", params = { n = 4096 } }]
+benchmarks = [{ name = "many", params = { n = 4096 }, weight = 2.0 }]
 """
 REFERENCE = """
 import secrets
@@ -74,7 +74,7 @@ def test_an_honest_kernel_is_timed_on_generated_inputs(problem: Problem, sandbox
     )
     assert (verdict.outcome, len(verdict.tests)) == (Outcome.ACCEPTED, 2), verdict.message
     [timed] = verdict.benchmarks
-    assert timed.mode == "calls"
+    assert (timed.mode, timed.weight) == ("calls", 2.0)
     assert timed.rounds[0].sets > 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.judge.timing.overall import KnownTimes, known_speedups
+from harness.judge.timing.overall import KnownTimes, known_speedups, score
 from harness.verdict import Speedup, Verdict
 from tests.verdicts import REPLAYED, accepted, failed
 
@@ -32,6 +32,18 @@ def test_over_several_cases_it_is_their_geometric_mean() -> None:
     [speedup] = over(own, uneven)
     assert speedup.ratio.median == pytest.approx(6.0)
     assert 5.9 < speedup.ratio.low < 6 < speedup.ratio.high < 6.1
+
+
+def test_a_case_counts_by_its_weight() -> None:
+    own, baseline = accepted(score_ns=1000, modes=MODES), accepted(name="eager.py", score_ns=3000, modes=MODES)
+    twice = [each.model_copy(update={"score": accepted(score_ns=24_000).score}) for each in baseline.benchmarks[1:]]
+    uneven = baseline.model_copy(update={"benchmarks": (*baseline.benchmarks[:1], *twice)})
+    heavy = [own.benchmarks[0].model_copy(update={"weight": 2.0}), *own.benchmarks[1:]]
+    [speedup] = over(own.model_copy(update={"benchmarks": tuple(heavy)}), uneven)
+    assert speedup.ratio.median == pytest.approx((3 * 3 * 24) ** (1 / 3))
+    assert score(heavy).median_ns == 1000
+    slower = [heavy[0].model_copy(update={"score": accepted(score_ns=8000).score}), *heavy[1:]]
+    assert score(slower).median_ns == 4000, "(8000² · 1000)^⅓"
 
 
 def test_a_screens_one_case_is_compared_with_that_case_of_the_baseline() -> None:

@@ -451,6 +451,8 @@ BAD: list[tuple[str, str, str]] = [
         '"2027-01-31T23:59:00+01:00"',
         "key `deadline`: a date and time is written without quotation marks",
     ),
+    ('"bfloat16" }', '"bfloat16" }\nweight = 0', "key `benchmarks[0].weight`: should be greater than 0; it is 0"),
+    ('"float32" }', '"float32" }\nweight = 2.0', "key `tests[0].weight` is given; only benchmarks have weights"),
     ('"bfloat16" }', '"bfloat16" }\nhidden = true', "key `benchmarks[0].hidden` is true; only tests can be hidden"),
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cuda"]', "key `benchmarks` has no case for cpu, but `tests` does"),
     (

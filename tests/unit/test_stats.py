@@ -155,6 +155,22 @@ def test_a_geometric_mean_scales_with_its_unit_and_lies_within(xs: list[float], 
     assert 1 / geometric_mean([1 / x for x in xs]) == pytest.approx(mean, rel=1e-9)
 
 
+@given(st.lists(times, min_size=1, max_size=5), st.data())
+def test_a_weight_of_two_counts_like_two(xs: list[float], data: st.DataObject) -> None:
+    counts = data.draw(st.lists(st.integers(1, 4), min_size=len(xs), max_size=len(xs)))
+    repeated = [x for x, count in zip(xs, counts, strict=True) for _ in range(count)]
+    assert geometric_mean(xs, [0.5 * count for count in counts]) == pytest.approx(geometric_mean(repeated))
+    assert combine([Estimate(x, 0.9 * x, 1.2 * x, 0.95) for x in xs], counts).median == pytest.approx(
+        geometric_mean(repeated)
+    )
+
+
+def test_an_interval_is_as_wide_as_the_weights_of_its_parts() -> None:
+    narrow, wide = Estimate(100.0, 100.0, 100.0, 0.95), Estimate(100.0, 100.0 / 1.3, 130.0, 0.95)
+    whole = combine([narrow, wide], [3.0, 1.0])
+    assert (whole.low, whole.high) == pytest.approx((100.0 * 1.3**-0.25, 100.0 * 1.3**0.25))
+
+
 @given(st.lists(st.tuples(times, st.floats(0, 0.5), st.floats(0, 1)), min_size=1, max_size=12))
 def test_combining_gives_the_geometric_mean_within_an_interval_no_wider_than_the_widest(
     parts: list[tuple[float, float, float]],
@@ -194,6 +210,8 @@ def test_four_equal_intervals_combine_to_one_of_half_their_width_on_each_side_of
         lambda: geometric_mean([]),
         lambda: geometric_mean([1.0, 0.0]),
         lambda: geometric_mean([1.0, math.inf]),
+        lambda: geometric_mean([1.0, 2.0], [1.0, 0.0]),
+        lambda: geometric_mean([1.0, 2.0], [1.0]),
         lambda: combine([]),
         lambda: combine([Estimate(1.0, 0.0, 2.0, 0.95)]),
         lambda: Estimate(1.0, 2.0, 3.0, 0.95),

@@ -14,12 +14,12 @@ from harness.verdict import Timing as Kind
 
 
 def score(timed: Sequence[BenchmarkResult]) -> Interval:
-    """The geometric mean over the benchmark cases, so that no case counts more for being slow."""
+    """The geometric mean over the benchmark cases, so that none counts more for being slow, but for its weight."""
     estimates = [
         stats.Estimate(max(b.score.median_ns, 1), max(b.score.low_ns, 1), max(b.score.high_ns, 1), b.score.confidence)
         for b in timed
     ]
-    combined = stats.combine(estimates)
+    combined = stats.combine(estimates, weights(timed))
     return Interval(
         median_ns=round(combined.median),
         low_ns=math.floor(combined.low),
@@ -28,12 +28,18 @@ def score(timed: Sequence[BenchmarkResult]) -> Interval:
     )
 
 
+def weights(timed: Sequence[BenchmarkResult]) -> list[float]:
+    """How much each case counts."""
+    return [each.weight or 1.0 for each in timed]
+
+
 def speedups(timing: Timing) -> Iterator[Speedup]:
     """Over all cases: their geometric mean, for every baseline that ran in all of them."""
     for baseline in timing.baselines:
         each = [p.speedup for b in timing.timed for p in b.baselines if p.name == baseline.name]
         if len(each) == len(timing.timed):
-            combined = stats.combine([stats.Estimate(r.median, r.low, r.high, r.confidence) for r in each])
+            ratios = [stats.Estimate(r.median, r.low, r.high, r.confidence) for r in each]
+            combined = stats.combine(ratios, weights(timing.timed))
             yield Speedup(baseline=baseline.name, sha256=baseline.submission.sha256, ratio=ratio(combined))
 
 
@@ -62,7 +68,7 @@ def known_speedups(verdict: Verdict, known: Sequence[KnownTimes]) -> Iterator[Sp
     for baseline in known:
         pairs = [(baseline.cases[b.name], b.score) for b in verdict.benchmarks if b.name in baseline.cases]
         if verdict.score and baseline.timing == verdict.timing and len(pairs) == len(verdict.benchmarks):
-            combined = stats.combine([_quotient(its, own) for its, own in pairs])
+            combined = stats.combine([_quotient(its, own) for its, own in pairs], weights(verdict.benchmarks))
             yield Speedup(baseline=baseline.baseline, sha256=baseline.sha256, ratio=ratio(combined), known=True)
 
 

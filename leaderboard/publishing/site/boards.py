@@ -6,11 +6,11 @@ pure.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
+from harness.stats import geometric_mean
 from harness.verdict import Interval
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Standing
@@ -76,13 +76,15 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
     for name in board.table.baselines:
         for row in board.table.rows:
             run = runs.get(row.run)
-            by_case = [case.baselines.get(name) for case in run.cases] if run else []
-            measured = [each for each in by_case if each is not None]
+            by_case = [(case.baselines.get(name), case.weight or 1.0) for case in run.cases] if run else []
+            measured = [(each, weight) for each, weight in by_case if each is not None]
             if measured and len(measured) == len(by_case):
-                mean = round(math.exp(sum(math.log(max(1, each.claimed_ns)) for each in measured) / len(measured)))
+                times = [max(1, each.claimed_ns) for each, _ in measured]
+                mean = round(geometric_mean(times, [weight for _, weight in measured]))
                 score = Interval(median_ns=mean, low_ns=mean, high_ns=mean, confidence=row.score.confidence)
+                sha256 = measured[0][0].sha256
                 yield Standing(
-                    rank=None, author="baseline", submission=name, language="", run=row.run, sha256=measured[0].sha256,
+                    rank=None, author="baseline", submission=name, language="", run=row.run, sha256=sha256,
                     score=score,
                 )  # fmt: skip
                 break

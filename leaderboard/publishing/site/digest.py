@@ -6,13 +6,13 @@ verdict. Only `leaderboard.standings.ranking` assigns ranks. Trusted; pure.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
 
+from harness.stats import geometric_mean
 from harness.verdict import (
     CaseResult,
     Interval,
@@ -47,6 +47,7 @@ class TimedCase(Record):
 
     name: str
     score: Interval
+    weight: float | None = None
     roofline: Roofline | None = None
     minimum_bytes: int | None = None
     minimum_flops: int | None = None
@@ -80,7 +81,7 @@ class Run(Record):
         shares = [case.roofline.share for case in self.cases if case.roofline is not None]
         if not shares or len(shares) < len(self.cases):
             return None
-        return math.exp(sum(map(math.log, shares)) / len(shares))
+        return geometric_mean(shares, [case.weight or 1.0 for case in self.cases])
 
 
 class Reason(Record):
@@ -267,6 +268,7 @@ def _run(digest: str, verdict: Verdict) -> Run:
             TimedCase(
                 name=b.name,
                 score=b.score,
+                weight=b.weight,
                 roofline=b.roofline,
                 minimum_bytes=b.minimum_bytes,
                 minimum_flops=b.minimum_flops,

@@ -204,6 +204,7 @@ class Replaying:
             span_extra_ns=player.apart.span_extra_ns,
             telemetry=tuple(self._telemetry),
             score=interval(estimate),
+            weight=self._case.resolved.weight,
             stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
             baselines=tuple(baseline for beside in self._baselines if (baseline := beside.result(times))),
             roofline=share,

@@ -193,6 +193,7 @@ class Sealing:
             claimed_ns=agreement.claimed_ns,
             tolerance_ns=agreement.tolerance_ns,
             score=interval(estimate),
+            weight=self._case.resolved.weight,
             stop_reason="converged" if measured.converged else "unstable" if known_badly else "budget",
             baselines=tuple(baseline for paired in self._baselines if (baseline := paired.result(times, clean))),
             roofline=share,
