@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
+from harness.judge import check
 from harness.problem import Problem, load
 from harness.sandbox import Provider
-from harness.verdict import SandboxName
+from harness.submission import Submission
+from harness.verdict import Outcome, SandboxName
 from kernelmark.services.importing import Imported, Importer
 from tests.command import kernelmark
 
@@ -76,6 +78,17 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     assert recurrent.call.init == (8, {"tuple": [1, 8]}, {"text": "tanh"}, True)
     assert recurrent.call.arguments == ("tokens", "state", 2)
     assert dumped(values) == {"x": ["input", "float32", "d0"], "out": ["output", "float32", "d0"]}
+
+
+@pytest.mark.bwrap
+def test_an_imported_problem_is_graded(tmp_path: Path) -> None:
+    ours = importer(provider("bwrap"), tmp_path)
+    [told] = ours.all("kernelbench", FOREIGN / "KernelBench", ("1/2",), 1)
+    assert told.problem is not None
+    source = (FOREIGN / "KernelBench" / "level1" / "2_Recurrent_Net_.py").read_text().replace("Model(", "ModelNew(")
+    for code, outcome in ((source, Outcome.ACCEPTED), (source.replace("+ 1", "+ 2"), Outcome.WRONG_ANSWER)):
+        submission = Submission.of(code.encode(), "py", author="ada", name="model.py")
+        assert check(told.problem, submission, device="cpu", provider=provider("bwrap")).outcome is outcome
 
 
 def changed(old: str, new: str) -> str:

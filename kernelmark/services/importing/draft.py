@@ -378,7 +378,8 @@ def _cases(state: _Draft) -> list[dict[str, Any]]:
     found, made = state.found, list[dict[str, Any]]()
     varying = [name for name in _argument_names(found) if len({repr(case.get(name)) for case in found.cases}) > 1]
     for number, case in enumerate(found.cases):
-        words = ", ".join(f"{name}={case[name]}" for name in varying or case if name in case) or "the only sizes"
+        plain = "test" if number < len(found.tests) else "the only sizes"  # of a problem without arguments
+        words = ", ".join(f"{name}={case[name]}" for name in varying or case if name in case) or plain
         spec: dict[str, Any] = {
             "name": _distinct(words, {each["name"] for each in made}),
             "params": {name: values[number] for name, values in state.parameters.items()},
