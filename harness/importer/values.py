@@ -61,7 +61,7 @@ class Describer:
             return {"dtype": str(value).removeprefix("torch.")}
         if type(value) is list:
             return {"list": [inner(each) for each in value]}
-        if type(value) in (tuple, torch.Size):
+        if type(value) in (tuple, torch.Size) or type(value).__module__ == "torch.return_types":
             return {"tuple": [inner(each) for each in value]}
         return _with_names(value, inner) or {"other": type(value).__name__}
 

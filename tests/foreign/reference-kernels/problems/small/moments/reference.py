@@ -13,7 +13,7 @@ class Shape:
 def ref_kernel(data):
     x, weights, _ = data
     y = x.float() * weights["norm.weight"]
-    return y.mean(-1), y.var(-1)
+    return torch.return_types.max((y.mean(-1), y.var(-1)))
 
 
 def generate_input(n, half, seed, kind="plain"):
