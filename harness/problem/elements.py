@@ -13,6 +13,7 @@ from functools import cache
 import torch
 from torch import Tensor
 
+from harness.carrier import carrier
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES, DTypeInfo
 
 FLOAT4 = torch.float4_e2m1fn_x2
@@ -67,9 +68,9 @@ def numbers(tensor: Tensor) -> Tensor:
     if tensor.is_complex():
         return torch.view_as_real(tensor)
     if tensor.dtype is FLOAT4:
-        return _pairs(tensor.device)[tensor.contiguous().view(torch.uint8).int()]
+        return _pairs(tensor.device)[carrier(tensor).int()]
     if tensor.dtype is SCALE:
-        return tensor.contiguous().view(torch.uint8).to(torch.int16) - 127
+        return carrier(tensor).to(torch.int16) - 127
     return tensor.to(_NUMBERS[tensor.dtype]) if tensor.dtype in _NUMBERS else tensor
 
 

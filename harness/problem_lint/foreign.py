@@ -11,12 +11,14 @@ from contextlib import closing
 
 import torch
 
+from harness.carrier import carrier
 from harness.compare import is_close
 from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.problem import Case, DeviceKind, Problem, ResolvedCase
+from harness.problem.elements import numbers, of_numbers
 from harness.problem_lint.examine import LintFinding
 from harness.sandbox import Provider
 
@@ -25,8 +27,10 @@ _REMEDY = "tell its authors; a score of it says little"
 
 # Each gets the right answer to the inputs, and that to other inputs.
 _KERNELS: Mapping[str, Callable[[Tensors, Tensors], Tensors]] = {
-    "all zeros": lambda right, other: {name: torch.zeros_like(each) for name, each in right.items()},
-    "one constant": lambda right, other: {name: torch.full_like(each, _middle(each)) for name, each in right.items()},
+    "all zeros": lambda right, other: {
+        name: torch.zeros_like(carrier(each)).view(each.dtype) for name, each in right.items()
+    },
+    "one constant": lambda right, other: {name: _constant(each) for name, each in right.items()},
     "the answer to other inputs": lambda right, other: other,
 }
 
@@ -76,7 +80,7 @@ def _passing(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> Iterator
             yield name
 
 
-def _middle(tensor: torch.Tensor) -> float:
-    """The mean, of what is finite."""
-    wide = tensor.double()
-    return float(wide[wide.isfinite()].mean().nan_to_num()) if tensor.dtype.is_floating_point else float(wide.mean())
+def _constant(right: torch.Tensor) -> torch.Tensor:
+    """The mean of what is finite, everywhere."""
+    wide = numbers(right).double()
+    return of_numbers(torch.full_like(wide, float(wide[wide.isfinite()].mean().nan_to_num())), right.dtype)

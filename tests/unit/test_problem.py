@@ -412,6 +412,12 @@ BAD: list[tuple[str, str, str]] = [
             ("float4_e2m1fn_x2", '{ kind = "choice", values = [2.5] }', "key `tensors[1].fill` has values that float4"),
             ("float4_e2m1fn_x2", '{ kind = "uniform", high = 8.0 }', "key `tensors[1].fill` goes beyond what float4_"),
             ("float64", '{ kind = "powers", high = 5000 }', "key `tensors[1].fill` goes beyond what float64 can hold"),
+            (
+                "float64",
+                '{ kind = "powers", low = 4999, high = 5000 }',
+                "key `tensors[1].fill` goes beyond what float6",
+            ),
+            ("float64", '{ kind = "powers", high = "ids" }', "key `tensors[1].fill.high` has no value: "),
         )
     ),
     ('kind = "integers", low = 0, high = 9', 'kind = "choice"', "key `tensors[1].fill`: kind 'choice' needs `values`"),

@@ -15,6 +15,7 @@ from torch import Tensor
 from harness import wire
 from harness.call import Form, Forms, Style
 from harness.problem.dtypes import DTYPES
+from harness.problem.elements import same_bits
 from harness.runner.build import CompileError, import_python
 from harness.runner.cpu import Cpu
 from harness.runner.faults import describe
@@ -330,3 +331,22 @@ def test_a_file_without_the_entry_is_told_how_it_would_be_called(style: Style, t
     with pytest.raises(CompileError) as refused:
         import_python(path, command, Cpu())
     assert refused.value.message == told
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_a_result_of_any_type_goes_into_an_output_with_strides(name: str) -> None:
+    dtype, size = getattr(torch, name), DTYPES[name].size_bytes
+    raw = torch.arange(6 * size, dtype=torch.uint8) % 2
+    value = raw.view(dtype).view(3, 2)
+    memory = torch.zeros(2 * 4 * size, dtype=torch.uint8).view(dtype)
+    y = memory.as_strided((3, 2), (1, 4))
+    Results("y", {"y": y}).take(value)
+    assert same_bits(y, value)
+    assert not memory.view(torch.uint8).view(2, 4, size)[:, 3].any(), "what is between the elements was written"
+
+
+def test_packed_results_in_each_others_memory_are_read_first() -> None:
+    memory = torch.arange(8, dtype=torch.uint8)
+    y, z = (memory[first : first + 4].view(torch.float4_e2m1fn_x2) for first in (0, 4))
+    Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take((z, y))
+    assert memory.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
