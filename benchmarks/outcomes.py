@@ -30,7 +30,7 @@ import torch
 from benchmarks.scratch import report
 from harness import sandbox, stats
 from harness.headline import outcome_of
-from harness.judge.correctness.cases import Correctness, share_of_budget
+from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.problem import Problem, load
@@ -130,7 +130,7 @@ def test_once(session: Session, correctness: Correctness, problem: Problem, refe
 
 def share(output: OutputCheck) -> float | None:
     """The worse metric over its budget; 0 for correct integers, None if something else is wrong."""
-    worst = share_of_budget(output)
+    worst = output.share_of_budget
     return None if not output.correct and worst <= 1 else worst
 
 

@@ -7,22 +7,29 @@ from torch import Tensor
 
 from harness.compare.check import check_output, dtype_name
 from harness.compare.field import BLOCK_ELEMENTS
-from harness.problem.elements import numbers, rounded, widened
+from harness.problem.elements import numbers, widened
 from harness.problem.spec import Tolerance
 from harness.verdict import Mismatch, OutputCheck
 
 
 def check_close(
-    name: str, got: Tensor, truth: Tensor, tolerance: Tolerance, poison: Tensor, *, calls: int = 1
+    name: str,
+    got: Tensor,
+    truth: Tensor,
+    honest: Tensor,
+    tolerance: Tolerance,
+    poison: Tensor | None = None,
+    *,
+    calls: int = 1,
 ) -> OutputCheck:
     """Decide whether |got - truth| <= atol + rtol * |truth| for every element; NaN is never close.
 
-    Arguments as for `check_output`, which explains what is wrong where it finds a reason.
+    Arguments as for `check_output`, which explains what is wrong where it finds a reason, and measures the error.
     """
     wrong = _far(got, truth, tolerance)
+    explained = check_output(name, got, truth, honest, tolerance, poison, calls=calls)
     if not wrong:
-        return OutputCheck(output=name, dtype=dtype_name(got), correct=True)
-    explained = check_output(name, got, truth, rounded(truth, got.dtype), tolerance, poison, calls=calls)
+        return explained.accepted()
     if not explained.correct:
         return explained
     limit = f"further than {tolerance.atol:g} + {tolerance.rtol:g} × |expected| from what is expected"

@@ -15,7 +15,7 @@ from harness import wire
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
 from harness.headline import outcome_of
-from harness.judge.correctness.cases import Correctness, OnFailure, result
+from harness.judge.correctness.cases import Correctness, OnFailure, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.oracle import load_reference
 from harness.judge.device_memory import DeviceMemory
@@ -122,7 +122,7 @@ class Grading:
             timing=timing.kind,
             benchmarks=tuple(timing.timed),
             speedups=tuple(speedups(timing)) if accepted else (),
-            doubts=(*timing.doubts, *failed_baselines(timing)),
+            doubts=(*timing.doubts, *failed_baselines(timing), *beyond_budget(self._results)),
             score=score(timing.timed) if accepted else None,
         )
 

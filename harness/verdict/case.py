@@ -70,6 +70,15 @@ class OutputCheck(Record):
             raise ValueError("an output is either correct or has a mismatch")
         return self
 
+    @property
+    def share_of_budget(self) -> float:
+        """The error as a share of what is allowed, by the worse of both metrics; 0 for integers, which have none."""
+        return max((b.error / b.allowed for b in (self.max_error, self.rms_error) if b and b.allowed), default=0.0)
+
+    def accepted(self) -> Self:
+        """The same errors of an output that is right by another rule than the budgets."""
+        return self.model_copy(update={"correct": True, "mismatch": None})
+
 
 class CaseResult(Record):
     """One test case. A hidden case reports its outcome and nothing about its inputs."""

@@ -96,6 +96,11 @@ class DoubtCode(StrEnum):
         "A coarser clock shows that the calls took longer than the finest one says; that much counts.",
         _QUIET,
     )
+    BEYOND_BUDGET = (
+        "beyond_budget",
+        "The problem's own tolerance accepts an answer that kernelmark's error budget would refuse.",
+        "compute in a higher precision, if the board is to show more than that this tolerance allows it",
+    )
     NO_BASELINE = (
         "no_baseline",
         "No speedup over that baseline is known for this run.",

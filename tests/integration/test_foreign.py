@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,15 @@ def test_it_is_timed(tmp_path: Path) -> None:
     verdict = grade(kernelbench(tmp_path), submission(NEW), provider=SANDBOX, device="cpu", effort="quick")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
     assert verdict.score is not None
+    assert "beyond_budget" not in [doubt.code for doubt in verdict.doubts]
+
+
+def test_what_only_their_tolerance_accepts_is_doubted(tmp_path: Path) -> None:
+    verdict = grade(gpu_mode(tmp_path), submission(CLOSE), provider=SANDBOX, device="cpu", effort="quick")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    [text] = [doubt.text for doubt in verdict.doubts if doubt.code == "beyond_budget"]
+    # 0.0005 / 6 is 700 ulps of float32, and its RMS may be 16.
+    assert re.fullmatch(r"test (plain|shifted): the error of `out` is 4\d(\.\d)? times the error budget", text)
 
 
 HOSTILE = {

@@ -27,12 +27,21 @@ def test_the_same_is_close_and_twice_as_much_is_not(dtype: torch.dtype) -> None:
     truth, poison = widened(values(dtype, 1, 1, high)), values(dtype, 0, 0, 0)
     right, wrong = values(dtype, 1, 1, high), values(dtype, 1, 0 if dtype is torch.bool else 2, high)
     assert is_close(right, truth, TOLERANCE)
-    assert check_close("y", right, truth, TOLERANCE, poison).correct
+    accepted = check_close("y", right, truth, right, TOLERANCE, poison)
+    assert accepted.correct
+    assert accepted.share_of_budget == 0
     assert not is_close(wrong, truth, TOLERANCE)
-    refused = check_close("y", wrong, truth, TOLERANCE, poison)
+    refused = check_close("y", wrong, truth, right, TOLERANCE, poison)
     assert not refused.correct
     assert refused.mismatch is not None
     assert refused.mismatch.wrong == 1
+
+
+def test_what_is_close_may_be_beyond_the_budget() -> None:
+    truth = torch.ones(8, dtype=torch.float64)
+    accepted = check_close("y", torch.full((8,), 1.0625), truth, torch.ones(8), TOLERANCE)
+    assert accepted.correct
+    assert accepted.share_of_budget == pytest.approx(0.0625 / (16 * 2**-23))
 
 
 def test_complex_numbers_are_close_in_the_plane() -> None:

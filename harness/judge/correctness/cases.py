@@ -13,7 +13,7 @@ from harness.judge.correctness.truth import Expected, Tensors, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import ResolvedCase, Tolerance
-from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
+from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, OutputCheck
 
 OnFailure = Callable[[FailedTest], None]
 _WRONG_TOLD = 3  # members of a list
@@ -115,6 +115,16 @@ def result(
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
 
 
+def beyond_budget(results: Sequence[CaseResult]) -> tuple[Doubt, ...]:
+    """The doubt about answers that are right by the problem's own rule but not by the error budget: the worst one."""
+    far = [(o.share_of_budget, case.name, o.output) for case in results for o in case.outputs if o.correct]
+    share, name, output = max(far, default=(0.0, "", ""))
+    if share <= 1:
+        return ()
+    text = f"test {name}: the error of `{output}` is {share:.3g} times the error budget"
+    return (Doubt(code=DoubtCode.BEYOND_BUDGET, text=text),)
+
+
 class Findings:
     """The checks that a verdict keeps of a case's outputs: for a list of tensors, the first wrong ones and the right
     one nearest to its budget.
@@ -139,7 +149,7 @@ class Findings:
         self._places[check.output] = len(self._places)
         if not check.correct:
             self._wrong.setdefault(name, []).append(check)
-        elif name not in self._nearest or share_of_budget(check) > share_of_budget(self._nearest[name]):
+        elif name not in self._nearest or check.share_of_budget > self._nearest[name].share_of_budget:
             self._nearest[name] = check
 
     @property
@@ -152,11 +162,6 @@ class Findings:
         return tuple(sorted(checks, key=lambda check: self._places[check.output]))
 
 
-def share_of_budget(check: OutputCheck) -> float:
-    """The error as a share of what is allowed, by the worse of both metrics; integers have no budget."""
-    return max((b.error / b.allowed for b in (check.max_error, check.rms_error) if b and b.allowed), default=0.0)
-
-
 def check_batch(
     batch: Batch,
     truth: Truth,
@@ -164,6 +169,7 @@ def check_batch(
     skipped: Callable[[str], bool] = lambda _: False,
 ) -> Iterator[OutputCheck]:
     """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls."""
+    check = check_output if truth.case.tolerance.rtol is None else check_close
     for first, expected, got in batch.judge(truth, called):
         count = len(next(iter(got.values())))
         if truth.reference.compares:
@@ -177,10 +183,7 @@ def check_batch(
             label, at = (name, 0) if count == 1 else (f"{name} (calls from {first})", slice(None))
             got_, truth_, honest_ = values[at], expected.truth[name][at], honest[name][at]
             held = batch.poison(name, count)[at]
-            if truth.case.tolerance.rtol is not None:
-                yield check_close(label, got_, truth_, truth.case.tolerance, held, calls=count)
-                continue
-            yield check_output(label, got_, truth_, honest_, truth.case.tolerance, held, calls=count)
+            yield check(label, got_, truth_, honest_, truth.case.tolerance, held, calls=count)
 
 
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
@@ -201,11 +204,21 @@ def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> boo
 
 
 def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:
-    """Ask the problem's own `compare` about each call."""
+    """Ask the problem's own `compare` about each call.
+
+    The errors of a right answer are measured too, unless the problem is ours: then an author who wrote a `compare`
+    has said that there are right answers far from the reference's.
+    """
     name, values = next(iter(got.items()))
     for k in range(count):
         one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
         why = truth.reference.compare(*one)
+        if why is None and not truth.reference.exact:
+            honest = expected.honest()
+            for each, t in got.items():
+                held = check_output(each, t[k], expected.truth[each][k], honest[each][k], truth.case.tolerance)
+                yield held.accepted()
+            continue
         shape, dtype = tuple(values[k].shape), dtype_name(values)
         mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
         wrong = None if why is None else mismatch
