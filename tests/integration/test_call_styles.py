@@ -118,7 +118,9 @@ def submission(source: str) -> Submission:
     return Submission.of(source, "py", author="tester", name="kernel.py")
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    "style", [pytest.param(each, marks=() if each in ("module", "tree") else pytest.mark.full) for each in STYLES]
+)
 def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) -> None:
     problem = made(tmp_path, STYLES[style])
     kernel = submission(STYLES[style].source)
@@ -302,7 +304,9 @@ class Model(torch.nn.Module):
     assert printed[0] != printed[6]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    "style", [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES]
+)
 def test_debug_calls_in_each_style(style: str, tmp_path: Path) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     (tmp_path / "problems").mkdir()

@@ -26,16 +26,16 @@ ROOT = HERE.parent.parent
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((HERE / "faults" / "expected.toml").read_text())
 # Docker differs from bubblewrap in how a sandbox is ended, limited and watched, not in what is judged.
 DOCKER_BY_DEFAULT = {
-    "honest_py", "red_zone", "writes_input", "segfault", "exits", "floods_stdout", "memory_hog",
-    "daemon", "compile_error_cu",
+    "honest_py", "segfault", "memory_hog", "daemon",
 }  # fmt: skip
-SLOW = {"sleeps", "loop_in_import"}  # a loop in a call takes as long
+# A loop in a call takes as long; the others end as one that stays does.
+FULL = {"sleeps", "loop_in_import", "fork_bomb", "sys_exit", "not_written", "no_symbol", "compile_error_cu"}
 # Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.
 START_AND_END_S = 15
 
 
 def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:
-    full = name in SLOW or (sandbox == "docker" and name not in DOCKER_BY_DEFAULT)
+    full = name in FULL or (sandbox == "docker" and name not in DOCKER_BY_DEFAULT)
     return [getattr(pytest.mark, sandbox), *([pytest.mark.full] if full else [])]
 
 

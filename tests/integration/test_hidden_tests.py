@@ -38,7 +38,9 @@ def twice(x, y):
     return Submission.of(source, "py", author="tester")
 
 
-@pytest.mark.parametrize("behaviour", BEHAVIOURS)
+@pytest.mark.parametrize(
+    "behaviour", [pytest.param(each, marks=() if "sleep" in each else pytest.mark.full) for each in BEHAVIOURS]
+)
 def test_nothing_that_is_said_in_a_hidden_test_is_kept(behaviour: str) -> None:
     outcome, run = BEHAVIOURS[behaviour]
     steps: list[Progress] = []

@@ -211,10 +211,10 @@ def test_what_breaks_before_the_submission_is_ours(frame: bytes, problem: Proble
 @pytest.mark.parametrize(
     "slow",
     [
-        pytest.param({"Bind", "Sample"}, id="the cold calls"),
-        pytest.param({"Sample", "Capture"}, id="the cold calls and what follows"),
+        pytest.param({"Bind", "Sample"}, id="the cold calls", marks=pytest.mark.full),
+        pytest.param({"Sample", "Capture"}, id="the cold calls and what follows", marks=pytest.mark.full),
         pytest.param({"Round"}, id="the rounds"),
-        pytest.param({"null Assemble", "null Unmap"}, id="both other answers of a null round"),
+        pytest.param({"null Assemble", "null Unmap"}, id="both other answers of a null round", marks=pytest.mark.full),
     ],
 )
 def test_time_s_is_for_all_of_a_case(slow: set[str], problem: Problem) -> None:

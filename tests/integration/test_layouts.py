@@ -213,6 +213,7 @@ def test_a_wrong_element_is_told_and_its_tensors_can_be_kept(
     assert again["expected"]["waves"].dtype is torch.complex128
 
 
+@pytest.mark.full  # `test_layouts_together` times such tensors, too
 def test_it_is_timed_in_sealed_rounds(problem: Problem) -> None:
     verdict: Verdict = judge.grade(
         problem, Submission.of(CPP, "cpp", author="tester"), provider=provider("process"), device="cpu", effort="quick"

@@ -186,6 +186,7 @@ def test_a_foreign_reference_gets_and_gives_them(tmp_path: Path) -> None:
         torch.testing.assert_close(answered, drawn["waves"] * 1j)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("wrong", "output"), WRONG, ids=[output for _, output in WRONG])
 def test_a_foreign_check_sees_what_is_wrong(tmp_path: Path, wrong: str, output: str) -> None:
     found = check(foreign(tmp_path), f"{TREE}    {wrong}\n{RESULT}")
