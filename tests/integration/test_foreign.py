@@ -151,6 +151,7 @@ def test_it_is_timed(tmp_path: Path) -> None:
     assert "beyond_budget" not in [doubt.code for doubt in verdict.doubts]
 
 
+@pytest.mark.full  # each call of a round is drawn, answered and checked by the reference
 def test_what_only_their_tolerance_accepts_is_doubted(tmp_path: Path) -> None:
     verdict = grade(gpu_mode(tmp_path), submission(CLOSE), provider=SANDBOX, device="cpu", effort="quick")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
