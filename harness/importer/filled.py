@@ -1,8 +1,8 @@
 """Finds the tensors of a problem's data that are no inputs: room for the result, handed over to be filled.
 
-A tensor is one if it has the shape of a result in every case, and the result does not depend on what it holds. That is
-tried where tensors have values, in the smallest case, by filling it with something else. A reference that cannot run
-there, as one that needs a newer GPU, is watched on the meta device instead.
+A tensor is one if it has the shape of a result in every case (or both have one element), and the result does not depend
+on what it holds. That is tried where tensors have values, in the smallest case, by filling it with something else. A
+reference that cannot run there, as one that needs a newer GPU, is watched on the meta device instead.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def filled(
         number
         for number in tensors[0]
         if any(
-            all(data[number]["shape"] == made[result]["shape"] for data, made in zip(tensors, results, strict=True))
+            all(_alike(data[number], made[result]) for data, made in zip(tensors, results, strict=True))
             for result in results[0]
         )
     ]
@@ -59,6 +59,12 @@ def filled(
             if overwritten(module, generated(module, arguments[smallest], 1), number):
                 watched[str(number)] = "yes"
     return watched
+
+
+def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether two tensors have one shape; one element may have any: a sum [] is often put into room of [1]."""
+    shapes = one["shape"], other["shape"]
+    return shapes[0] == shapes[1] or all(math.prod(shape) == 1 for shape in shapes)
 
 
 def _tried(module: Any, data: Any, number: int, expected: list[torch.Tensor]) -> str:

@@ -55,8 +55,8 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     ours = importer(provider(name), tmp_path)
     told = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
     told += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
-    assert [each.reason for each in told] == [""] * 6
-    bins, moments, scale, double, recurrent, values = (load(each.folder) for each in told)
+    assert [each.reason for each in told] == [""] * 7
+    bins, moments, scale, total, double, recurrent, values = (load(each.folder) for each in told)
     assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
     assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
     assert dumped(moments) == {
@@ -71,6 +71,8 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     assert moments.benchmarks[0].options == {"half": True, "kind": "shifted"}
     assert dumped(scale) == {"x": ["input", "float32", "rows", "cols"], "y": ["output", "float32", "rows", "cols"]}
     assert scale.call.data == {"tuple": ["x", "y"]}
+    room = {"output": ["output", "float32", "1"], "out": ["output", "float32"]}
+    assert dumped(total) == {"x": ["input", "float32", "n"], **room}
     assert dumped(double) == {"x": ["input", "float32", "d0", "d0"], "out": ["output", "float32", "d0", "d0"]}
     assert double.tests[0].devices == ("cuda",)  # 1 GiB each
     assert dumped(recurrent) == {
@@ -93,6 +95,20 @@ def test_an_imported_problem_is_graded(tmp_path: Path) -> None:
     for code, outcome in ((source, Outcome.ACCEPTED), (source.replace("+ 1", "+ 2"), Outcome.WRONG_ANSWER)):
         submission = Submission.of(code.encode(), "py", author="ada", name="model.py")
         assert check(told.problem, submission, device="cpu", provider=provider("bwrap")).outcome is outcome
+
+
+INTO_ROOM = "def custom_kernel(data):\n    x, output = data\n    output[0] = x.sum(){}\n    return output[0]\n"
+
+
+@pytest.mark.bwrap
+def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
+    ours = importer(provider("bwrap"), tmp_path)
+    [told] = ours.all("gpu-mode", FOREIGN / "reference-kernels", ("small/total",), 1)
+    assert told.problem is not None, told.reason
+    for code, outcome in ((INTO_ROOM.format(""), Outcome.ACCEPTED), (INTO_ROOM.format(" + 1"), Outcome.WRONG_ANSWER)):
+        submission = Submission.of(code.encode(), "py", author="ada", name="sum.py")
+        verdict = check(told.problem, submission, device="cpu", provider=provider("bwrap"))
+        assert verdict.outcome is outcome, verdict.message
 
 
 def changed(old: str, new: str) -> str:

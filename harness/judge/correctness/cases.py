@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness import wire
+from harness.call import names
 from harness.compare import all_pass_fast_check, check_close, check_output, describe, dtype_name, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.failed_test import FailedTest, failed_test
@@ -215,7 +216,8 @@ def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> 
         why = truth.reference.compare(*one)
         if why is None and not truth.reference.exact:
             honest = expected.honest()
-            for each, t in got.items():
+            for each in _answered(truth.case):
+                t = got[each]
                 held = check_output(each, t[k], expected.truth[each][k], honest[each][k], truth.case.tolerance)
                 yield held.accepted()
             continue
@@ -223,3 +225,11 @@ def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> 
         mismatch = Mismatch(output=name, shape=shape, dtype=dtype, wrong=0, total=values[k].numel(), hints=(why or "",))
         wrong = None if why is None else mismatch
         yield OutputCheck(output=name, dtype=dtype, correct=why is None, mismatch=wrong)
+
+
+def _answered(case: ResolvedCase) -> Iterator[str]:
+    """The outputs that mean something: not those that a call is given to use as it likes, and does not return."""
+    returned = set(names(case.forms.result))
+    for tensor in case.tensors:
+        if tensor.role == "inout" or (tensor.role == "output" and (tensor.list_name or tensor.name) in returned):
+            yield tensor.name

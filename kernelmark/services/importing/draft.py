@@ -6,6 +6,7 @@ parameter; any other becomes a new parameter, which cases set.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -199,8 +200,15 @@ def _room_for_results(state: _Draft) -> list[int]:
         if nodes[0].number in state.tensors:
             continue
         free = [n for n in state.tensors if state.answer.filled.get(n) == "yes" and n not in room]
-        room += _alike(state, free, nodes)[:1]
+        # Room of [1] for a sum, which is []: the call may write there, and what it returns is copied from there.
+        room += (_alike(state, free, nodes) or [n for n in free if _one_element(state.tensors[n].over_cases, nodes)])[
+            :1
+        ]
     return room
+
+
+def _one_element(*several: Sequence[Tensor]) -> bool:
+    return all(math.prod(each.shape) == 1 for over_cases in several for each in over_cases)
 
 
 def _leaves(node: Node) -> list[Tensor]:
