@@ -9,15 +9,16 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
+from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover, Session, SubmissionFault, documents
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits, Problem, ResolvedCase
-from harness.problem.reference import Reference
 from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
 from harness.verdict import DeviceKind
@@ -62,9 +63,12 @@ def watch(
         ProblemError: its reference cannot be loaded, or cannot make inputs.
         HarnessError: the sandbox or the device failed, or the tool did not start the runner.
     """
-    limits, watched, reference = larger(problem.limits), Watched(), Reference.load(problem)
+    limits, watched = larger(problem.limits), Watched()
     limit_s = _SLOWER * limits.build_s
-    with Session.start(provider, device, limits, watcher=watcher) as session:
+    with (
+        closing(load_reference(problem, provider, device)) as reference,
+        Session.start(provider, device, limits, watcher=watcher) as session,
+    ):
         session.handshake()
         begun = time.monotonic()
         try:

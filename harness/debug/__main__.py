@@ -16,21 +16,24 @@ import pdb
 import sys
 import tempfile
 import traceback
+from contextlib import closing
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from harness.debug.one_call import OneCall, run_test
 from harness.device import DEVICES
 from harness.errors import KernelmarkError
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover
 from harness.languages import LANGUAGES
 from harness.problem import load
-from harness.problem.reference import Reference
 from harness.runner.build import CompileError, build, import_python, place
 from harness.runner.device import Device
 from harness.runner.devices import open_device
 from harness.runner.kernel import CallError, Kernel
+from harness.sandbox import Options, Provider, provider
 from harness.submission import Submission
 from harness.verdict import Outcome
 
@@ -47,6 +50,9 @@ def main() -> int:
     parser.add_argument("--device", choices=tuple(DEVICES), required=True)
     parser.add_argument("--params", type=json.loads, required=True, help="the sizes and dtypes, as JSON")
     parser.add_argument("--seed", type=int, help="of the inputs; by default random")
+    parser.add_argument(
+        "--sandbox", type=json.loads, help="of a foreign reference: [name, image, binds, python] as JSON"
+    )
     parser.add_argument("--interactive", action="store_true")
     parser.add_argument("--result", type=int, default=1)
     given = parser.parse_args()
@@ -62,7 +68,19 @@ def _debugged(given: argparse.Namespace) -> int:
     problem = load(given.problem)
     test = next(each for each in problem.tests if each.name == given.test)
     case = problem.resolve(test.model_copy(update={"params": given.params, "draw": {}}))
-    graded = GradedCase(problem, Reference.load(problem), given.device, case, seed=given.seed)
+    with closing(load_reference(problem, _provider(given.sandbox), given.device)) as reference:
+        return _tested(given, GradedCase(problem, reference, given.device, case, seed=given.seed))
+
+
+def _provider(told: list[Any] | None) -> Provider:
+    """Where a foreign reference runs; ours runs here, and asks for none."""
+    if told is None:
+        return provider("process")
+    name, image, binds, python = told
+    return provider(name, Options(image, tuple(map(Path, binds)), python))
+
+
+def _tested(given: argparse.Namespace, graded: GradedCase) -> int:
     device = open_device(given.device)
     path = given.file.resolve()
 

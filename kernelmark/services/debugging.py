@@ -23,7 +23,7 @@ from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome
-from kernelmark.services.choice import choose_device
+from kernelmark.services.choice import choose_device, choose_provider
 from kernelmark.services.problems import find_problem
 from kernelmark.services.settings import Settings
 
@@ -43,6 +43,8 @@ class Call:
     test: str
     params: dict[str, int | str]
     seed: int | None = None
+    sandbox: tuple[str, str, list[str], str] | None = None
+    """Where a foreign reference runs: the provider's name and options."""
 
 
 def dump(failed: FailedTest, folder: Path) -> Path:
@@ -76,7 +78,8 @@ def prepare(settings: Settings, problem: str, file: Path, test: str | None) -> C
     if test is not None and test not in tests:
         raise UsageError(f"test {test!r}", f"is not one of {found.slug}", nearest(test, list(tests)))
     chosen = tests[test or next(iter(tests))]
-    return Call(found, file, device, chosen.name, next(iter(chosen.extremes())).params)
+    params = next(iter(chosen.extremes())).params
+    return Call(found, file, device, chosen.name, params, sandbox=_sandbox(settings, found))
 
 
 def prepare_again(settings: Settings, problem: str, file: Path, dumped: Path) -> Call:
@@ -93,7 +96,7 @@ def prepare_again(settings: Settings, problem: str, file: Path, dumped: Path) ->
         raise UsageError(str(dumped), what, f"use --device {kept['device']}")
     if kept["test"] not in {each.name for each in found.tests}:
         raise UsageError(str(dumped), f"is of the test {kept['test']!r}, which {found.slug} no longer has")
-    return Call(found, file, device, kept["test"], kept["params"], kept["seed"])
+    return Call(found, file, device, kept["test"], kept["params"], kept["seed"], _sandbox(settings, found))
 
 
 def run(call: Call, *, interactive: bool) -> CaseResult | int:
@@ -101,6 +104,7 @@ def run(call: Call, *, interactive: bool) -> CaseResult | int:
     command = [sys.executable, "-m", "harness.debug", str(call.problem.directory), str(call.file), call.test]
     command += ["--device", call.device, "--params", json.dumps(call.params)]
     command += ["--seed", str(call.seed)] if call.seed is not None else []
+    command += ["--sandbox", json.dumps(call.sandbox)] if call.sandbox is not None else []
     command += ["--interactive"] if interactive else []
     reading, writing = os.pipe()
     environment = {**os.environ, **DEVICES[call.device].runner_environment}
@@ -126,6 +130,13 @@ def _device(settings: Settings, file: Path) -> DeviceKind:
     if device not in LANGUAGES[language].devices:
         raise SubmissionError(file.name, f"a .{language} kernel does not run on the device {device}")
     return device
+
+
+def _sandbox(settings: Settings, problem: Problem) -> tuple[str, str, list[str], str] | None:
+    if problem.foreign is None:
+        return None
+    name, binds = choose_provider(settings).name, [str(each) for each in settings.docker_binds]
+    return name, settings.image, binds, settings.docker_python
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -94,7 +94,8 @@ def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
     finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
     for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
         if budget is not None:
-            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}"
+            anyway = "; the problem's own rule accepts it" if output.correct and not budget.met else ""
+            yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}{anyway}"
 
 
 def budget_text(budget: Budget, in_dtype: str = "") -> str:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
 from harness.judge import check, grade
 from harness.problem import Problem, load
 from harness.problem_lint.foreign import examine_foreign
-from harness.sandbox import provider
+from harness.sandbox import Watcher, provider
 from harness.submission import Submission
 from harness.verdict import Outcome
 
@@ -142,6 +143,18 @@ def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
 def test_a_model_has_the_weights_of_the_reference(tmp_path: Path, source: str, outcome: Outcome) -> None:
     verdict = check(kernelbench(tmp_path), submission(source), provider=SANDBOX, device="cpu")
     assert verdict.outcome is outcome, verdict.message
+
+
+def test_a_tool_watches_calls_on_inputs_that_the_reference_draws(tmp_path: Path) -> None:
+    program = tmp_path / "tool" / "stand-in"
+    program.parent.mkdir(mode=0o755)
+    program.write_text('#!/bin/sh\n"$@"\necho "the runner ended with $?"\n')
+    program.chmod(0o755)
+    given, watcher = gpu_mode(tmp_path), Watcher((str(program),), program.parent)
+    cases = visible_cases(given, "cpu", tests=True)
+    watched = watch(given, submission(RIGHT), watcher, cases, provider=SANDBOX, device="cpu")
+    assert (watched.calls, watched.fault) == (2, "")
+    assert "the runner ended with 0" in watched.text("tool output")
 
 
 def test_it_is_timed(tmp_path: Path) -> None:

@@ -111,6 +111,17 @@ def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
         assert verdict.outcome is outcome, verdict.message
 
 
+@pytest.mark.bwrap
+def test_debug_asks_the_foreign_reference(tmp_path: Path) -> None:
+    (tmp_path / "kernelmark.toml").write_text("")
+    arguments = ["import", "gpu-mode", str(FOREIGN / "reference-kernels"), "small/total", "--device", "cpu"]
+    assert kernelmark(tmp_path, *arguments).returncode == 0
+    (tmp_path / "sum.py").write_text(INTO_ROOM.format(" + 1"))
+    debugged = kernelmark(tmp_path, "debug", "gpu_mode_small_total", "sum.py", "--device", "cpu")
+    assert debugged.returncode == 1, debugged.stderr
+    assert debugged.stdout.startswith("n=5 (n=5): wrong answer: out: the result is wrong\n")
+
+
 def changed(old: str, new: str) -> str:
     assert old in GOOD
     return GOOD.replace(old, new)

@@ -210,7 +210,8 @@ def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> 
     The errors of a right answer are measured too, unless the problem is ours: then an author who wrote a `compare`
     has said that there are right answers far from the reference's.
     """
-    name, values = next(iter(got.items()))
+    name = next(_answered(truth.case), next(iter(got)))
+    values = got[name]
     for k in range(count):
         one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
         why = truth.reference.compare(*one)
