@@ -27,6 +27,7 @@ Form = Any
 Style = Literal["writes", "returns", "module", "tree"]
 STYLES = get_args(Style)
 MAX_BYTES = 32 * 1024  # of the forms of a call, which are told in one frame
+MAX_ABSENT = 128  # tensors that one call lacks, told in the same frame
 _DEPTH = 16
 _VALUES = 10_000
 _WHOLE = 1 << 63
@@ -74,12 +75,12 @@ def check(form: Form) -> None:
             raise FormError(f"has more than {_VALUES:,} values")
 
 
-def settled(form: Form, params: Mapping[str, int | float | str], scalars: Mapping[str, int | float] = {}) -> Form:
-    """The form with each `param`, and each name of a scalar, replaced by its value in one case."""
+def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping[str, Form] = {}) -> Form:
+    """The form with each `param`, and each name that has a value in one case, replaced by this value."""
     if isinstance(form, str):
-        return scalars.get(form, form)
+        return values.get(form, form)
     if isinstance(form, list):
-        return [settled(each, params, scalars) for each in form]
+        return [settled(each, params, values) for each in form]
     if not isinstance(form, dict):
         return form
     kind, value = _only(form)
@@ -88,9 +89,9 @@ def settled(form: Form, params: Mapping[str, int | float | str], scalars: Mappin
             chosen = params[value]
             return {"dtype": chosen} if isinstance(chosen, str) else chosen
         case "tuple":
-            return {kind: [settled(each, params, scalars) for each in value]}
+            return {kind: [settled(each, params, values) for each in value]}
         case "dict" | "fields":
-            return {kind: {key: settled(each, params, scalars) for key, each in value.items()}}
+            return {kind: {key: settled(each, params, values) for key, each in value.items()}}
     return form
 
 

@@ -78,5 +78,6 @@ class _Here:
     def _tensors(self) -> Tensors:
         """The tensors that the kernel is about to get."""
         [arguments] = self.server.bound.arguments
-        flat = [each for group in arguments for each in (group if isinstance(group, list) else [group])]
+        given = (each for each in arguments if each is not None)
+        flat = [tensor for each in given for tensor in (each if isinstance(each, list) else [each])]
         return dict(zip((slot.tensor.name for slot in self._case.layout.slots), flat, strict=True))

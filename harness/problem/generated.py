@@ -37,6 +37,10 @@ def checked(returned: object, case: ResolvedCase, device: torch.device) -> dict[
             wanted.setdefault(tensor.list_name or tensor.name, []).append(tensor)
     generated: dict[str, Tensor] = {}
     for name, value in returned.items():
+        if name in case.absent:
+            if value is not None:
+                raise GeneratedFlaw(f"returned `{name}`, which {case.name!r} lacks", "return None for it, or nothing")
+            continue
         if name not in wanted:
             raise GeneratedFlaw(f"returned {name!r}, which is no input", nearest(str(name), wanted))
         generated.update(_members(name, value, wanted[name], device))

@@ -85,7 +85,8 @@ class Reference:
         """Compute the outputs, and the final values of the inouts, by name.
 
         `tensors` holds every input and inout, in the case's dtypes or with all floats cast to float64 and complex
-        numbers to complex128; they are not changed. The function gets them with the strides of the case. Floats come
+        numbers to complex128; they are not changed. The function gets them with the strides of the case, and None for
+        an optional input that is not there. Floats come
         back as float64 if the inputs are, otherwise rounded to the output's own dtype; integers always in their own
         dtype. May be called under `torch.vmap`, where a changed input goes unnoticed.
 
@@ -95,12 +96,14 @@ class Reference:
         """
         strides = {t.name: t.strides for t in case.tensors if t.strides is not None}
         given = [spec for spec in self._problem.tensors if spec.role != "output"]
-        arguments = {spec.name: _argument(tensors[spec.name], spec, strides) for spec in given}
+        absent = {spec.name: None for spec in given if spec.present is not None and spec.name not in tensors}
+        arguments = {s.name: _argument(tensors[s.name], s, strides) for s in given if s.name not in absent}
         versions = _versions(arguments)
         with torch.no_grad(), _full_precision:
-            returned = self._call(self._function, **arguments, **scalars)
-        for spec in self._problem.tensors:
-            if spec.role == "input" and _versions(arguments)[spec.name] != versions[spec.name]:
+            returned = self._call(self._function, **arguments, **absent, **scalars)
+        after = _versions(arguments)
+        for spec in given:
+            if spec.role == "input" and after.get(spec.name) != versions.get(spec.name):
                 self._fail(f"changes its input `{spec.name}` in place", "work on a clone")
         double = _is_double(tensors)
         results = self._named(returned)

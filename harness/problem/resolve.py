@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NoReturn, TypeVar
 
-from harness.call import MAX_BYTES, Forms
+from harness.call import MAX_ABSENT, MAX_BYTES, Form, Forms
 from harness.errors import ProblemError, nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import ExpressionError, elements_key, evaluate, parse
@@ -73,6 +73,8 @@ class ResolvedCase:
     tolerance: Tolerance
     options: Mapping[str, bool | int | float | str] = field(default_factory=dict)
     """What `generate` gets by name besides the parameters."""
+    absent: Mapping[str, int] = field(default_factory=dict)
+    """The inputs that the case lacks, each with its place among the tensor arguments, where a list is one."""
     weight: float | None = None
     """How much a benchmark counts in the score; None: 1."""
 
@@ -129,17 +131,24 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     _check_parameters(problem, case, key, flaws)
     _check_fills(problem, case, key, flaws)
     tensors: list[ResolvedTensor] = []
+    absent: dict[str, int] = {}
     for number, spec in enumerate(problem.tensors):
-        tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
+        if spec.present is None or flaws.value(f"tensors[{number}].present", spec.present, case.params):
+            tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
+        else:
+            absent[spec.name] = number
+    if len(absent) > MAX_ABSENT:
+        flaws.at("tensors", f"lack {len(absent)} in {key}", f"a call lacks at most {MAX_ABSENT}")
     if len(tensors) > MAX_TENSORS:
         flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists expanded")
     if all(tensor.role == "input" or not tensor.elements for tensor in tensors):
         flaws.at(f"{key}.params", "leaves every output without elements", "nothing would be tested: raise a size")
     scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
-    forms = settled_forms(problem, case.params, {each.name: each.value for each in scalars})
+    values: dict[str, Form] = {each.name: each.value for each in scalars} | {name: {"none": True} for name in absent}
+    forms = settled_forms(problem, case.params, values)
     if forms.nbytes() > MAX_BYTES:
         flaws.at("call", f"takes {forms.nbytes():,} bytes in {key}, as JSON", f"its forms may take {MAX_BYTES:,}")
-    known = {**case.params, **_elements(tensors)}
+    known = {**case.params, **_elements(tensors), **{elements_key(name): 0 for name in absent}}
     minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, known)
     minimum_flops = flaws.value("cost.flops", problem.cost.flops, known)
     if minimum_bytes < 1 or minimum_flops < 0:
@@ -160,6 +169,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         minimum_flops=minimum_flops,
         tolerance=problem.tolerance.of_a_sum(terms),
         options=dict(case.options),
+        absent=absent,
         weight=case.weight if "weight" in case.model_fields_set else None,
     )
 

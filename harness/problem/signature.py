@@ -20,16 +20,14 @@ def forms(problem: ProblemFile) -> Forms:
     return Forms(call.init, arguments, _default_result(problem) if call.result is None else call.result)
 
 
-def settled_forms(
-    problem: ProblemFile, params: Mapping[str, int | float | str], scalars: Mapping[str, int | float]
-) -> Forms:
-    """The forms of a call in one case: what names a parameter or a scalar has its value."""
+def settled_forms(problem: ProblemFile, params: Mapping[str, int | float | str], values: Mapping[str, Form]) -> Forms:
+    """The forms of a call in one case: what names a parameter, or something in `values`, has its value."""
     of = forms(problem)
 
     def each(several: Sequence[Form]) -> tuple[Form, ...]:
-        return tuple(settled(form, params, scalars) for form in several)
+        return tuple(settled(form, params, values) for form in several)
 
-    return Forms(each(of.init), each(of.arguments), settled(of.result, params, scalars))
+    return Forms(each(of.init), each(of.arguments), settled(of.result, params, values))
 
 
 def signature(problem: ProblemFile) -> str:

@@ -113,11 +113,20 @@ class TensorSpec(Spec):
     dtype: str = Field(description="an element type, or the name of a parameter that holds one")
     fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
     count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
+    present: Expression | None = Field(
+        default=None, description="inputs: a case where this is 0 has no such tensor, and passes None or a null pointer"
+    )
 
     @model_validator(mode="after")
     def _a_stride_for_each_dimension(self) -> Self:
         if self.strides is not None and len(self.strides) != len(self.shape):
             raise ValueError(f"`strides` has {len(self.strides)} entries, and `shape` {len(self.shape)}: give as many")
+        return self
+
+    @model_validator(mode="after")
+    def _only_inputs_may_be_absent(self) -> Self:
+        if self.present is not None and self.role != "input":
+            raise ValueError(f"an {self.role} is in every call: remove `present`, which only an input can have")
         return self
 
     @model_validator(mode="after")

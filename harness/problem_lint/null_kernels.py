@@ -92,6 +92,9 @@ def kernels(problem: Problem) -> list[NullKernel]:
         if spec.role != "output":
             remedy = f"fill `{spec.name}` so that the answer differs from it"
             null_kernels.append(NullKernel(f"a copy of `{spec.name}`", remedy, _copy_of(spec.name)))
+        if spec.present is not None:
+            remedy = f"fill `{spec.name}` so that the answer differs from one without it"
+            null_kernels.append(NullKernel(f"`{spec.name}` ignored", remedy, _without(spec.name)))
         if spec.role != "input":
             remedy = f"let `compare` look at all of `{spec.name}`, or fill the inputs so that all of it counts"
             null_kernels.append(NullKernel(f"half of `{spec.name}` written", remedy, _half_of(spec.name)))
@@ -131,9 +134,26 @@ def _of(spec: str, tensors: Mapping[str, Tensor]) -> list[str]:
     return [name for name in tensors if name == spec or name.startswith(f"{spec}[")]
 
 
-def _copy_of(spec: str) -> Callable[[Scene], Tensors]:
-    def outputs(scene: Scene) -> Tensors:
+def _without(spec: str) -> Callable[[Scene], Tensors | None]:
+    """The answer of a kernel that does not look at an optional input."""
+
+    def outputs(scene: Scene) -> Tensors | None:
+        ignored = _of(spec, scene.given)
+        if not ignored:
+            return None
+        try:
+            return scene.compute({name: tensor for name, tensor in scene.given.items() if name not in ignored})
+        except ProblemError:  # the reference needs it with these other inputs
+            return None
+
+    return outputs
+
+
+def _copy_of(spec: str) -> Callable[[Scene], Tensors | None]:
+    def outputs(scene: Scene) -> Tensors | None:
         sources = [scene.given[name] for name in _of(spec, scene.given)]
+        if not sources:
+            return None
         copied = {}
         for number, (name, right) in enumerate(scene.right.items()):
             source = numbers(sources[number % len(sources)])

@@ -172,7 +172,9 @@ class _Library:
             raise RuntimeError(f"a kernel launch failed with CUDA error {status} ({_error_name(status)})")
 
 
-def _pointer(argument: torch.Tensor | list[torch.Tensor]) -> Any:
+def _pointer(argument: torch.Tensor | list[torch.Tensor] | None) -> Any:
+    if argument is None:
+        return ctypes.c_void_p(None)
     if isinstance(argument, list):
         return (ctypes.c_void_p * len(argument))(*[t.data_ptr() or address_of(t) for t in argument])
     return ctypes.c_void_p(argument.data_ptr() or address_of(argument))

@@ -15,7 +15,7 @@ from harness.arena import Window
 from harness.runner import foreign
 from harness.runner.build import interpreted
 from harness.runner.device import AssembledBatch, CapturedCall, Device, HoldKind, Timing
-from harness.runner.kernel import Kernel, OneCall
+from harness.runner.kernel import Kernel, OneCall, named
 
 _WARMUPS = 3
 
@@ -35,7 +35,7 @@ class Calls:
         self._bind, self._declared, self._kernel, self._device = bind, declared, kernel, device
         self._inputs, self._outputs = inputs, outputs
         self.arguments: list[list[Any]] = []
-        """The tensors of each call, in the order of its arguments; those of a list are one argument."""
+        """The tensors of each call, in the order of its arguments: those of a list are one, an absent one is None."""
         self._calls: list[OneCall] = []
         self._graphs: list[Any] | None = None
         self._batch: AssembledBatch | None = None
@@ -65,6 +65,8 @@ class Calls:
                 groups[argument.group].append(tensor)
             else:
                 made.append(groups.setdefault(argument.group, [tensor]))
+        for place in self._bind.absent:
+            made.insert(place, None)
         return made
 
     def call(self, k: int) -> None:
@@ -129,9 +131,7 @@ class Calls:
         return foreign.check(self._bind.forms, self._named(0))
 
     def _named(self, k: int) -> dict[str, Any]:
-        """The tensors of a set, and lists of them, by name."""
-        names = dict.fromkeys(each.group or each.name for each in self._declared)
-        return dict(zip(names, self.arguments[k], strict=True))
+        return named(self._declared, self.arguments[k])
 
     def assemble(self, order: Sequence[int], outputs: int) -> None:
         """Assemble the batch over new outputs."""

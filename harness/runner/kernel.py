@@ -13,7 +13,8 @@ from harness.arena.shapes import memory_of
 OneCall = Callable[[], object]
 """One call on the tensors of one set: all that need not be done in its time has been done."""
 Prepare = Callable[[Sequence[Any]], OneCall]
-"""Makes the call of one set from its tensors, in the order of the arguments; those of a list are one argument."""
+"""Makes the call of one set from its tensors, in the order of the arguments: those of a list are one, and an optional
+one that the case lacks is None."""
 
 
 class Kernel(Protocol):
@@ -33,12 +34,19 @@ def scalar_values(bind: wire.Bind) -> list[int | float]:
     return [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
 
 
+def named(declared: Sequence[wire.Argument], tensors: Sequence[Any]) -> dict[str, Any]:
+    """The tensors of a set, and lists of them, by name; without those that the case lacks."""
+    names = dict.fromkeys(each.group or each.name for each in declared)
+    return dict(zip(names, (each for each in tensors if each is not None), strict=True))
+
+
 class Practice:
     """Our own kernel, used before there is a submission: it reads the inputs and writes the outputs."""
 
     def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
         def prepare(arguments: Sequence[Any]) -> OneCall:
-            tensors = [t for each in arguments for t in (each if isinstance(each, list) else [each])]
+            given = (each for each in arguments if each is not None)
+            tensors = [t for each in given for t in (each if isinstance(each, list) else [each])]
             memories = [memory_of(tensor).view(torch.uint8) for tensor in tensors]
 
             def call() -> None:

@@ -15,7 +15,7 @@ import torch
 
 from harness import wire
 from harness.call import made
-from harness.runner.kernel import CallError, OneCall, Prepare, scalar_values
+from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values
 from harness.runner.results import Results
 
 
@@ -53,13 +53,11 @@ class PythonKernel:
         return instance
 
     def _returning(self, function: Callable[..., Any], bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
-        names = list(dict.fromkeys(each.group or each.name for each in declared))
-
         def prepare(tensors: Sequence[Any]) -> OneCall:
-            named = dict(zip(names, tensors, strict=True))
-            arguments = [made(form, named, _dtype) for form in bind.forms.arguments]
+            given = named(declared, tensors)
+            arguments = [made(form, given, _dtype) for form in bind.forms.arguments]
             self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
-            results = Results(bind.forms.result, named, converts=self._converts)
+            results = Results(bind.forms.result, given, converts=self._converts)
 
             def call() -> None:
                 with torch.no_grad():

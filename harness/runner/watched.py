@@ -41,7 +41,7 @@ class WatchedCalls(Calls):
         if profiler is not None:
             profiler.cudaProfilerStop()
 
-    def _copied(self, argument: torch.Tensor | list[torch.Tensor]) -> Any:
+    def _copied(self, argument: torch.Tensor | list[torch.Tensor] | None) -> Any:
         if isinstance(argument, list):
             return [self._copied(each) for each in argument]
-        return copied(argument, self._device.kind)
+        return None if argument is None else copied(argument, self._device.kind)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import re
@@ -101,6 +102,19 @@ def many(item: Check, limit: int, at_least: int = 0) -> Check:
         if not isinstance(value, list) or not at_least <= len(value) <= limit:
             raise WireError(f"expected a list of {at_least} to {limit} items")
         return tuple(item(v) for v in value)
+
+    return check
+
+
+def ascending(high: int, limit: int) -> Check:
+    """At most `limit` integers in [0, high], each greater than the one before it, as a tuple."""
+    check_each = many(integer(0, high), limit)
+
+    def check(value: Any) -> tuple[int, ...]:
+        numbers: tuple[int, ...] = check_each(value)
+        if any(one >= other for one, other in itertools.pairwise(numbers)):
+            raise WireError("expected integers in ascending order")
+        return numbers
 
     return check
 

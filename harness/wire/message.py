@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from harness.call import STYLES, Forms
+from harness.call import MAX_ABSENT, STYLES, Forms
 from harness.foreign import FORMS
 from harness.languages import LANGUAGES
 from harness.wire.checks import (
     Check,
+    ascending,
     boolean,
     checked,
     choice,
@@ -115,6 +116,9 @@ class Bind:
     inputs_writable: bool = checked(boolean)  # true only to find out afterwards which input was written to
     forms: Forms = checked(forms)
     seed: int = checked(integer(0, (1 << 63) - 1))  # of the weights that a module draws
+    absent: tuple[int, ...] = checked(
+        ascending(1 << 14, MAX_ABSENT), default=()
+    )  # places of tensors that the case lacks
 
 
 @dataclass(frozen=True)

@@ -218,7 +218,8 @@ def problem(spec: Problem) -> Iterator[str]:
         shape = ", ".join(str(extent) for extent in tensor.shape)
         copies = "" if tensor.count is None else f", a list of {tensor.count}"
         apart = "" if tensor.strides is None else f", strides [{', '.join(str(stride) for stride in tensor.strides)}]"
-        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{apart}{copies}"
+        absent = "" if tensor.present is None else f"; None, in C a null pointer, where {tensor.present} is 0"
+        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{apart}{copies}{absent}"
     for scalar in spec.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
     allowed = spec.tolerance

@@ -98,6 +98,18 @@ def test_members_of_a_list_and_strided_tensors_are_taken(tmp_path: Path) -> None
     assert drawn["x"].std() > 0, "what is not generated is filled as declared"
 
 
+@pytest.mark.parametrize("returned", ["{}", '{"offsets": None}', '{"offsets": torch.zeros(5).int()}'])
+def test_what_a_case_lacks_is_not_asked_for_and_cannot_be_made(returned: str, tmp_path: Path) -> None:
+    toml = TOML.replace('"offsets", role = "input"', '"offsets", role = "input", present = "segments - 4"')
+    source = f"import torch\ndef generate(generator, n, segments, dtype, empty=False): return {returned}\n"
+    problem = written(tmp_path, source, toml)
+    if "zeros" not in returned:
+        assert generated(problem) == {}
+        return
+    with pytest.raises(ProblemError, match="returned `offsets`, which 'plain' lacks; return None for it, or nothing"):
+        generated(problem)
+
+
 RIGHT = '"offsets": torch.zeros(segments + 1, dtype=torch.int32)'
 # What `generate` returns, and what the line says after the place.
 BAD = [

@@ -39,6 +39,19 @@ def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: i
         assert wire.decode(wire.encode(1, command), wire.COMMANDS) == (1, command)
 
 
+def test_an_absent_list_has_a_place_and_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "problem.toml").write_text(PROBLEM.replace('role = "input"', 'role = "input", present = "count - 1"'))
+    (tmp_path / "reference.py").write_text("def reference(xs):\n    return [2 * x for x in xs]\n")
+    problem = load(tmp_path)
+    resolved = problem.resolve(problem.tests[0])
+    layout = Layout(resolved)
+    declare, bind = layout.commands(resolved, problem.parameters, sets=2, seed=7)
+    assert isinstance(declare, wire.Declare)
+    assert isinstance(bind, wire.Bind)
+    assert ([argument.name for argument in declare.arguments], bind.absent) == (["ys[0]"], (0,))
+    assert [slot.tensor.name for slot in layout.slots] == ["ys[0]"]
+
+
 def test_a_frame_holds_its_tensors_with_long_names_and_strides() -> None:
     name = "x" * 64
     longest = wire.Argument(

@@ -87,6 +87,7 @@ NARROW = (X, f'{X}fill = {{ kind = "uniform", low = 1.0, high = 1.02 }}\n')
 UNIFORM = (X, f'{X}fill = {{ kind = "uniform", low = 0.0, high = 1.0 }}\n')
 LARGE = ("n = 8192", "n = 65536"), ("n = 4099", "n = 65537"), ("n = 5003", "n = 65539")
 SORT, TWICE = ("x + b", "torch.sort(x).values"), ("x + b", "2 * x")
+OPTIONAL_B: list[Change] = [(B, f'{B}present = "n"\n'), ("x + b", "x if b is None else x + b")]
 # torch does no arithmetic on eight bits.
 WIDENED = ("x + b", "sum(t if t.dtype is torch.float64 else t.float() for t in (x, b))")
 # Both inputs, and not the output.
@@ -143,6 +144,7 @@ _BAD: list[tuple[str, list[Change], list[Change]]] = [
     ("a constant", [IN_BF16, NARROW, TWICE], [IN_BF16, TWICE]),
     ("the result of other inputs", [IN_BF16, UNIFORM, *LARGE, SORT], [IN_BF16, SORT, *LARGE]),
     ("a copy of `x`", [ZERO_B], []),
+    ("`b` ignored", [ZERO_B, *OPTIONAL_B], OPTIONAL_B),
     ("half of `y` written", [compare("torch.equal(got['y'][::9][:99], truth['y'].float()[::9][:99])")], []),
     ("half of `y` written", [*INPLACE, ("x + b", "torch.where(torch.arange(len(x)) < len(x) // 2, x, y)")], INPLACE),
     ("matrix products in tf32", [*MATRICES, *INTEGERS], [*MATRICES]),
@@ -172,7 +174,7 @@ def test_a_problem_that_a_null_kernel_passes_is_found(
 
 def test_every_null_kernel_has_a_problem_that_it_passes(tmp_path: Path) -> None:
     """So that one that is never tried, or that nothing accepts, cannot hide."""
-    problem = load(made(tmp_path / "p", INPLACE))
+    problem = load(made(tmp_path / "p", [*INPLACE, *OPTIONAL_B]))
     known = {kernel.name for kernel in kernels(problem)}
     assert known == {kernel for kernel, _, _ in _BAD} | {"a copy of `b`"}
     assert {low for lows in LOWER.values() for low in lows} == {k.precision for k in kernels(problem)} - {None}

@@ -23,7 +23,7 @@ def test_it_writes_every_output_and_no_input() -> None:
     ]
     scalar, empty, xs, y = torch.tensor(1.5), torch.ones(0), [torch.ones(3), torch.ones(5)], torch.ones(4)
     bind = wire.Bind("any", (), (), 1, 0, 0, 0, 0, inputs_writable=False, forms=Forms(), seed=0)
-    Practice().bind(bind, arguments)([scalar, empty, xs, y])()
+    Practice().bind(bind, arguments)([scalar, empty, None, xs, y])()
     assert not y.any()
     assert scalar == 1.5
     assert all(x.all() for x in xs)

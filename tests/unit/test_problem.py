@@ -186,6 +186,15 @@ def test_a_cost_counts_the_elements_of_a_list(tmp_path: Path) -> None:
     assert problem.resolve(problem.tests[0]).minimum_bytes == 4 * 4 * (1 + 2 + 3 + 4) + 3
 
 
+def test_a_case_may_lack_an_input(tmp_path: Path) -> None:
+    text = GOOD.replace('name = "ids"', 'name = "ids"\npresent = "rows - 200"')
+    problem = load(_write(tmp_path / "optional", text.replace("flops = 0", 'flops = "elements(ids)"')))
+    small, large = problem.resolve(problem.tests[0]), problem.resolve(problem.benchmarks[0])
+    assert (small.absent, large.absent) == ({}, {"ids": 1})
+    assert (small.minimum_flops, large.minimum_flops) == (3, 0)
+    assert [tensor.name for tensor in large.tensors if tensor.role == "input"] == ["x"]
+
+
 def test_a_case_may_replace_a_fill(good: Problem) -> None:
     assert [good.resolve(case).tensors[0].fill.neg_inf for case in good.tests] == [0.0, 0.1]
     assert good.resolve(good.tests[1]).hidden
@@ -446,6 +455,20 @@ BAD: list[tuple[str, str, str]] = [
         "key `tests[0].options.cols` has the name of a parameter that `generate` gets anyway; choose another name",
     ),
     ('"normal", neg_inf = 0.1', '"normal", scale = 1e4', "key `tests[1].fill.x` goes beyond what float16 can hold"),
+    # Inputs that a case may lack.
+    (
+        'role = "output"',
+        'role = "output"\npresent = "rows"',
+        "key `tensors[3]`: an output is in every call: remove `present`, which only an input can have",
+    ),
+    ('role = "inout"', 'role = "inout"\npresent = 1', "key `tensors[2]`: an inout is in every call: remove `present`"),
+    (
+        'name = "x"',
+        'name = "x"\npresent = "row"',
+        "key `tensors[0].present` has no value: `row`: `row` is not a parame",
+    ),
+    ('name = "x"', 'name = "x"\npresent = "rows -"', "key `tensors[0].present`: `rows -` is not an expression"),
+    ('name = "x"', 'name = "x"\npresent = "dtype"', "key `tensors[0].present` has no value: `dtype`: `dtype` holds 'f"),
     # What must agree.
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cpu", "cpu"]', "key `benchmarks[0].devices`: "),
     ("deadline = 2027-01-31T23:59:00+01:00", "", "key `visibility` is 'after_deadline', but there is no `deadline`"),

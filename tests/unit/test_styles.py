@@ -52,6 +52,22 @@ def test_in_writes_all_tensors_and_scalars_are_passed_and_nothing_is_done_with_a
     assert y.tolist() == [0, 0.5, 1]
 
 
+@pytest.mark.parametrize("style", ["writes", "returns"])
+def test_an_absent_tensor_is_none_in_its_place(style: Style) -> None:
+    x, y = torch.arange(3.0), torch.zeros(3)
+    places: list[bool] = []
+
+    def entry(*arguments: Any) -> Tensor:
+        places[:] = [each is None for each in arguments]
+        return y.copy_(2 * x)
+
+    forms = Forms(arguments=("x", {"none": True}), result="y") if style == "returns" else Forms()
+    kernel = PythonKernel(entry, style=style, signature="", device="cpu")
+    kernel.bind(bind(forms), declared("x", "y"))([x, None, y])()
+    assert places == ([False, True] if style == "returns" else [False, True, False])
+    assert y.tolist() == [0, 2, 4]
+
+
 def test_in_returns_what_comes_back_is_put_into_the_output() -> None:
     x, y = torch.arange(3.0), torch.zeros(3)
     call = prepared(lambda x: 2 * x, "returns", RETURNS, x=x, y=y)

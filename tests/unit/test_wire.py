@@ -54,6 +54,7 @@ COMMANDS: list[wire.Command] = [
         inputs_writable=False,
         forms=Forms((3, {"dtype": "float16"}), ({"tuple": ["x", ["y", 0.5]]},), "y"),
         seed=7,
+        absent=(0, 2),
     ),
     wire.Call(sets=(0, 1)),
     wire.Sample(samples=10, budget_ns=1000),
@@ -215,6 +216,14 @@ def test_a_frame_with_some_bytes_replaced_is_decoded_or_refused(
     except wire.WireError:
         return
     assert wire.decode(wire.encode(token, decoded), wire.REPLIES) == (token, decoded)
+
+
+@pytest.mark.parametrize("places", ["[2,0]", "[0,0]", "[-1]", "[true]", str(list(range(129))).replace(" ", "")])
+def test_places_of_absent_tensors_are_few_and_in_order(places: str) -> None:
+    bind = next(command for command in COMMANDS if isinstance(command, wire.Bind))
+    frame = wire.encode(1, bind).replace(b'"absent":[0,2]', f'"absent":{places}'.encode())
+    with pytest.raises(wire.WireError, match="a bad Bind frame: expected "):
+        wire.decode(frame, wire.COMMANDS)
 
 
 def test_an_infinity_in_figures_is_no_number() -> None:

@@ -132,6 +132,7 @@ class Layout:
             inputs_writable=inputs_writable,
             forms=case.forms,
             seed=seed,
+            absent=tuple(case.absent.values()),
         )
         starts = range(0, len(arguments), wire.MAX_DECLARED)
         return (*(wire.Declare(arguments=arguments[i : i + wire.MAX_DECLARED]) for i in starts), bind)
