@@ -126,6 +126,41 @@ def test_their_answer_may_have_another_dtype(tmp_path: Path) -> None:
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
 
 
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("source", "outcomes"),
+    [
+        ("x if bias is None else x + bias", ["accepted", "accepted"]),
+        ("x", ["accepted", "wrong_answer"]),
+    ],
+)
+def test_their_data_may_lack_a_tensor(source: str, outcomes: list[str], tmp_path: Path) -> None:
+    reference = tmp_path / "optional.py"
+    reference.write_text("""
+import torch
+
+def ref_kernel(data):
+    x, config, out = data
+    return x if config["bias"] is None else x + config["bias"]
+
+def generate_input(rows, seed, shift=False):
+    gen = torch.Generator().manual_seed(seed)
+    bias = torch.randn(8, generator=gen) if rows > 3 else None
+    return torch.randn(rows, 8, generator=gen), {"bias": bias}, torch.empty(rows, 8)
+
+def check_implementation(data, output):
+    return "" if torch.allclose(ref_kernel(data), output) else "they differ"
+""")
+    bias = (
+        '{ name = "bias", role = "input", shape = [8], dtype = "float32", present = "rows - 3" },\n    { name = "out"'
+    )
+    toml = GPU_MODE.replace("factor = 3.0", 'bias = "bias"').replace('{ name = "out"', bias)
+    kernel = f"def custom_kernel(data):\n    x, bias = data[0], data[1]['bias']\n    return {source}\n"
+    their = problem(tmp_path / "optional", toml, "gpu-mode", reference)
+    verdict = check(their, submission(kernel), provider=SANDBOX, device="cpu")
+    assert [test.outcome for test in verdict.tests] == outcomes, verdict.message
+
+
 def test_their_check_refuses_what_was_not_written(tmp_path: Path) -> None:
     verdict = check(gpu_mode(tmp_path), submission(NOTHING), provider=SANDBOX, device="cpu")
     assert verdict.outcome is Outcome.WRONG_ANSWER

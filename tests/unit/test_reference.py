@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from harness.errors import DeviceError, ProblemError
+from harness.judge.correctness.truth import Truth
 from harness.problem import load
 from harness.problem.reference import Reference, Value, _FullPrecision
 
@@ -144,6 +145,21 @@ def test_calls_can_be_vectorised(tmp_path: Path) -> None:
             assert isinstance(expected, torch.Tensor)
             assert torch.equal(got[k], expected)
     assert torch.equal(states, torch.ones(5, 4))
+
+
+def test_a_case_without_any_input_has_its_answers(tmp_path: Path) -> None:
+    """Several calls at once, which torch cannot vectorise over nothing."""
+    tensors = """tensors = [
+        { name = "x", role = "input", shape = ["n"], dtype = "float32", present = "n - 4" },
+        { name = "y", role = "output", shape = ["n"], dtype = "int64" },
+    ]"""
+    first, last = TOML.index("[[tensors]]"), TOML.index("[cost]")
+    (tmp_path / "problem.toml").write_text(f"{TOML[:first]}{tensors}\n{TOML[last:]}")
+    source = "import torch\ndef reference(x):\n    return torch.arange(4) if x is None else x.argsort()\n"
+    (tmp_path / "reference.py").write_text(source)
+    problem = load(tmp_path)
+    expected = Truth(Reference.load(problem), problem.resolve(problem.tests[0]))({}, 5)
+    assert expected.truth["y"].tolist() == 5 * [[0, 1, 2, 3]]
 
 
 def test_an_own_dtype_run_is_rounded_to_the_output(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ class Truth:
         return Expected(given, self._run(exact, calls), lambda: self._run(given, calls))
 
     def _run(self, given: Tensors, calls: int) -> Tensors:
-        if self._vectorised and calls >= _VMAP_FROM:
+        if self._vectorised and given and calls >= _VMAP_FROM:
             try:
                 return torch.vmap(self._one)(given)
             except (RuntimeError, ProblemError):
