@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Self
+import symtable
+from pathlib import Path
+from typing import Literal, Self
 
 from pydantic import model_validator
 
+from harness.foreign import FORMS
 from harness.problem.checks import check
 from harness.problem.resolve import ResolvedCase, resolve_case
 from harness.problem.signature import signature
 from harness.problem.spec import Case, ProblemSpec
+
+Decider = Literal["reference", "compare", "allclose", "budget"]
 
 
 class Problem(ProblemSpec):
@@ -29,6 +34,15 @@ class Problem(ProblemSpec):
         """What a Python submission defines, and how it is called: `softmax(x) -> y`."""
         return signature(self)
 
+    @property
+    def decided_by(self) -> Decider:
+        """What tells right from wrong: a foreign reference's own check, `compare`, `rtol` and `atol`, or the budget."""
+        if self.foreign is not None and FORMS[self.foreign.form].decides:
+            return "reference"
+        if self.foreign is None and _assigns(self.directory / "reference.py", "compare"):
+            return "compare"
+        return "budget" if self.tolerance.rtol is None else "allclose"
+
     def resolve(self, case: Case) -> ResolvedCase:
         """Compute the sizes, dtypes, fills, scalars and costs of a case whose sizes have been drawn.
 
@@ -37,3 +51,13 @@ class Problem(ProblemSpec):
             and the extremes of drawn ones.
         """
         return resolve_case(self, case)
+
+
+def _assigns(file: Path, name: str) -> bool:
+    """Whether a Python file defines the name, by its text alone: it is not run, and torch not imported."""
+    try:
+        table = symtable.symtable(file.read_text("utf-8"), str(file), "exec")
+        symbol = table.lookup(name)
+        return symbol.is_assigned() or symbol.is_imported()
+    except (OSError, ValueError, SyntaxError, KeyError):
+        return False  # one that cannot be read is told when it is used

@@ -222,33 +222,45 @@ def problem(spec: Problem) -> Iterator[str]:
         yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{apart}{copies}{absent}"
     for scalar in spec.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
-    allowed = spec.tolerance
-    grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
-    yield (
-        f"{INDENT}tolerance   {allowed.factor:g} × the reference's own error, "
-        f"at least {allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
-    )
+    yield f"{INDENT}tolerance   {_tolerance(spec)}"
     if spec.deadline is not None:
         yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
     yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
+    weighted = any(case.weight != 1 for case in spec.benchmarks)
     for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):
         for each in cases:
             if not each.hidden:
                 drawn = {name: f"{size.low}..{size.high}" for name, size in each.draw.items()}
                 sizes = parameters({**each.params, **drawn})
-                yield f"{INDENT}{kind:<10}  {each.name}: {sizes} ({', '.join(each.devices)})"
+                weight = f", weight {each.weight:g}" if weighted and kind == "benchmark" else ""
+                yield f"{INDENT}{kind:<10}  {each.name}: {sizes} ({', '.join(each.devices)}){weight}"
         if hidden := sum(each.hidden for each in cases):
             private = f", {spec.private.cases} of them private" if spec.private else ""
             yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
 
 
+def _tolerance(spec: Problem) -> str:
+    """What decides whether an answer is right."""
+    allowed = spec.tolerance
+    match spec.decided_by:
+        case "reference":
+            return "the imported reference checks answers itself"
+        case "compare":
+            return "`compare` in reference.py decides"
+        case "allclose":
+            return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
+    own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
+    grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
+    return f"{own}{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+
+
 def problem_document(spec: Problem) -> dict[str, Any]:
-    """The same for programs: the parsed `problem.toml`, with the hidden cases counted but left out."""
+    """The same for programs: the parsed `problem.toml` and what decides; hidden cases are counted but left out."""
     shown = [case for case in spec.tests if not case.hidden]
     left_out = {"tests": tuple(shown), "private": None}
     document = spec.model_copy(update=left_out).model_dump(mode="json", exclude_none=True)
     private = {"private_tests": spec.private.cases} if spec.private else {}
-    return {**document, "hidden_tests": len(spec.tests) - len(shown), **private}
+    return {**document, "decided_by": spec.decided_by, "hidden_tests": len(spec.tests) - len(shown), **private}
 
 
 def calibration(measured: Calibration, path: Path) -> Iterator[str]:

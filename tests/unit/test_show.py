@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -286,6 +287,63 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     [line] = show.problems([found])
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
                             f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip
+
+
+TOML = """
+title = "Twice"
+entry = "twice"
+parameters = ["n"]
+tensors = [
+    { name = "x", role = "input", shape = ["n"], dtype = "float32" },
+    { name = "y", role = "output", shape = ["n"], dtype = "float32" },
+]
+cost = { bytes = "8 * n", flops = 0 }
+tests = [{ name = "test", params = { n = 3 } }]
+benchmarks = [{ name = "first", params = { n = 300 } }, { name = "second", params = { n = 400 } }]
+"""
+ALLCLOSE = "tolerance = { rtol = 1e-5, atol = 1e-8 }\n"
+FOREIGN = (
+    '[foreign]\nform = "{}"\nfiles = [{{ name = "a.py", path = "a.py", sha256 = "' + sha256(b"").hexdigest() + '" }}]\n'
+)
+BUDGET = "4 ulps of the output's dtype (64 of float32)"
+
+
+@pytest.mark.parametrize(
+    ("toml", "reference", "decider", "told"),
+    [
+        ("", "", "budget", f"4 × the reference's own error, at least {BUDGET}"),
+        (ALLCLOSE, "", "allclose", "1e-08 + 1e-05 × |expected| for each element"),
+        (ALLCLOSE, "def compare(got, inputs, truth): ...", "compare", "`compare` in reference.py decides"),
+        ("", "def reference(x):\n    compare = x\n", "budget", f"4 × the reference's own error, at least {BUDGET}"),
+        ("", "def compare(", "budget", f"4 × the reference's own error, at least {BUDGET}"),
+        (FOREIGN.format("gpu-mode"), "", "reference", "the imported reference checks answers itself"),
+        (FOREIGN.format("kernelbench"), "", "budget", BUDGET),
+        (ALLCLOSE + FOREIGN.format("kernelbench"), "", "allclose", "1e-08 + 1e-05 × |expected| for each element"),
+    ],
+)
+def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "problem.toml").write_text(TOML + toml)
+    (tmp_path / "reference.py").write_text(reference)
+    (tmp_path / "a.py").write_text("")
+    found = load(tmp_path)
+    assert lines_of(show.problem(found), "tolerance") == [f"tolerance   {told}"]
+    assert show.problem_document(found)["decided_by"] == decider
+
+
+@pytest.mark.parametrize(
+    ("weight", "shown"),
+    [("", ["", ""]), ("weight = 1, ", ["", ""]), ("weight = 2.5, ", [", weight 2.5", ", weight 1"])],
+)
+def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_path: Path) -> None:
+    (tmp_path / "problem.toml").write_text(TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'))
+    (tmp_path / "reference.py").write_text("")
+    found = load(tmp_path)
+    first, second = lines_of(show.problem(found), "benchmark")
+    assert [first, second] == [
+        f"benchmark   first: n=300 (cpu, cuda){shown[0]}",
+        f"benchmark   second: n=400 (cpu, cuda){shown[1]}",
+    ]
+    assert lines_of(show.problem(found), "test ") == ["test        test: n=3 (cpu, cuda)"]
 
 
 def test_a_check_has_neither_times_nor_a_run() -> None:
