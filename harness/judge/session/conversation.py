@@ -20,6 +20,7 @@ import struct
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
@@ -88,24 +89,18 @@ class Session:
         session = cls(device, limits, role)
         try:
             session._watched = watcher is not None
-            session._listen()
-            session._launch(provider, watcher, records)
+            path = session_folder.listen(session._listener, session._folder)
+            session._launch(provider, path, watcher, records)
         except BaseException:
             session.close()
             raise
         return session
 
-    def _listen(self) -> None:
-        path = self._folder / "socket"
-        self._listener.bind(str(path))
-        path.chmod(0o666)  # the runner has another uid; the folder around it is private
-        self._listener.listen(1)
-
-    def _launch(self, provider: Provider, watcher: Watcher | None, records: bool) -> None:
+    def _launch(self, provider: Provider, path: Path, watcher: Watcher | None, records: bool) -> None:
         limits, device = self._limits, self._device
         self._sandbox = provider.launch(
             Launch(
-                socket=self._folder / "socket",
+                socket=path,
                 device=device.kind,
                 gpu_index=device.index(),
                 memory_bytes=limits.memory_bytes,

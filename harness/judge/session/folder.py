@@ -1,4 +1,4 @@
-"""The private folder of one session, which holds its socket. Called by `Session`; trusted."""
+"""The private folder of one sandbox, which holds the socket to it. Called by what starts one; trusted."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import socket
 import tempfile
 import time
 from pathlib import Path
@@ -32,3 +33,16 @@ def make() -> tuple[Path, int]:
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return folder, lock
+
+
+def listen(listener: socket.socket, folder: Path) -> Path:
+    """Bind a socket in the folder, for the program in the sandbox to connect to.
+
+    Returns:
+        The socket's path.
+    """
+    path = folder / "socket"
+    listener.bind(str(path))
+    path.chmod(0o666)  # that program has another uid; the folder around it is private
+    listener.listen(1)
+    return path

@@ -76,11 +76,7 @@ def _started(provider: Provider, device: DeviceKind) -> Iterator[tuple[Sandbox, 
         stack.callback(os.close, lock)
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
         listener = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-        path = folder / "socket"
-        listener.bind(str(path))
-        path.chmod(0o666)  # the importer has another uid; the folder around it is private
-        listener.listen(1)
-        sandbox = provider.launch(_launch(path, device))
+        sandbox = provider.launch(_launch(session_folder.listen(listener, folder), device))
         stack.callback(end, sandbox)
         yield sandbox, listener
 
