@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -19,6 +19,8 @@ class WireError(Exception):
 
 
 Check = Callable[[Any], Any]
+Kinds = Mapping[str, Check]
+"""How each kind of message is read, by name."""
 
 
 def printable(text: str) -> str:
@@ -169,3 +171,7 @@ def record(cls: type[Any]) -> Check:
 def checked(check: Check, **default: Any) -> Any:
     """A field of a message; with `default=`, whoever makes the message may leave it out."""
     return field(metadata={"check": check}, **default)
+
+
+def kinds(*classes: type[Any]) -> Kinds:
+    return {cls.__name__: record(cls) for cls in classes}

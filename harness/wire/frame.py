@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from harness.wire.checks import WireError, integer, printable, strict_json
-from harness.wire.message import COMMANDS, Command, Kinds, Reply
+from harness.wire.checks import Kinds, WireError, integer, printable, strict_json
+from harness.wire.commands import COMMANDS, Command
+from harness.wire.replies import Reply
 
 MAX_FRAME_BYTES = 64 * 1024
 

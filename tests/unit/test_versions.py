@@ -31,7 +31,7 @@ def test_a_build_takes_its_version_from_the_package() -> None:
     ("line", "place"),
     [
         (r"__version__ = ", "kernelmark/__init__.py"),
-        (r"PROTOCOL = ", "harness/wire/message.py"),
+        (r"PROTOCOL = ", "harness/wire/protocol.py"),
         (r"SchemaVersion = ", "harness/verdict/__init__.py"),
     ],
 )

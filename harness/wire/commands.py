@@ -1,0 +1,250 @@
+"""The closed set of commands: what the judge may ask a runner or a launcher, and the bounds of every field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from harness.call import MAX_ABSENT, STYLES, Forms
+from harness.foreign import FORMS
+from harness.languages import LANGUAGES
+from harness.wire.checks import (
+    ascending,
+    boolean,
+    checked,
+    choice,
+    forms,
+    integer,
+    kinds,
+    many,
+    number,
+    python_file,
+    record,
+    text,
+)  # fmt: skip
+from harness.wire.protocol import ARTEFACTS, MAX_SAMPLES, NANOSECONDS, SHORT, SIZE
+
+MAX_SETS = 2048
+MAX_DECLARED = 128  # tensors in one frame: it holds as many with names of 64 letters and strides
+ProfilePart = Literal["torch", "stacks", "memory"]
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """Descriptor: the pipe that becomes stdout and stderr. Answered by `Ready` once torch and the device are up."""
+
+
+@dataclass(frozen=True)
+class Build:
+    """Descriptor: the source. Import it, or compile it and look up the symbols. Answered by `Built` or `Failed`."""
+
+    language: str = checked(choice(*LANGUAGES))
+    symbols: tuple[str, ...] = checked(many(text(200), 64, 1))
+    architecture: str = checked(text(20))
+    line_info: bool = checked(boolean, default=False)  # for tools: with line numbers, and telling what each kernel uses
+    style: str = checked(choice(*STYLES), default="writes")  # of Python; what is compiled always writes its outputs
+    signature: str = checked(SHORT, default="")  # how Python is called, for messages
+    converts: bool = checked(boolean, default=False)  # what is returned may have another dtype: of a foreign reference
+
+
+@dataclass(frozen=True)
+class Place:
+    """Descriptor: a file, to be put beside the submission, which can import it. Before `Build`."""
+
+    name: str = checked(python_file)
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One tensor of a call: for set k it is at `offset + k * stride` in its arena."""
+
+    name: str = checked(SHORT)
+    dtype: str = checked(text(20))
+    shape: tuple[int, ...] = checked(many(SIZE, 8))
+    writable: bool = checked(boolean)
+    offset: int = checked(SIZE)
+    group: str = checked(SHORT)  # the list of tensors that it belongs to, or ""
+    strides: tuple[int, ...] = checked(many(SIZE, 8), default=())  # in elements; none: contiguous
+
+
+@dataclass(frozen=True)
+class Scalar:
+    dtype: str = checked(choice("int64", "float64"))
+    value: int | float = checked(number)
+
+
+@dataclass(frozen=True)
+class Declare:
+    """Tensors of the next `Bind`, in order: its first ones, or those following what was already declared."""
+
+    arguments: tuple[Argument, ...] = checked(many(record(Argument), MAX_DECLARED, 1))
+
+
+@dataclass(frozen=True)
+class Bind:
+    """Descriptors: input arena, output arena. Reserve addresses, map both, and make the arguments of every call.
+
+    Its tensors are those declared since the last `Bind`.
+    """
+
+    symbol: str = checked(text(200))
+    scalars: tuple[Scalar, ...] = checked(many(record(Scalar), 64))
+    sizes: tuple[int, ...] = checked(many(SIZE, 64))
+    sets: int = checked(integer(1, MAX_SETS))
+    input_bytes: int = checked(SIZE)
+    input_stride: int = checked(SIZE)
+    output_bytes: int = checked(SIZE)
+    output_stride: int = checked(SIZE)
+    inputs_writable: bool = checked(boolean)  # true only to find out afterwards which input was written to
+    forms: Forms = checked(forms)
+    seed: int = checked(integer(0, (1 << 63) - 1))  # of the weights that a module draws
+    absent: tuple[int, ...] = checked(ascending(1 << 14, MAX_ABSENT), default=())  # places of tensors that a case lacks
+
+
+@dataclass(frozen=True)
+class Call:
+    """Call the kernel plainly on these sets, then synchronize the device."""
+
+    sets: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Time single cold calls by the event/sync protocol. Answered by `Sampled`."""
+
+    samples: int = checked(integer(1, MAX_SAMPLES))
+    budget_ns: int = checked(integer(1, NANOSECONDS))
+
+
+@dataclass(frozen=True)
+class Capture:
+    """Capture the call on every set as its own graph. Answered by `Captured`."""
+
+
+@dataclass(frozen=True)
+class Assemble:
+    """Descriptor: output arena. Map it, and make one parent graph of the drawn calls in the drawn order.
+
+    With graphs, nothing of the submission runs after this.
+    """
+
+    order: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
+
+
+@dataclass(frozen=True)
+class Round:
+    """Descriptor: input arena. Map it at the reserved addresses, launch, synchronize. Answered by `Timed`."""
+
+
+@dataclass(frozen=True)
+class Unmap:
+    """The round is over: unmap both arenas, so that their memory is free when the judge gives it back."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """Unmap the arenas and forget the calls."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Capture the call on set 0 and describe it as data (`harness.recording`). Answered by `Recorded`."""
+
+
+@dataclass(frozen=True)
+class Deliver:
+    """Descriptors: a memory file of the size in `Recorded`, and an arena for the scratch, if there is any.
+
+    Write the recording into the file and copy the scratch into the arena.
+    """
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Profile `repeats` times `active` calls, with some before that are not recorded. Answered by `Profiled`."""
+
+    active: int = checked(integer(1, 32))
+    repeats: int = checked(integer(1, 4))
+    parts: tuple[ProfilePart, ...] = checked(many(choice(*get_args(ProfilePart)), 3, 1))
+
+
+@dataclass(frozen=True)
+class Draw:
+    """To a foreign reference: make the inputs of set 0. `options` is a JSON object of what it gets by name."""
+
+    form: str = checked(choice(*FORMS))
+    seed: int = checked(integer(0, (1 << 63) - 1))
+    options: str = checked(text(20_000))
+
+
+@dataclass(frozen=True)
+class Verify:
+    """To a foreign reference: let its own check judge what is in the outputs of set 0. Answered by `Said`."""
+
+
+@dataclass(frozen=True)
+class CompileOnly:
+    """From now on compile Triton's kernels for this architecture, and launch none: there is no such device."""
+
+    architecture: str = checked(text(20))
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Collect the code that was compiled by now. Answered by `Profiled`."""
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Descriptor: a memory file of the size that `Profiled` told. Write the artefact of this name into it."""
+
+    name: str = checked(choice(*ARTEFACTS))
+
+
+# ---- commands: judge → launcher -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Load:
+    """Descriptors: a recording, and the arena with its scratch, if there is any. Load it in place of the last one.
+
+    Answered by `Loaded`.
+    """
+
+    input_bytes: int = checked(SIZE)
+    output_bytes: int = checked(SIZE)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Descriptors: input arena, output arena; or none, for those of the previous call. Map them, evict the cache, call.
+
+    The first one builds the graph, which needs its memory to be mapped. Answered by `Replayed`.
+    """
+
+
+Command = (
+    Welcome
+    | Place
+    | Build
+    | Declare
+    | Bind
+    | Call
+    | Sample
+    | Capture
+    | Assemble
+    | Round
+    | Unmap
+    | Release
+    | Record
+    | Deliver
+    | Profile
+    | Draw
+    | Verify
+    | CompileOnly
+    | Inspect
+    | Fetch
+    | Load
+    | Replay
+)
+COMMANDS = kinds(*get_args(Command))

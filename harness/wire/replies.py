@@ -1,0 +1,171 @@
+"""The closed set of replies: what a runner, a collector or a launcher may answer, and the bounds of every field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from harness.wire.checks import boolean, checked, choice, integer, kinds, many, record, text
+from harness.wire.protocol import ARTEFACTS, LONG, MAX_SAMPLES, NANOSECONDS, SHORT, SIZE
+
+MAX_FUNCTIONS = 512  # launched by one recording
+MAX_ARTEFACTS = 16  # of a profile
+MAX_TOLD_NODES = 1024  # whose times fit in one frame
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first frame, before the submission has arrived."""
+
+    protocol: int = checked(integer(0, 1 << 20))
+    python: str = checked(text(50))
+
+
+@dataclass(frozen=True)
+class Ready:
+    torch: str = checked(text(50))
+    triton: str = checked(text(50))
+
+
+@dataclass(frozen=True)
+class Built:
+    log: str = checked(LONG)
+    interpreted: bool = checked(boolean)
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The submission raised, did not compile, or cannot run on a CPU. Unless `fatal`, the runner may be asked again."""
+
+    outcome: str = checked(choice("compile_error", "runtime_error", "memory_limit", "unsupported"))
+    message: str = checked(SHORT)
+    traceback: str = checked(LONG)
+    fatal: bool = checked(boolean)  # the device's context is lost
+
+
+@dataclass(frozen=True)
+class Done:
+    pass
+
+
+@dataclass(frozen=True)
+class Said:
+    """Why an answer is wrong, or nothing."""
+
+    text: str = checked(SHORT)
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Each sample by the device's events, and by the host from releasing the stream until the device is idle.
+
+    `hold` says how the stream was held until the call was enqueued.
+    """
+
+    claimed_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_SAMPLES, 1))
+    span_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_SAMPLES, 1))
+    hold: Literal["memory", "spin", "none"] = checked(choice("memory", "spin", "none"))
+
+
+@dataclass(frozen=True)
+class Captured:
+    graphs: bool = checked(boolean)
+    reason: str = checked(SHORT)
+
+
+@dataclass(frozen=True)
+class Timed:
+    """The batch by the device's events, and by the host from releasing the stream until the device is idle."""
+
+    claimed_ns: int = checked(integer(0, NANOSECONDS))
+    span_ns: int = checked(integer(0, NANOSECONDS))
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """One of the documents of a profile."""
+
+    name: str = checked(choice(*ARTEFACTS))
+    file_bytes: int = checked(SIZE)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """What can be fetched. All of it is the runner's own word.
+
+    It is also the first frame of a collector, which offers what a tool wrote about the runner.
+    """
+
+    artefacts: tuple[Artefact, ...] = checked(many(record(Artefact), MAX_ARTEFACTS))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """How large the recording and its scratch are; or both 0, and why the call cannot be replayed."""
+
+    file_bytes: int = checked(SIZE)
+    scratch_bytes: int = checked(SIZE)
+    reason: str = checked(SHORT)
+
+
+# ---- replies: launcher → judge ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Function:
+    """What a launch of a function uses: registers and local memory per thread, static shared memory per block."""
+
+    registers: int = checked(integer(0, 1 << 16))
+    local_bytes: int = checked(integer(0, 1 << 30))
+    shared_bytes: int = checked(integer(0, 1 << 20))
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """The functions that the recording launches, in order of first launch.
+
+    Also how far the launcher's clocks differ for our own kernel: events beyond CUPTI, the host beyond events.
+    """
+
+    functions: tuple[Function, ...] = checked(many(record(Function), MAX_FUNCTIONS))
+    event_extra_ns: int = checked(integer(0, NANOSECONDS))
+    span_extra_ns: int = checked(integer(0, NANOSECONDS))
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One call by three clocks: CUPTI's from the first node's start to the last one's end, the device's events around
+    the graph, and the host's from releasing the stream until the device is idle.
+    """
+
+    device_ns: int = checked(integer(0, NANOSECONDS))
+    event_ns: int = checked(integer(0, NANOSECONDS))
+    span_ns: int = checked(integer(0, NANOSECONDS))
+    nodes_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_TOLD_NODES))  # of the first to start
+
+
+@dataclass(frozen=True)
+class Broken:
+    """The launcher itself failed. From a runner this is not a valid reply."""
+
+    message: str = checked(SHORT)
+    traceback: str = checked(LONG)
+
+
+Reply = (
+    Hello
+    | Ready
+    | Built
+    | Failed
+    | Done
+    | Said
+    | Sampled
+    | Captured
+    | Timed
+    | Recorded
+    | Profiled
+    | Loaded
+    | Replayed
+    | Broken
+)
+REPLIES = kinds(*get_args(Reply))
