@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
 
 import click
 
 from harness.call import STYLES, Style
-from harness.errors import ProblemError, UsageError
+from harness.errors import LedgerError, ProblemError, UsageError
 from kernelmark.commands.printing import (
     device_option,
     fail,
@@ -30,12 +32,13 @@ def problems() -> None:
 @problems.command("list")
 @form_option
 def problems_list(form: str) -> int:
-    """List the problems, one line each.
+    """List the problems, one line each, with deadlines and your place on each board.
 
-    Exit status: 0, or 2 if one cannot be read; the others are still listed.
+    Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
     from harness.problem import load
     from kernelmark.services.problems import private_folder, problem_directories
+    from kernelmark.services.records import places
     from kernelmark.text import show
 
     settings = load_settings()
@@ -45,10 +48,26 @@ def problems_list(form: str) -> int:
             loaded.append(load(directory, private))
         except ProblemError as error:
             status = fail(str(error), error.exit_code)
+    try:
+        found = places(settings)
+    except LedgerError as error:
+        found, status = {}, fail(str(error), error.exit_code)
     if form == "json":
-        print_json([{"slug": p.slug, "title": p.title, "directory": str(p.directory)} for p in loaded])
+        print_json(
+            [
+                {
+                    "slug": p.slug,
+                    "title": p.title,
+                    "directory": str(p.directory),
+                    "deadline": p.deadline.isoformat() if p.deadline else None,
+                    "places": [asdict(place) for place in found.get(p.slug, ())],
+                }
+                for p in loaded
+            ]
+        )
     else:
-        print_lines(show.problems(loaded))
+        told = {slug: [place.text for place in each] for slug, each in found.items()}
+        print_lines(show.problems(loaded, told, datetime.now(UTC)))
     return status
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import HarnessError, ProblemError, UsageError
@@ -18,6 +19,20 @@ from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
 from leaderboard.standings.ranking import Table, rank
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rank among all ranked rows of a table, which its title names."""
+
+    rank: int
+    of: int
+    table: str
+    run: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.rank} of {self.of} on {self.table}"
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
@@ -45,6 +60,21 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
     now = current(settings)
     ranked = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
     return [table for tables in ranked for table in tables]
+
+
+def places(settings: Settings) -> dict[str, list[Place]]:
+    """Where the author of these settings stands on the current boards, by the slug of the problem.
+
+    Raises:
+        LedgerError: a ledger is broken.
+    """
+    author, found = settings.author_or_default(), dict[str, list[Place]]()
+    for table in tables(settings):
+        for row in table.ranked:
+            if row.author == author and row.stale is None:
+                place = Place(row.rank or 0, len(table.ranked), table.key.title, row.run)
+                found.setdefault(table.key.problem, []).append(place)
+    return found
 
 
 def current(settings: Settings) -> Current:

@@ -7,8 +7,8 @@ terminal. The result is never parsed as markup.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from kernelmark.text import findings, times
@@ -198,12 +198,31 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
     yield from _notes(result.environment)
 
 
-def problems(loaded: Iterable[Problem]) -> Iterator[str]:
-    """One line per problem."""
+def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now: datetime) -> Iterator[str]:
+    """One line per problem: with its deadline if any has one, and the author's places (`2 of 7 on NVIDIA H200`)."""
     rows = [
-        (p.slug, p.title, f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}") for p in loaded
+        (
+            p.slug,
+            p.title,
+            f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}",
+            _deadline(p, now),
+            "; ".join(f"you are {visible(each)}" for each in places.get(p.slug, ())),
+        )
+        for p in loaded
     ]
-    yield from columns(rows, indent="") if rows else ["no problems here"]
+    kept = [n for n in range(5) if any(row[n] for row in rows)]
+    yield from columns([tuple(row[n] for n in kept) for row in rows], indent="") if rows else ["no problems here"]
+
+
+def _deadline(spec: Problem, now: datetime) -> str:
+    if spec.deadline is None:
+        return ""
+    if spec.closed(now):
+        return f"closed since {spec.deadline:%Y-%m-%d %H:%M %Z}"
+    left = spec.deadline - now
+    hours = left.seconds // 3600
+    remaining = counted(left.days, "day") if left.days else counted(hours, "hour") if hours else "less than an hour"
+    return f"until {spec.deadline:%Y-%m-%d %H:%M %Z}, {remaining} left"
 
 
 def problem(spec: Problem) -> Iterator[str]:

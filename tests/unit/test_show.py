@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -284,9 +284,27 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
     assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible))
-    [line] = show.problems([found])
+    [line] = show.problems([found], {}, EPOCH)
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
                             f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("left", "told"),
+    [
+        (timedelta(days=3, hours=5), "until 2026-03-04 05:00 UTC, 3 days left"),
+        (timedelta(hours=1, minutes=59), "until 2026-03-01 01:59 UTC, 1 hour left"),
+        (timedelta(minutes=5), "until 2026-03-01 00:05 UTC, less than an hour left"),
+        (timedelta(minutes=-5), "closed since 2026-02-28 23:55 UTC"),
+    ],
+)
+def test_problems_are_listed_with_their_deadline_and_the_authors_places(left: timedelta, told: str) -> None:
+    now = datetime(2026, 3, 1, tzinfo=UTC)
+    softmax = load(PROBLEMS / "softmax")
+    closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left})
+    first, second = show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)
+    assert first.endswith("you are 2 of 7 on \\x1b[2JH200")
+    assert second.rstrip().endswith(told)
 
 
 TOML = """
