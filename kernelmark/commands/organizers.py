@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,6 +25,9 @@ from kernelmark.commands.printing import (
     say,
 )
 from kernelmark.text.terminal import columns, counted, visible
+
+if TYPE_CHECKING:
+    from kernelmark.text.report import Graded
 
 
 @click.group()
@@ -119,9 +124,9 @@ def export(problem: str | None, out: Path, form: str) -> None:
 
 
 @click.command()
-@click.option(
-    "--changed", "base", required=True, metavar="BASE", help="Grade the submissions that changed since this commit."
-)
+@click.argument("problem", required=False)
+@click.argument("handins", required=False, type=click.Path(path_type=Path))
+@click.option("--changed", "base", metavar="BASE", help="Grade the submissions that changed since this commit.")
 @click.option(
     "--head", default="HEAD", show_default=True, help="The branch with the submissions; it need not be checked out."
 )
@@ -130,36 +135,66 @@ def export(problem: str | None, out: Path, form: str) -> None:
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here as JUnit XML.")
+@click.option(
+    "--csv", "marks", type=click.Path(path_type=Path, dir_okay=False), help="Write a row for each hand-in here."
+)
+@click.option(
+    "--feedback",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write a file for each hand-in here: DIR/AUTHOR.txt.",
+)
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
 @jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
 @form_option
 def grade(
-    base: str,
+    problem: str | None,
+    handins: Path | None,
+    base: str | None,
     head: str,
     only: str | None,
     late: str | None,
     no_record: bool,
     summary: Path | None,
     junit: Path | None,
+    marks: Path | None,
+    feedback: Path | None,
     form: str,
     jobs: int | None,
     **flags: str | None,
 ) -> int:
-    """Grade and record the submissions that a branch adds or changes, such as submissions/softmax/ada/kernel.py.
+    """Grade and record several submissions: of a branch (--changed), or of a course (PROBLEM HANDINS).
+
+    With --changed: those that the branch adds or changes, such as submissions/softmax/ada/kernel.py. HANDINS is a
+    folder, or the zip archive of a learning platform, with one kernel for each author, in a folder with the author's
+    name or in a file with it.
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
     from kernelmark.commands import changed
-    from kernelmark.commands.several import InOrder, grade_all
+    from kernelmark.commands import handins as course
+    from kernelmark.commands.several import Asked, InOrder, grade_all
+    from kernelmark.services.problems import find_problem
+    from kernelmark.text import marks as gradebook
     from kernelmark.text import report
 
+    if (base is None) == (handins is None) or (base is not None and (marks or feedback)):
+        what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
+        raise UsageError("grade", f"{what}; --csv and --feedback go with HANDINS", remedy)
     settings, record = load_settings(**flags), not no_record
-    chosen: list[changed.SubmittedFile] = []
+    authors: list[str] = []
+    asked: list[Asked] = []
     printed = InOrder(form)
     try:
-        chosen = changed.changed(settings, base, head)
-        asked = [changed.asked(settings, each, only=only, late=late, record=record) for each in chosen]
+        if base is not None:
+            chosen = changed.changed(settings, base, head)
+            asked = [changed.asked(settings, each, only=only, late=late, record=record) for each in chosen]
+        elif problem is not None and handins is not None:
+            find_problem(settings, problem)  # else every hand-in would be told
+            handed_in = course.handed_in(handins)
+            authors = [each.author for each in handed_in]
+            asked = [course.asked(settings, problem, each, late=late, record=record) for each in handed_in]
         with printed:
             for place, result in grade_all(settings, asked, jobs, record=record):
                 printed.add(place, result)
@@ -167,16 +202,30 @@ def grade(
         missed = "not graded: the command was interrupted before its turn"
         every = [
             printed.results.get(place) or report.Graded(each.path, HarnessError.exit_code, missed)
-            for place, each in enumerate(chosen)
+            for place, each in enumerate(asked)
         ]
         with contextlib.ExitStack() as stack:  # write each, even if another one fails
             if form == "json":
                 stack.callback(print_json, [each.document() for each in every])
             stack.callback(_write, junit, report.junit(every))
             stack.callback(_write, summary, report.summary(every).encode())
+            stack.callback(_write, marks, gradebook.table(zip(authors, every, strict=False)).encode())
+            if feedback is not None:
+                stack.callback(_write_feedback, feedback, zip(authors, every, strict=False))
     if form == "table" and not every:
         print_lines(["no submission was added or changed"])
     return report.worst(every)
+
+
+def _write_feedback(folder: Path, results: Iterable[tuple[str, Graded]]) -> None:
+    from kernelmark.text.marks import feedback
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(str(folder), f"cannot be made ({error.strerror})") from error
+    for author, each in results:
+        _write(folder / f"{author}.txt", feedback(each).encode())
 
 
 def _write(path: Path | None, content: bytes) -> None:

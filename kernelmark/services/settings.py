@@ -132,12 +132,13 @@ def find_file(start: Path) -> Path | None:
 
 def default_author() -> str:
     """A name from git or the login, reduced to the characters that an author may have."""
-    for name in (_git_user(), _login()):
-        ascii_name = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        safe = re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_name).strip("-._")[:64]
-        if safe:
-            return safe
-    return "anonymous"
+    return name_from(_git_user()) or name_from(_login()) or "anonymous"
+
+
+def name_from(text: str) -> str:
+    """The text reduced to a valid author's name; empty if nothing is left."""
+    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_text).strip("-._")[:64]
 
 
 def _read(file: Path) -> dict[str, Any]:

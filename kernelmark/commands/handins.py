@@ -1,0 +1,148 @@
+"""The hand-ins of a course: a folder, or the zip archive of a learning platform, with one kernel an author.
+
+`kernelmark grade PROBLEM HANDINS` calls it. Trusted, over files that strangers wrote: an archive is read in memory, and
+no file beyond what a submission may have. Nothing is extracted.
+
+The author is the folder that the kernel lies in, or else the name of its file, without what Moodle and Canvas append
+(`Ada Lovelace_31415_assignsubmission_file/softmax.py`, `lovelaceada_LATE_31415_92653_softmax.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from harness.errors import UsageError
+from harness.languages import LANGUAGES, known
+from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
+from kernelmark.commands.several import Asked, Ready
+from kernelmark.services.settings import Settings, name_from
+
+_MOST_FILES = 20_000
+_APPENDED = re.compile(r"_(LATE_)?\d{4,}(_.*)?", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _File:
+    path: PurePosixPath
+    read: Callable[[int], bytes]
+    """At most so many bytes of it."""
+
+
+@dataclass(frozen=True)
+class HandIn:
+    """What one author handed in: normally one kernel."""
+
+    author: str
+    kernels: tuple[_File, ...]
+
+    @property
+    def path(self) -> str:
+        """The kernel's file, or the first of several."""
+        return str(self.kernels[0].path)
+
+    def submission(self) -> Submission:
+        """The kernel.
+
+        Raises:
+            UsageError: there are several, or it is not a valid submission.
+        """
+        if len(self.kernels) > 1:
+            names = ", ".join(str(each.path) for each in self.kernels[:4])
+            raise UsageError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
+        [kernel] = self.kernels
+        source = kernel.read(MAX_SOURCE_BYTES + 1)
+        return Submission.of(source, language_of(kernel.path), author=self.author, name=kernel.path.name)
+
+
+def handed_in(place: Path) -> list[HandIn]:
+    """The hand-ins in a folder or a zip archive, by author. Files in no language of a submission are left out.
+
+    Raises:
+        UsageError: it is neither, cannot be read, or holds no kernel.
+    """
+    files = [
+        each for each in _files(place) if each.path.suffix.removeprefix(".") in LANGUAGES and not _hidden(each.path)
+    ]
+    if not files:
+        raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
+    tops = {each.path.parts[0] for each in files}
+    if len(tops) == 1 and len(files) > 1 and all(len(each.path.parts) > 1 for each in files):
+        [wrapper] = tops  # an archive often holds one folder with everything
+        files = [_File(each.path.relative_to(wrapper), each.read) for each in files]
+    kernels: dict[str, list[_File]] = {}
+    for each in files:
+        kernels.setdefault(_author(each.path), []).append(each)
+    return [HandIn(author, tuple(kernels[author])) for author in sorted(kernels)]
+
+
+def asked(settings: Settings, problem: str, hand_in: HandIn, *, late: str | None, record: bool) -> Asked:
+    """A hand-in as `several` grades it."""
+
+    def read() -> Ready:
+        from kernelmark.services.prepared import PreparedJob
+
+        job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author)
+        return Ready(job, job.admit(late) if record else None)
+
+    return Asked(hand_in.path, read)
+
+
+def _author(path: PurePosixPath) -> str:
+    owner = path.parts[0] if len(path.parts) > 1 else path.stem
+    return name_from(_APPENDED.sub("", owner)) or name_from(owner) or "anonymous"
+
+
+def _hidden(path: PurePosixPath) -> bool:
+    return any(part.startswith((".", "__MACOSX")) for part in path.parts)
+
+
+def _files(place: Path) -> Iterator[_File]:
+    if place.is_dir():
+        yield from _in_folder(place)
+        return
+    try:
+        archive = zipfile.ZipFile(place)
+        members = archive.infolist()
+    except (OSError, zipfile.BadZipFile) as error:
+        why = error.strerror if isinstance(error, OSError) else "is not a zip archive"
+        raise UsageError(str(place), f"cannot be read ({why})", "name a folder, or a zip archive") from None
+    if len(members) > _MOST_FILES:
+        raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
+    for member in members:
+        path = PurePosixPath(member.filename)
+        if not member.is_dir() and path.parts:
+            yield _File(path, partial(_member, archive, member))
+
+
+def _in_folder(folder: Path) -> Iterator[_File]:
+    found = 0
+    for inner, _, names in os.walk(folder):
+        found += len(names)
+        if found > _MOST_FILES:
+            raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files")
+        for name in sorted(names):
+            file = Path(inner, name)
+            if not file.is_symlink():
+                yield _File(PurePosixPath(file.relative_to(folder)), partial(_content, file))
+
+
+def _content(file: Path, limit: int) -> bytes:
+    try:
+        with file.open("rb") as opened:
+            return opened.read(limit)
+    except OSError as error:
+        raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> bytes:
+    try:
+        with archive.open(member) as opened:
+            return opened.read(limit)
+    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, EOFError) as error:
+        raise UsageError(member.filename, f"cannot be read from the archive ({error})") from None
