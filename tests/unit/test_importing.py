@@ -271,6 +271,7 @@ def test_what_a_task_states() -> None:
         ("small/bins", "gpu_mode_small_bins"),
         ("small/moments", "gpu_mode_small_moments"),
         ("small/scale_py", "gpu_mode_small_scale"),
+        ("small/total", "gpu_mode_small_total"),
     ]
     read = gpu_mode.read(SETS, candidates[2])
     assert [(each.name, each.shown) for each in read.files] == [
@@ -287,12 +288,12 @@ def test_what_a_task_states() -> None:
 def test_problems_are_chosen_by_name_or_group() -> None:
     candidates = [*gpu_mode.candidates(SETS), *kernelbench.candidates(FOREIGN / "KernelBench")]
     for names, expected in {
-        (): ["small/bins", "small/moments", "small/scale_py", "1/1", "1/2", "1/3"],
+        (): ["small/bins", "small/moments", "small/scale_py", "small/total", "1/1", "1/2", "1/3"],
         ("small/scale",): ["small/scale_py"],
         ("1/2", "small/bins", "1/2"): ["1/2", "small/bins"],
         ("1",): ["1/1", "1/2", "1/3"],
         ("1/3 Values",): ["1/3"],
-        ("small",): ["small/bins", "small/moments", "small/scale_py"],
+        ("small",): ["small/bins", "small/moments", "small/scale_py", "small/total"],
     }.items():
         assert [each.name for each in chosen(candidates, names, FOREIGN)] == expected, names
     with pytest.raises(UsageError, match="did you mean `1/3`"):
