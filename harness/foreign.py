@@ -1,25 +1,30 @@
-"""The forms in which others write problems, and what a reference in each of them is called. Both sides read this table.
+"""The forms in which others write problems, and what each calls a reference and a submission. Both sides read it.
 
-A new form is a line here, its functions in `harness.runner.foreign`, and its importer.
+A new form is a name and a line here, its functions in `harness.runner.foreign`, and its importer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
+
+ForeignForm = Literal["gpu-mode", "kernelbench"]
 
 
 @dataclass(frozen=True)
 class Foreign:
-    """What a file in this form defines."""
+    """What files in this form define."""
 
     entry: str
     """The reference, called in the same style as a submission."""
+    submission: str
+    """What a submission is called."""
     decides: bool
-    """Whether it also has a function that decides whether an answer is right."""
+    """Whether there is also a function that decides whether an answer is right."""
 
 
-FORMS: Mapping[str, Foreign] = {
-    "gpu-mode": Foreign("ref_kernel", decides=True),
-    "kernelbench": Foreign("Model", decides=False),
+FORMS: Mapping[ForeignForm, Foreign] = {
+    "gpu-mode": Foreign("ref_kernel", "custom_kernel", decides=True),
+    "kernelbench": Foreign("Model", "ModelNew", decides=False),
 }

@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 
 from harness.call import Form, Style
 from harness.call import check as check_form
+from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind as DeviceKind
 from harness.problem.expression import parse
 from harness.problem.keys import Bound, CaseName, Deadline, Devices, Expression, Flag, Name, Option, Real, Spec, Whole
@@ -291,7 +292,7 @@ class Source(Spec):
 class Foreign(Spec):
     """A reference in somebody else's form, in place of reference.py. It runs in a sandbox of its own."""
 
-    form: Literal["gpu-mode", "kernelbench"] = Field(description="whose form it has")
+    form: ForeignForm = Field(description="whose form it has")
     files: tuple[Source, ...] = Field(min_length=1, max_length=16, description="the first one is the reference")
 
     @model_validator(mode="after")

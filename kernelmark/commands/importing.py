@@ -14,8 +14,8 @@ from kernelmark.commands.printing import device_option, load_settings, print_lin
 from kernelmark.text.terminal import counted, visible
 
 if TYPE_CHECKING:
+    from harness.foreign import ForeignForm
     from kernelmark.services.importing import Imported
-    from kernelmark.services.importing.found import Form
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,7 +75,7 @@ def import_kernelbench(path: Path, name: Sequence[str], **given: Any) -> int:
 
 
 def _import(
-    form: Form,
+    form: ForeignForm,
     path: Path,
     names: Sequence[str],
     *,

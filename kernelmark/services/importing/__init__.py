@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError
+from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.problem import Problem
 from harness.sandbox import Provider
@@ -20,14 +21,14 @@ from kernelmark.services.importing import folder as folders
 from kernelmark.services.importing import gpu_mode, kernelbench
 from kernelmark.services.importing.answer import check
 from kernelmark.services.importing.draft import draft
-from kernelmark.services.importing.found import Candidate, Form, Found, NotImportedError, chosen
+from kernelmark.services.importing.found import Candidate, Found, NotImportedError, chosen
 from kernelmark.services.importing.sandboxed import LIMIT_S, ask
 
-_CHECKOUTS: dict[Form, Callable[[Path], list[Candidate]]] = {
+_CHECKOUTS: dict[ForeignForm, Callable[[Path], list[Candidate]]] = {
     "gpu-mode": gpu_mode.candidates,
     "kernelbench": kernelbench.candidates,
 }
-_READERS: dict[Form, Callable[[Path, Candidate], Found]] = {
+_READERS: dict[ForeignForm, Callable[[Path, Candidate], Found]] = {
     "gpu-mode": gpu_mode.read,
     "kernelbench": kernelbench.read,
 }
@@ -37,7 +38,7 @@ _READERS: dict[Form, Callable[[Path, Candidate], Found]] = {
 class Imported:
     """What became of one problem: it was imported, or there is a reason."""
 
-    form: Form
+    form: ForeignForm
     label: str
     folder: Path
     problem: Problem | None = None
@@ -56,7 +57,7 @@ class Importer:
     force: bool = False
     limit_s: float = LIMIT_S
 
-    def all(self, form: Form, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
+    def all(self, form: ForeignForm, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
         """Import the problems with these names (all without names), `jobs` at a time, in their order.
 
         Raises:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from harness.foreign import FORMS
 from kernelmark.services.importing.answer import Answer, Tensor
 from kernelmark.services.importing.forms import constant, data_form, result_form
 from kernelmark.services.importing.found import Found, NotImportedError
 from kernelmark.services.importing.known import Argument, Known, valid
 
-_ENTRIES = {"gpu-mode": "custom_kernel", "kernelbench": "ModelNew"}
 _KERNELBENCH_TOLERANCE = 1e-4  # its get_tolerance_for_precision, for float32
 _SMALL_BYTES = 1 << 20
 _HOST_BYTES = 8 << 30
@@ -42,7 +42,7 @@ def draft(found: Found, answer: Answer) -> dict[str, Any]:
     own_tolerance = {"rtol": _KERNELBENCH_TOLERANCE, "atol": _KERNELBENCH_TOLERANCE}
     return {
         "title": found.title,
-        "entry": _ENTRIES[found.form],
+        "entry": FORMS[found.form].submission,
         "parameters": list(state.parameters),
         "tensors": tensors,
         "call": _call(state, data, result),

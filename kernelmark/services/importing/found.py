@@ -8,12 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.errors import UsageError, nearest
+from harness.foreign import ForeignForm
 
-FOREIGN_FORMS = ("gpu-mode", "kernelbench")
-Form = Literal["gpu-mode", "kernelbench"]
 _FILE_BYTES = 1 << 20
 
 
@@ -41,7 +40,7 @@ class ForeignFile:
 class Found:
     """What a checkout says of a problem."""
 
-    form: Form
+    form: ForeignForm
     name: str
     """For people, and for the command line: `pmpp_v2/sort_py`, `1/19`."""
     label: str
@@ -64,7 +63,7 @@ class Found:
 class Candidate:
     """Where a problem is; `read` fails for one that cannot be imported, and the others are not affected."""
 
-    form: Form
+    form: ForeignForm
     name: str
     label: str
     slug: str
