@@ -8,6 +8,7 @@ import inspect
 from types import ModuleType
 from typing import Any
 
+from harness.importer.devices import on_first
 from harness.importer.files import Files
 from harness.importer.filled import filled
 from harness.importer.loaded import Loaded, generated
@@ -49,15 +50,8 @@ def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:
 
 def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:
     """The sizes of one case, on the first device where they can be found."""
-    *first, last = loaded
-    for device in first:
-        try:
-            return loaded[device].sizes(arguments, seeds=2)
-        except Refusal:
-            raise
-        except Exception:  # noqa: BLE001  # whatever a stranger's code raises: the last device decides
-            continue
-    return loaded[last].sizes(arguments, seeds)
+    *_, last = loaded
+    return on_first(loaded, lambda device: loaded[device].sizes(arguments, seeds if device == last else 2))
 
 
 def _unpacked(module: ModuleType) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from harness.importer.devices import on_first
 from harness.importer.elsewhere import elsewhere
 from harness.importer.files import Files, defined
 from harness.importer.values import Describer, Refusal
@@ -19,15 +20,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         Refusal: it is not such a problem, or cannot be stated.
         Exception: it failed on the last device.
     """
-    *first, last = request["devices"]
-    for device in first:
-        try:
-            return _on(device, files, len(request["cases"]))
-        except Refusal:
-            raise
-        except Exception:  # noqa: BLE001  # whatever a stranger's code raises: the last device decides
-            continue
-    return _on(last, files, len(request["cases"]))
+    return on_first(request["devices"], lambda device: _on(device, files, len(request["cases"])))
 
 
 def _on(device: str, files: Files, cases: int) -> dict[str, Any]:
