@@ -26,7 +26,7 @@ from harness.errors import ProblemError
 from harness.foreign import FORMS
 from harness.judge.correctness.batch import arenas, placed
 from harness.judge.correctness.layout import Layout, Slot
-from harness.judge.correctness.truth import flatten
+from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
@@ -47,6 +47,9 @@ class _Bound:
     inputs: Arena
     outputs: Arena
 
+    def __post_init__(self) -> None:
+        self._slots = {slot.tensor.name: slot for slot in self.layout.slots}
+
     def tensor(self, slot: Slot) -> Tensor:
         arena = self.outputs if slot.writable else self.inputs
         return placed(slot, arena.bytes)
@@ -54,8 +57,7 @@ class _Bound:
     def put(self, values: Mapping[str, Value]) -> None:
         """Copy tensors by name, or lists of them, to where the reference finds them."""
         for name, tensor in flatten(values).items():
-            slot = next(slot for slot in self.layout.slots if slot.tensor.name == name)
-            assign(self.tensor(slot), tensor)
+            assign(self.tensor(self._slots[name]), tensor)
 
     def close(self) -> None:
         self.inputs.close()
@@ -107,16 +109,7 @@ class Oracle:
         bound = self._of(case)
         bound.put(tensors)
         self._ask(wire.Call(sets=(0,)), wire.Done, "answering")
-        found: dict[str, Value] = {}
-        for slot in bound.layout.outputs:
-            value, name = copied(bound.tensor(slot)), slot.tensor.list_name
-            if name is None:
-                found[slot.tensor.name] = value
-            else:
-                members = found.setdefault(name, [])
-                assert isinstance(members, list)
-                members.append(value)
-        return found
+        return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
 
     def compare(self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]) -> str | None:
         """Ask the reference's own check about an answer to the call before: None if it is right, else the reason.

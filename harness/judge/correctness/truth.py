@@ -89,22 +89,27 @@ class Truth:
         return flatten(self.reference(self.grouped(given), self._scalars, self.case))
 
     def grouped(self, named: Tensors) -> dict[str, Tensor | list[Tensor]]:
-        """Gather the members of lists: `params[0]`, `params[1]` become the list `params`."""
-        arguments: dict[str, Tensor | list[Tensor]] = {}
-        for tensor in self.case.tensors:
-            if tensor.name not in named:
-                continue
-            if tensor.list_name is None:
-                arguments[tensor.name] = named[tensor.name]
-            else:
-                members = arguments.setdefault(tensor.list_name, [])
-                assert isinstance(members, list)
-                members.append(named[tensor.name])
-        return arguments
+        """As the function `grouped`, for this case."""
+        return grouped(named, self.case)
 
 
 def _stack(tensors: list[Tensor]) -> Tensor:
     return torch.stack([carrier(tensor) for tensor in tensors]).view(tensors[0].dtype)
+
+
+def grouped(named: Tensors, case: ResolvedCase) -> dict[str, Tensor | list[Tensor]]:
+    """Gather the members of lists: `params[0]`, `params[1]` become the list `params`."""
+    arguments: dict[str, Tensor | list[Tensor]] = {}
+    for tensor in case.tensors:
+        if tensor.name not in named:
+            continue
+        if tensor.list_name is None:
+            arguments[tensor.name] = named[tensor.name]
+        else:
+            members = arguments.setdefault(tensor.list_name, [])
+            assert isinstance(members, list)
+            members.append(named[tensor.name])
+    return arguments
 
 
 def flatten(outputs: Mapping[str, Tensor | list[Tensor]]) -> Tensors:
