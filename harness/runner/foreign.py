@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from harness.arena.shapes import copied
-from harness.call import Forms, made, parts
+from harness.call import Forms, parts
 from harness.carrier import assign
+from harness.runner.kernel import value_of
 
 _SEEDS = 1 << 16  # authors add to their seeds, and use them as offsets of values
 Options = Mapping[str, Any]
@@ -49,9 +50,9 @@ def check(forms: Forms, named: Mapping[str, Any]) -> str:
     function = _function(sys.modules["submission"], "check_implementation")
     # Its own answer may go where the answer in question is.
     answer = {name: _cloned(value) for name, value in named.items()}
-    [data] = [made(form, named, _dtype) for form in forms.arguments]
+    [data] = [value_of(form, named) for form in forms.arguments]
     with torch.no_grad():
-        said = function(data, made(forms.result, answer, _dtype))
+        said = function(data, value_of(forms.result, answer))
     right, why = said if isinstance(said, tuple) and len(said) == 2 else (not said, said)
     return "" if right else " ".join(str(why or "its check gave no reason").split())
 
@@ -79,10 +80,6 @@ def _function(module: Any, name: str) -> Callable[..., Any]:
     if not callable(function):
         raise TypeError(f"the reference defines no function `{name}`")
     return function  # type: ignore[no-any-return]  # whatever it is, it can be called
-
-
-def _dtype(name: str) -> Any:
-    return getattr(torch, name)
 
 
 _DRAWS: Mapping[str, Callable[[Any, Forms, int, Options], dict[str, Any]]] = {

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 
 from harness import wire
 from harness.arena.shapes import memory_of
+from harness.call import Form, made
 
 OneCall = Callable[[], object]
 """One call on the tensors of one set: all that need not be done in its time has been done."""
@@ -38,6 +39,11 @@ def named(declared: Sequence[wire.Argument], tensors: Sequence[Any]) -> dict[str
     """The tensors of a set, and lists of them, by name; without those that the case lacks."""
     names = dict.fromkeys(each.group or each.name for each in declared)
     return dict(zip(names, (each for each in tensors if each is not None), strict=True))
+
+
+def value_of(form: Form, named: Mapping[str, Any]) -> Any:
+    """The value of a form, as Python passes it."""
+    return made(form, named, lambda dtype: getattr(torch, dtype))
 
 
 class Practice:

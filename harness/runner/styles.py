@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from harness import wire
-from harness.call import made
-from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values
+from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values, value_of
 from harness.runner.results import Results
 
 
@@ -41,7 +40,7 @@ class PythonKernel:
 
     def _instance(self, bind: wire.Bind) -> Callable[..., Any]:
         """The module, with weights that follow from the seed alone: on a CPU first, then moved."""
-        arguments = [made(form, {}, _dtype) for form in bind.forms.init]
+        arguments = [value_of(form, {}) for form in bind.forms.init]
         self._check(self._entry, arguments)
         torch.manual_seed(bind.seed)
         with torch.no_grad():
@@ -55,7 +54,7 @@ class PythonKernel:
     def _returning(self, function: Callable[..., Any], bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
         def prepare(tensors: Sequence[Any]) -> OneCall:
             given = named(declared, tensors)
-            arguments = [made(form, given, _dtype) for form in bind.forms.arguments]
+            arguments = [value_of(form, given) for form in bind.forms.arguments]
             self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
             results = Results(bind.forms.result, given, converts=self._converts)
 
@@ -77,7 +76,3 @@ class PythonKernel:
             taken.bind(*arguments)
         except TypeError as error:
             raise CallError(f"cannot be called as {self._signature} ({error})") from None
-
-
-def _dtype(name: str) -> Any:
-    return getattr(torch, name)
