@@ -18,6 +18,7 @@ from harness.languages import LANGUAGES
 from harness.problem import load
 from harness.problem_lint.examine import LintFinding, examine
 from harness.problem_lint.foreign import examine_foreign
+from harness.sandbox import Provider
 from harness.verdict import Check, Outcome
 from kernelmark.services.choice import choose_device, providers
 from kernelmark.services.fleet import Job, JobResult
@@ -142,9 +143,7 @@ class _Linted:
             if problem.foreign is None:
                 self._findings += examine(problem)
             else:
-                _refuse_without_isolation(settings)
-                provider = sandbox.choose(settings.sandbox, providers(settings))
-                self._findings += examine_foreign(problem, provider, device)
+                self._findings += examine_foreign(problem, _isolating(settings), device)
             if not with_samples:
                 return
             samples = read_samples(self._directory)
@@ -153,7 +152,7 @@ class _Linted:
                 return
             self._samples = {name: sample for name, sample in samples.items() if device in sample.devices}
             if self._samples:
-                _refuse_without_isolation(settings)
+                _isolating(settings)  # or refused, before any is graded
             for name, sample in self._samples.items():
                 submission = as_submission(self._directory, name, sample)
                 yield Job(problem=problem, submission=submission, key=(self, name))
@@ -205,12 +204,17 @@ def _check(
             reporter.finished(f"{problem.name}: sample {name}", str(outcome))
 
 
-def _refuse_without_isolation(settings: Settings) -> None:
-    """Samples run in the sandbox `process` only if the settings name it."""
+def _isolating(settings: Settings) -> Provider:
+    """The sandbox for samples and foreign references, which is `process` only if the settings name it.
+
+    Raises:
+        UsageError: no other can be used here.
+    """
     provider = sandbox.choose(settings.sandbox, providers(settings))
     if not isolates(provider.name) and settings.sandbox != provider.name:
         remedy = "install Docker or bubblewrap, or give --sandbox process or --no-samples"
         raise UsageError("kernelmark problems lint", "no sandbox for the samples can be used here", remedy)
+    return provider
 
 
 def _unexpected(name: str, sample: Sample, check: Check) -> Iterator[LintFinding]:
