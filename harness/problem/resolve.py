@@ -161,7 +161,7 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         name=case.name,
         hidden=case.hidden,
         params=dict(case.params),
-        symbol=_symbol(problem, case),
+        symbol=symbol(problem, case),
         tensors=tuple(tensors),
         scalars=scalars,
         forms=forms,
@@ -183,7 +183,7 @@ def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     return counts
 
 
-def _symbol(problem: ProblemSpec, case: Case) -> str:
+def symbol(problem: ProblemSpec, case: Case) -> str:
     """The C entry point: the entry's name, with the case's dtypes in the order of the parameters."""
     chosen = {spec.dtype for spec in problem.tensors}
     return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])

@@ -17,7 +17,7 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark import __version__
-from kernelmark.commands import audit, debug, fleet, importing, organizers, problems, profile, site
+from kernelmark.commands import audit, debug, fleet, importing, organizers, problems, profile, site, start
 from kernelmark.commands.printing import (
     device_option,
     fail,
@@ -242,6 +242,7 @@ main.add_command(debug.debug)
 main.add_command(fleet.fleet)
 main.add_command(profile.profile)
 main.add_command(site.site)
+main.add_command(start.start)
 
 
 @main.command()

@@ -1,0 +1,181 @@
+"""What `kernelmark start` writes: it builds for every problem, and in PyTorch it is right."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.languages import LANGUAGES
+from harness.verdict import Outcome
+from kernelmark.services import start
+from kernelmark.services.prepared import PreparedJob
+from kernelmark.services.settings import Settings
+from tests.unit.conftest import ROOT, Command
+
+SHIPPED = sorted(file.parent.name for file in (ROOT / "problems").glob("*/problem.toml"))
+SHORT = "softmax", "topk_ties", "rope_strided", "adam_multi_tensor"
+"""Of one output, of several with a scalar, of strides, and of lists."""
+DEFINITION = """
+SCALE = 2  # of x
+UNUSED = 3
+
+
+def generate(generator, n, dtype):
+    return {}
+
+
+def reference(x, factor):
+    return SCALE * factor * x
+"""
+STYLED = """
+title = "Double"
+entry = "Double"
+parameters = ["n", "dtype"]
+tensors = [
+    { name = "x", role = "input", shape = ["n"], dtype = "dtype" },
+    { name = "y", role = "output", shape = ["n"], dtype = "dtype" },
+]
+scalars = [{ name = "factor", dtype = "float64", value = 1.5 }]
+cost = { bytes = "8 * n", flops = "n" }
+tests = [{ name = "small", params = { n = 5, dtype = "float32" }, devices = ["cpu"] }]
+benchmarks = [{ name = "large", params = { n = 4096, dtype = "float32" }, devices = ["cpu"] }]
+"""
+STYLES = {
+    "returns": '[call]\nstyle = "returns"\n',
+    "returns a dict": '[call]\nstyle = "returns"\nresult = { fields = { out = { tuple = ["y"] }, n = 3 } }\n',
+    "module": '[call]\nstyle = "module"\ninit = [{ param = "n" }, "factor"]\narguments = ["x"]\n',
+    "tree": '[call]\nstyle = "tree"\ndata = { tuple = ["x", { fields = { f = "factor" } }, "y"] }\n',
+    "tree, without the output": '[call]\nstyle = "tree"\ndata = { dict = { "an x" = ["x"], factor = "factor" } }\n',
+    "a constant scalar": '[call]\nstyle = "returns"\narguments = ["x", { param = "dtype" }, ["x"]]\n',
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, no_settings: None, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A project with the shipped problems."""
+    (tmp_path / "kernelmark.toml").write_text('author = "ada"\ndevice = "cpu"\nsandbox = "process"\n')
+    (tmp_path / "problems").symlink_to(ROOT / "problems")
+    monkeypatch.chdir(tmp_path)
+    return Settings.load()
+
+
+def outcome(settings: Settings, problem: str | Path, started: start.Started) -> Outcome:
+    result = PreparedJob.prepare(settings, problem, started.path, author="ada").check()
+    assert result.outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER), result
+    return result.outcome
+
+
+@pytest.mark.parametrize("slug", SHIPPED)
+def test_python_parses_and_defines_the_entry_alone(settings: Settings, slug: str) -> None:
+    for lang in ("torch", "triton"):
+        text = start.write(settings, slug, lang, Path(f"{lang}.py")).path.read_text()
+        defined = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+        assert defined[-1] == slug
+        assert not {"generate", "compare"}.intersection(defined)
+        assert max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize(
+    "slug", [pytest.param(slug, marks=[] if slug == SHORT[0] else [pytest.mark.full]) for slug in SHIPPED]
+)
+def test_the_definition_in_pytorch_is_right(settings: Settings, slug: str) -> None:
+    assert outcome(settings, slug, start.write(settings, slug, "torch")) is Outcome.ACCEPTED
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("slug", SHORT)
+@pytest.mark.parametrize("lang", ["triton", "cpp"])
+def test_the_others_run_and_are_wrong(settings: Settings, slug: str, lang: start.Start) -> None:
+    """In Triton's interpreter, on a CPU."""
+    assert outcome(settings, slug, start.write(settings, slug, lang)) is Outcome.WRONG_ANSWER
+
+
+@pytest.mark.parametrize(
+    ("lang", "slug"),
+    [
+        pytest.param(lang, slug, marks=[] if (lang, slug) == ("cpp", "rope_strided") else [pytest.mark.full])
+        for lang in ("cpp", "cu")
+        for slug in SHIPPED
+    ],
+)
+def test_c_compiles_with_every_symbol(settings: Settings, lang: start.Start, slug: str) -> None:
+    path = start.write(settings, slug, lang).path
+    compiler = LANGUAGES[lang].compiler
+    assert compiler is not None
+    if shutil.which(compiler.program) is None:
+        pytest.skip(f"there is no {compiler.program}")
+    flags = ["-fPIC", "-Wall", "-Werror"] if lang == "cpp" else ["-Xcompiler", "-fPIC", "-arch=sm_90"]
+    subprocess.run([compiler.program, "-shared", "-std=c++17", *flags, path, "-o", "a.so"], check=True)
+    library = Path("a.so").read_bytes()
+    problem = PreparedJob.prepare(settings, slug, path, author="ada").problem
+    device = LANGUAGES[lang].devices[0]
+    cases = [case for case in (*problem.tests, *problem.benchmarks) if device in case.devices and not case.draw]
+    assert all(problem.resolve(case).symbol.encode() in library for case in cases)
+
+
+@pytest.mark.parametrize(
+    "style", [pytest.param(style, marks=[] if style == "tree" else [pytest.mark.full]) for style in STYLES]
+)
+def test_every_style_of_call(settings: Settings, style: str) -> None:
+    folder = Path("double")
+    folder.mkdir()
+    (folder / "problem.toml").write_text(STYLED + STYLES[style])
+    (folder / "reference.py").write_text(DEFINITION)
+    started = start.write(settings, folder, "torch", Path("a.py"))
+    text = started.path.read_text()
+    assert "SCALE = 2  # of x" in text
+    assert "UNUSED" not in text
+    assert outcome(settings, folder, started) is Outcome.ACCEPTED
+    assert outcome(settings, folder, start.write(settings, folder, "triton", Path("b.py"))) is Outcome.WRONG_ANSWER
+
+
+def test_the_reference_in_foreign_forms_is_copied(settings: Settings) -> None:
+    model = ROOT / "tests/foreign/kernelbench/1_Linear.py"
+    foreign = f'[foreign]\nform = "kernelbench"\nfiles = [{{ name = "reference.py", path = "{model}", sha256 = '
+    folder = Path("linear")
+    folder.mkdir()
+    (folder / "problem.toml").write_text(
+        STYLED.replace('"Double"\nparameters', '"ModelNew"\nparameters')
+        + '[call]\nstyle = "module"\ninit = [16, 2]\n'
+        + f'{foreign}"{hashlib.sha256(model.read_bytes()).hexdigest()}" }}]\n'
+    )
+    text = start.write(settings, folder, "torch").path.read_text()
+    assert [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)] == ["Model", "ModelNew"]
+    assert "class ModelNew(Model):" in text
+    assert "get_inputs" not in text
+
+
+@pytest.mark.parametrize(
+    ("lang", "file", "message"),
+    [
+        ("torch", "taken.py", "taken.py: exists already; name another FILE"),
+        ("cu", "a.py", "a.py: is no .cu file, as --lang cu makes"),
+        ("torch", "none/a.py", "cannot be written"),
+    ],
+)
+def test_what_cannot_be_written(settings: Settings, lang: start.Start, file: str, message: str) -> None:
+    Path("taken.py").write_text("mine")
+    with pytest.raises(UsageError, match=message):
+        start.write(settings, "softmax", lang, Path(file))
+    assert Path("taken.py").read_text() == "mine"
+
+
+def test_a_language_without_a_case_is_refused(run: Command) -> None:
+    said = run("start", "double", "--lang", "cu")
+    assert said.code == 2
+    assert "double: has no case for cuda, where a .cu file runs; choose another --lang" in said.err
+
+
+def test_the_command_says_how_to_check(run: Command) -> None:
+    said = run("start", "double", "mine.cpp")
+    assert said.out == "kernelmark check double mine.cpp\n"
+    assert said.err == "wrote mine.cpp: a wrong answer until you fill it in at TODO\n"
+    said = run("start", "double")
+    assert said.out == "kernelmark check double double.py\n"
+    assert said.err == "wrote double.py: right, and slow\n"
