@@ -45,6 +45,9 @@ def _command(command: click.Command, path: str) -> Iterator[str]:
     yield f"    {path} {usage}".rstrip() + "\n"
     for paragraph in (command.help or "").replace("\f", "").split("\n\n"):
         yield " ".join(paragraph.split()) + "\n"
+    if command.epilog:
+        yield from (f"    {line.strip()}" for line in command.epilog.splitlines()[2:])
+        yield ""
     if shown := [record for record in options if record is not None]:
         yield "| option | |"
         yield "|:---|:---|"

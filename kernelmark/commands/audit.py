@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
+from kernelmark.commands import complete
 from kernelmark.commands.printing import (
     device_option,
     form_option,
@@ -38,7 +39,7 @@ _REASON = 1000  # maximum length of an annotation
 
 
 @click.command()
-@click.argument("runs", metavar="[RUN]...", nargs=-1)
+@click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=complete.runs)
 @click.option("--top", type=click.IntRange(min=1), help="Audit this many top authors of each board of this device.")
 @click.option("--problem", metavar="PROBLEM", help="With --top: only this problem's boards.")
 @click.option("--no-record", is_flag=True, help="Print what the tools report, and append nothing.")

@@ -16,8 +16,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.languages import LANGUAGES
 from kernelmark import __version__
-from kernelmark.commands import audit, debug, fleet, importing, organizers, problems, profile, site, start
+from kernelmark.commands import audit, complete, debug, fleet, importing, organizers, problems, profile, site, start
+from kernelmark.commands.help import SECTIONS, Group
+from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.printing import (
     device_option,
     fail,
@@ -32,6 +35,7 @@ from kernelmark.text.terminal import counted, visible
 from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
+    from harness.submission import Submission
     from harness.verdict import Verdict
     from kernelmark.services.prepared import PreparedJob
 
@@ -69,8 +73,10 @@ class Boundary(click.Command):
             return _unexpected(error)
 
 
-class BoundaryGroup(Boundary, click.Group):
+class BoundaryGroup(Boundary, Group):
     """The same for a group."""
+
+    sections = SECTIONS
 
 
 def _graded(command: F) -> F:
@@ -79,9 +85,10 @@ def _graded(command: F) -> F:
         form_option,
         sandbox_option("How to isolate it."),
         device_option("Where to run it."),
+        click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
         click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
-        click.argument("file"),
-        click.argument("problem"),
+        click.argument("file", shell_complete=complete.files),
+        click.argument("problem", shell_complete=complete.problems),
     ):
         command = decorate(command)
     return command
@@ -95,6 +102,7 @@ def _timed(command: F) -> F:
             "baselines",
             multiple=True,
             metavar="NAME",
+            shell_complete=complete.baselines,
             help="Alternate with this kernel of reference/; repeatable; `none`: no baseline. [default: eager on a GPU]",
         ),
         click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer."),
@@ -116,6 +124,7 @@ def main(context: click.Context) -> None:
 
 
 @main.command(cls=Boundary)
+@click.version_option(__version__, prog_name="submit")
 @_graded
 @_timed
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
@@ -158,7 +167,7 @@ def bench(form: str, **given: Any) -> int:
     help="For each failed test that is not hidden, write DIR/TEST.pt: its inputs, outputs and expected outputs.",
 )
 def check(form: str, dump: Path | None, **given: str | None) -> int:
-    """Build FILE and run the tests of PROBLEM, without times.
+    """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
     Exit status: as for `submit`.
     """
@@ -171,7 +180,9 @@ def check(form: str, dump: Path | None, **given: str | None) -> int:
     on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
     with Reporter() as reporter:
         result = job.check(reporter.report, on_failure)
-    if written:
+    if written and given_file == "-":
+        say(f"wrote {counted(len(written), 'failed test')} to {dump}")
+    elif written:
         command = f"kernelmark debug {given_problem} {given_file} --from {written[0]}"
         say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
     print_lines([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
@@ -179,7 +190,7 @@ def check(form: str, dump: Path | None, **given: str | None) -> int:
 
 
 @main.command()
-@click.argument("problem", required=False)
+@click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--write", is_flag=True, help="Write the Markdown of every problem again, for example after a merge.")
 @form_option
 def board(problem: str | None, write: bool, form: str) -> None:
@@ -198,7 +209,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
 
 
 @main.command("show")
-@click.argument("run")
+@click.argument("run", shell_complete=complete.runs)
 @form_option
 def show_run(run: str, form: str) -> None:
     """Show everything about one recorded grading; RUN is its id, or the id's first digits."""
@@ -259,6 +270,9 @@ def doctor(form: str) -> int:
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 
+complete_help(main)
+
+
 def _job(given: dict[str, Any]) -> PreparedJob:
     """Read what the command line names; every usage error is raised here, before torch is imported."""
     from kernelmark.services.prepared import PreparedJob
@@ -267,8 +281,24 @@ def _job(given: dict[str, Any]) -> PreparedJob:
     assert problem is not None
     assert file is not None  # click has checked both
     given["baselines"] = given.get("baselines") or None
+    language = given.pop("language")
     settings = load_settings(**given)
-    return PreparedJob.prepare(settings, problem, Path(file), author=settings.author_or_default())
+    author = settings.author_or_default()
+    return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author)
+
+
+def _source(file: str, language: str | None, author: str) -> Path | Submission:
+    """The submission that FILE and --language name."""
+    from harness.submission import MAX_SOURCE_BYTES, Submission
+
+    if file != "-":
+        if language is not None:
+            raise UsageError("--language", "is for stdin", "leave it out: the suffix of FILE says it, or make FILE `-`")
+        return Path(file)
+    if language is None:
+        raise UsageError("FILE -", "is stdin, which has no suffix", "say what it holds with --language")
+    source = sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
+    return Submission.of(source, language, author=author, name=f"stdin.{language}")
 
 
 def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:

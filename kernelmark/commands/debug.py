@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from harness.errors import UsageError
+from kernelmark.commands import complete
 from kernelmark.commands.printing import device_option, load_settings, print_lines, say
 
 
 @click.command()
-@click.argument("problem")
+@click.argument("problem", shell_complete=complete.problems)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--test", metavar="NAME", help="Which test. [default: the first]")
 @click.option(

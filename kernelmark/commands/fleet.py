@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.errors import UsageError
+from kernelmark.commands.help import Group
 from kernelmark.commands.printing import device_option, form_option, load_settings, print_json, print_lines, say
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ _idle_option = click.option("--no-grading", is_flag=True, help="This machine onl
 _device = device_option("What grades on this machine. [default: its GPUs, or its CPU if it has none]")
 
 
-@click.group()
+@click.group(cls=Group)
 def fleet() -> None:
     """Grade on several machines at once."""
 

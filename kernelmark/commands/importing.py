@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from harness.errors import SandboxError, UsageError
+from kernelmark.commands.help import Group
 from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
 from kernelmark.text.terminal import counted, visible
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@click.group("import")
+@click.group("import", cls=Group)
 def importing() -> None:
     """Problems of other projects, from a checkout on this machine."""
 

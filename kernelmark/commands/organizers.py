@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.errors import HarnessError, UsageError
+from kernelmark.commands import complete
+from kernelmark.commands.help import Group
 from kernelmark.commands.printing import (
     device_option,
     form_option,
@@ -30,13 +32,13 @@ if TYPE_CHECKING:
     from kernelmark.text.report import Graded
 
 
-@click.group()
+@click.group(cls=Group)
 def moderate() -> None:
     """Moderate a recorded run: an event is appended; nothing is ever edited or removed."""
 
 
 def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command:
-    @click.argument("run")
+    @click.argument("run", shell_complete=complete.runs)
     @click.option("--actor", required=True, help="Who says so.")
     @click.option("--reason", required=True, help="Why; shown on the board.")
     @form_option
@@ -102,7 +104,7 @@ def verify(form: str) -> int:
 
 
 @click.command()
-@click.argument("problem", required=False)
+@click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="The folder to write to.")
 @form_option
 def export(problem: str | None, out: Path, form: str) -> None:
@@ -258,7 +260,7 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 
 
 @click.command()
-@click.argument("problem", required=False)
+@click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
@@ -292,7 +294,7 @@ def regrade(problem: str | None, dry_run: bool, form: str, jobs: int | None, **f
 
 
 @click.command()
-@click.argument("problem")
+@click.argument("problem", shell_complete=complete.problems)
 @click.option(
     "--threshold",
     type=click.FloatRange(0, 1),

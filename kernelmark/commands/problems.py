@@ -11,6 +11,8 @@ import click
 
 from harness.call import STYLES, Style
 from harness.errors import LedgerError, ProblemError, UsageError
+from kernelmark.commands import complete
+from kernelmark.commands.help import Group
 from kernelmark.commands.printing import (
     device_option,
     fail,
@@ -24,7 +26,7 @@ from kernelmark.commands.printing import (
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def problems() -> None:
     """The problems of this project."""
 
@@ -72,7 +74,7 @@ def problems_list(form: str) -> int:
 
 
 @problems.command("show")
-@click.argument("problem")
+@click.argument("problem", shell_complete=complete.problems)
 @form_option
 def problems_show(problem: str, form: str) -> None:
     """Print what PROBLEM asks for: entry function, tensors, tolerance and cases."""
@@ -98,7 +100,7 @@ def problems_new(slug: str, style: Style) -> None:
 
 
 @problems.command("lint")
-@click.argument("problem", nargs=-1)
+@click.argument("problem", nargs=-1, shell_complete=complete.problems)
 @form_option
 @click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
 @sandbox_option("Where the samples run.")

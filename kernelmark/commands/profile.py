@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kernelmark.commands import complete
 from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
-@click.argument("problem")
+@click.argument("problem", shell_complete=complete.problems)
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--case", metavar="NAME", help="Which benchmark. [default: the one that moves the most bytes]")
 @click.option(
@@ -43,6 +44,7 @@ def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "baselines",
     multiple=True,
     metavar="NAME",
+    shell_complete=complete.baselines,
     help="Also profile this kernel of reference/, and report the speedup over it; repeatable.",
 )
 @click.option(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
+from kernelmark.commands.help import Group
 from kernelmark.commands.printing import load_settings, say
 from kernelmark.text.terminal import visible
 
@@ -35,7 +36,7 @@ _out = click.option(
 )  # fmt: skip
 
 
-@click.group()
+@click.group(cls=Group)
 def site() -> None:
     """The board as a static site."""
 

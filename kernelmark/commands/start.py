@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from kernelmark.commands import complete
 from kernelmark.commands.printing import load_settings, print_lines, say
 
 
 @click.command()
-@click.argument("problem")
+@click.argument("problem", shell_complete=complete.problems)
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--lang",

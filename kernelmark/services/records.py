@@ -113,6 +113,16 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
     return matching[0][1:]
 
 
+def run_ids(settings: Settings) -> list[str]:
+    """The ids of all recorded verdicts.
+
+    Raises:
+        LedgerError: a ledger is broken.
+    """
+    entries = (entry for ledger in ledgers(settings) for entry in ledger.read())
+    return [entry.verdict.run for entry in entries if entry.kind == VERDICT]
+
+
 def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submission], list[str]]:
     """Every file that was graded on a problem, once, with its first run; and an error for each that cannot be read.
 

@@ -1,0 +1,94 @@
+"""The help of every command: whole summaries, commands in sections, examples below."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import click
+
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Take part": ("start", "check", "debug", "bench", "profile", "submit"),
+    "Look": ("problems", "board", "show", "site"),
+    "Organize": ("grade", "regrade", "moderate", "audit", "similar", "verify", "export", "merge-ledger", "import"),
+    "Set up": ("doctor", "calibrate", "fleet"),
+}
+"""Commands of `kernelmark` that are in none of them are listed last."""
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "": ("kernelmark start softmax", "kernelmark check softmax softmax.py", "kernelmark submit softmax softmax.py"),
+    "start": ("kernelmark start softmax", "kernelmark start matmul my_matmul.py --lang triton"),
+    "check": ("kernelmark check softmax softmax.py", "kernelmark check softmax - --language py < softmax.py"),
+    "debug": ("kernelmark debug softmax softmax.py", 'kernelmark debug softmax softmax.py --test "one row" -i'),
+    "bench": ("kernelmark bench softmax softmax.py --quick", "kernelmark bench softmax softmax.py --baseline compiled"),
+    "profile": (
+        'kernelmark profile softmax softmax.py --case "4096 × 4096"',
+        "kernelmark profile softmax softmax.py --sweep cols=128:16384",
+    ),
+    "submit": ("submit softmax softmax.py", "submit softmax softmax.py --thorough --profile"),
+    "board": ("kernelmark board softmax",),
+    "show": ("kernelmark show 81def7",),
+    "problems": ("kernelmark problems list", "kernelmark problems show softmax"),
+    "problems list": ("kernelmark problems list",),
+    "problems show": ("kernelmark problems show softmax",),
+    "problems new": ("kernelmark problems new swish", "kernelmark problems new swish --style returns"),
+    "problems lint": ("kernelmark problems lint softmax", "kernelmark problems lint --no-samples"),
+    "problems schema": ("kernelmark problems schema > problems/problem.schema.json",),
+    "site": ("kernelmark site build --out public", "kernelmark site serve"),
+    "site build": ("kernelmark site build --out public",),
+    "site serve": ("kernelmark site serve",),
+    "grade": ("kernelmark grade --changed origin/main --no-record",),
+    "regrade": ("kernelmark regrade softmax --dry-run",),
+    "moderate": ('kernelmark moderate disqualify 81def7 --actor grace --reason "reads old memory"',),
+    "moderate disqualify": ('kernelmark moderate disqualify 81def7 --actor grace --reason "reads old memory"',),
+    "moderate reinstate": ('kernelmark moderate reinstate 81def7 --actor grace --reason "my mistake"',),
+    "moderate annotate": ('kernelmark moderate annotate 81def7 --actor grace --reason "see the forum"',),
+    "audit": ("kernelmark audit 81def7", "kernelmark audit --self-test"),
+    "similar": ("kernelmark similar softmax",),
+    "verify": ("kernelmark verify",),
+    "export": ("kernelmark export --out record",),
+    "merge-ledger": ("kernelmark merge-ledger ours.jsonl theirs.jsonl",),
+    "import": ("kernelmark import kernelbench ../KernelBench 1/19",),
+    "import gpu-mode": ("kernelmark import gpu-mode ../reference-kernels pmpp_v2/sort_py",),
+    "import kernelbench": ("kernelmark import kernelbench ../KernelBench 1/19 3",),
+    "doctor": ("kernelmark doctor",),
+    "calibrate": ("kernelmark calibrate",),
+    "fleet": ("kernelmark fleet start", "kernelmark fleet status"),
+    "fleet start": ("kernelmark fleet start",),
+    "fleet join": ("kernelmark fleet join fleet.address",),
+    "fleet status": ("kernelmark fleet status",),
+    "fleet stop": ("kernelmark fleet stop",),
+}
+
+
+class Group(click.Group):
+    """A group whose help has whole summaries."""
+
+    sections: Mapping[str, tuple[str, ...]] = {}
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """As in click, except that summaries are wrapped, not cut, and that there may be sections."""
+        placed = {name for names in self.sections.values() for name in names}
+        rest = tuple(name for name in self.list_commands(context) if name not in placed)
+        for title, names in [*self.sections.items(), ("Others" if placed else "Commands", rest)]:
+            found = [(name, command) for name in names if (command := self.get_command(context, name))]
+            if found:
+                with formatter.section(title):
+                    formatter.write_dl([(name, command.get_short_help_str(limit=1000)) for name, command in found])
+
+
+def complete(root: click.Group) -> None:
+    """Give every command below the root, and the root, its examples and the flag -h."""
+    for path, command in [("", root), *commands(root)]:
+        command.context_settings = {**command.context_settings, "help_option_names": ["-h", "--help"]}
+        if shown := EXAMPLES.get(path):
+            command.epilog = "\n".join(
+                ["\b", "Examples:" if len(shown) > 1 else "Example:", *(f"  {each}" for each in shown)]
+            )
+
+
+def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    """Every command below a group, by its path, such as `problems list`; groups too."""
+    for name, command in group.commands.items():
+        yield f"{path} {name}".strip(), command
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
