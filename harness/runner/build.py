@@ -97,8 +97,8 @@ def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
     if not callable(entry):
         kind, of = ("class", inspect.isclass) if command.style == "module" else ("function", inspect.isfunction)
         defined = ", ".join(n for n, v in vars(module).items() if of(v)) or "none"
-        wanted = f"; it is called as {command.signature}" if command.style != "writes" else ""
-        raise CompileError(f"no {kind} `{name}` is defined (found: {defined}){wanted}")
+        told = f"no {kind} `{name}` is defined (found: {defined}); it is called as {command.signature}"
+        raise CompileError(told)
     return PythonKernel(
         entry, style=command.style, signature=command.signature, device=device.kind, converts=command.converts
     )

@@ -28,6 +28,7 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
         return _failed("runtime_error", text.removeprefix("CallError: "), "")
     if isinstance(error, SyntaxError) and building:
         lines = traceback.format_exception_only(error)
+        text = text.removesuffix(f" ({source_path().name}, line {error.lineno})")  # which the line begins with
         return _failed("compile_error", f"line {error.lineno}: {text}", _own_name("".join(lines)))
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):

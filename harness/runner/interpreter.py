@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
@@ -47,6 +48,8 @@ _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
 
 def complete() -> None:
     """Complete Triton's modules as they are imported from now on."""
+    # Its NumPy warns of infinities and NaN, which a device makes silently; `module` is a pattern.
+    warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"triton\.runtime\.interpreter$")
     sys.meta_path.insert(0, _Completer())
 
 

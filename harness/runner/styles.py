@@ -34,6 +34,7 @@ class PythonKernel:
 
     def _writing(self, scalars: Sequence[int | float]) -> Prepare:
         def prepare(tensors: Sequence[Any]) -> OneCall:
+            self._check(self._entry, [*tensors, *scalars])
             return partial(self._entry, *tensors, *scalars)
 
         return prepare

@@ -16,6 +16,7 @@ from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
 from leaderboard.standings.ranking import how_timed
+from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
 from leaderboard.text.visible import parameters
 
@@ -50,6 +51,7 @@ _STYLES = {
 
 def check(result: Check) -> Iterator[str]:
     """The result of build and tests: the outcome, what failed and why, and notes on its limits."""
+    result = with_own_name(result)
     yield from _outcome(result)
     yield from _notes(result.environment)
 
@@ -59,6 +61,7 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
 
     The run is named only if it is recorded, since `kernelmark show` does not know any other.
     """
+    result = with_own_name(result)
     yield from _outcome(result)
     if result.score is not None:
         yield ""
@@ -172,6 +175,7 @@ def _beside(table: Table) -> Iterator[str]:
 
 def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | None = None) -> Iterator[str]:
     """Everything in the stored document, after the pooled result of its source and the organizers' events."""
+    result = with_own_name(result)
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
         newest = "" if source.newest.run == result.run else f"; the board shows {source.newest.run}, the newest"

@@ -178,6 +178,7 @@ def test_a_result_that_is_not_what_was_asked_for(returned: str, tmp_path: Path) 
             STYLES["writes"].source,
             "cannot be called as scale(x, w, shift) -> (y, count) (missing a required",
         ),
+        ("writes", "def scale(x): pass\n", "called as scale(x, w, y, count, shift): write into y and count (too many"),
         ("returns", "def other(x): pass\n", "(found: other); it is called as scale(x, w, shift) -> (y, count)"),
         ("module", STYLES["returns"].source, "no class `Model` is defined (found: none); it is called as Model(shift,"),
         ("tree", STYLES["returns"].source, "cannot be called as scale((x, {'w': w, 'shift': shift}, SimpleNamespace("),

@@ -259,6 +259,15 @@ def test_nothing_of_a_participant_reaches_the_terminal_raw() -> None:
     assert "\\x1b[31m[red]evil[/red]" in text(show.verdict(evil))
 
 
+def test_the_file_has_its_authors_name_in_every_text() -> None:
+    ours = 'File "submission.py", line 2'
+    verdict = wrong(message=ours, traceback=f"{ours}\nmy_submission.py submission.pyc", log=ours)
+    own = verdict.submission.model_copy(update={"name": "my \\1\nkernel.py"})
+    shown = text(show.verdict(verdict.model_copy(update={"submission": own})))
+    assert shown.count('File "my \\1\\x0akernel.py", line 2') == 3
+    assert "my_submission.py submission.pyc" in shown, "other files keep theirs"
+
+
 def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
     verdicts = [accepted(author="ada", score_ns=4_130), accepted(author="a-very-long-name", score_ns=57_300)]
     lines = list(show.board(tables(*verdicts, accepted(sandbox="process"), accepted(interpreted=True))))

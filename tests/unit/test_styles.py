@@ -293,6 +293,7 @@ def test_a_wrong_result_is_told_in_one_line_and_nothing_is_written(form: Form, r
         (lambda x, y: None, "returns", "missing a required argument: 'y'"),
         (lambda: None, "returns", "too many positional arguments"),
         (lambda x: x, "module", "too many positional arguments"),
+        (lambda x: x, "writes", "too many positional arguments"),
     ],
 )
 def test_a_function_with_other_arguments_is_told_the_right_ones(
@@ -335,7 +336,7 @@ def test_an_instance_that_cannot_be_called_is_refused() -> None:
 @pytest.mark.parametrize(
     ("style", "told"),
     [
-        ("writes", "no function `entry` is defined (found: main)"),
+        ("writes", "no function `entry` is defined (found: main); it is called as entry(x) -> y"),
         ("returns", "no function `entry` is defined (found: main); it is called as entry(x) -> y"),
         ("module", "no class `entry` is defined (found: Other); it is called as entry(x) -> y"),
     ],

@@ -44,9 +44,17 @@ class Handover:
             architecture=DEVICES[device].architecture(),
             line_info=line_info,
             style=problem.call.style,
-            signature=problem.signature[:500],
+            signature=_called_as(problem)[:500],
         )
         return cls(command, submission.source, _shown(problem))
+
+
+def _called_as(problem: Problem) -> str:
+    """How Python is called, for messages: `softmax(x, y): write into y`."""
+    if problem.call.style != "writes":
+        return problem.signature
+    written = [spec.name for spec in problem.tensors if spec.role != "input"]
+    return f"{problem.signature}: write into {' and '.join(written)}"
 
 
 def _shown(problem: Problem) -> dict[str, bytes]:

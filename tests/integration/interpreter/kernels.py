@@ -45,6 +45,12 @@ def float_argument_computes(x, y, eps, flag, B: tl.constexpr):
 
 @expected(RIGHT)
 @triton.jit
+def infinite(x, y, eps, flag, B: tl.constexpr):
+    tl.store(y + tl.arange(0, B), tl.load(x + tl.arange(0, B)) / (eps - eps))
+
+
+@expected(RIGHT)
+@triton.jit
 def bool_argument(x, y, eps, flag, B: tl.constexpr):
     tl.store(y, tl.where(flag, 1.0, 2.0))
 
