@@ -28,6 +28,7 @@ from kernelmark.commands.printing import (
     load_settings,
     print_json,
     print_lines,
+    print_result,
     sandbox_option,
     say,
 )
@@ -185,7 +186,10 @@ def check(form: str, dump: Path | None, **given: str | None) -> int:
     elif written:
         command = f"kernelmark debug {given_problem} {given_file} --from {written[0]}"
         say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
-    print_lines([result.model_dump_json(exclude_none=True)] if form == "json" else show.check(result))
+    if form == "json":
+        print_lines([result.model_dump_json(exclude_none=True)])
+    else:
+        print_result(show.check(result), result.outcome)
     return result.outcome.exit_code
 
 
@@ -306,14 +310,17 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
     from kernelmark.text.progress import Reporter
 
     lateness = job.admit(late) if record else None
-    with Reporter() as reporter:
+    with Reporter(usual_s=job.usual_s) as reporter:
         result = job.grade(reporter.report)
     table = None
     try:
         if record:
             table = job.record(result, lateness)
     finally:  # show the result even if it cannot be recorded
-        print_lines([result.to_json()] if form == "json" else show.verdict(result, table, record=record))
+        if form == "json":
+            print_lines([result.to_json()])
+        else:
+            print_result(show.verdict(result, table, record=record), result.outcome)
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code

@@ -6,6 +6,7 @@ The modules of commands call it. Trusted. Slow imports are done by the functions
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -13,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from harness.kinds import DeviceKind, SandboxName
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import has_colours, visible
 
 if TYPE_CHECKING:
+    from harness.verdict import Outcome
     from kernelmark.services.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,6 +55,13 @@ def load_settings(**flags: Any) -> Settings:
 def print_lines(lines: Iterable[str]) -> None:
     """Print lines to stdout."""
     _echo("\n".join(lines))
+
+
+def print_result(lines: Iterable[str], outcome: Outcome) -> None:
+    """Print a result to stdout, with colours on a terminal."""
+    from kernelmark.text.colours import coloured
+
+    print_lines(coloured(lines, outcome) if has_colours(sys.stdout) else lines)
 
 
 def print_json(document: object) -> None:

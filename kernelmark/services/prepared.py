@@ -29,6 +29,7 @@ from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
 from kernelmark.services.problems import find_baselines, find_problem, private_folder
 from kernelmark.services.recording import record
+from kernelmark.services.records import usual_s
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import refuse_if_unwritable
@@ -182,6 +183,10 @@ class PreparedJob:
         except ValueError as error:
             raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
         return lateness
+
+    def usual_s(self) -> float | None:
+        """How long such a grading took before, in seconds, if the project's ledger tells."""
+        return usual_s(self.settings, self.problem.slug, self.device, self.submission.language)
 
     def recorded(self, run: str) -> Verdict | None:
         """The verdict of this run, if the project's ledger has it.

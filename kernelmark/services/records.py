@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from statistics import median
 
-from harness.errors import HarnessError, ProblemError, UsageError
+from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
+from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
 from harness.wire import PROTOCOL
@@ -19,6 +22,8 @@ from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
 from leaderboard.standings.ranking import Table, rank
+
+_NEWEST = 5  # gradings that say how long one takes
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,22 @@ def places(settings: Settings) -> dict[str, list[Place]]:
                 place = Place(row.rank or 0, len(table.ranked), table.key.title, row.run)
                 found.setdefault(table.key.problem, []).append(place)
     return found
+
+
+def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) -> float | None:
+    """How long a grading takes, in seconds: the median of the newest few that were accepted, of this problem, kind of
+    device, language and effort. None if there are none, or the ledger cannot be read.
+    """
+    words = [f'"{key}":"{value}"'.encode() for key, value in (("device_kind", device), ("language", language))]
+    ledger = JsonlLedger(settings.locate("results") / f"{slug}.jsonl")
+    try:
+        entries = [each for each in ledger.read() if all(word in each.document for word in words)]  # a cheap filter
+        verdicts = (entry.verdict for entry in reversed(entries) if entry.kind == VERDICT)
+        alike = (v for v in verdicts if v.score and v.effort == settings.effort and v.submission.language == language)
+        took = [verdict.duration_ns / 1e9 for verdict in islice(alike, _NEWEST)]
+    except LedgerError:
+        return None
+    return median(took) if took else None
 
 
 def current(settings: Settings) -> Current:

@@ -1,4 +1,4 @@
-"""Shows progress on stderr: a status line on a terminal, otherwise one plain line per stage and case.
+"""Shows progress on stderr: a bar on a terminal, otherwise one plain line per stage and case.
 
 The command line makes one reporter per grading and passes its `report` to the judge. Trusted; labels come from the
 organizer's problem, but control characters in them are still made visible.
@@ -7,40 +7,50 @@ organizer's problem, but control characters in them are still made visible.
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
-from kernelmark.text.terminal import visible
+from kernelmark.text.terminal import moves_cursor, visible
 
 if TYPE_CHECKING:
-    from rich.status import Status
+    from rich.progress import Progress as Bar
 
     from harness.judge import Progress
 
+_PER_SECOND = 4  # how often the bar is drawn: on a CPU, calls are being timed beside it
+
 
 class Reporter:
-    """A context manager whose `report` shows one step; without a terminal, each step is printed as a line."""
+    """A context manager whose `report` shows one step; without a terminal, each step is printed as a line.
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    `usual_s` says how long a grading usually takes, in seconds from its build to its end; None: nobody knows.
+    """
+
+    def __init__(self, stream: TextIO | None = None, usual_s: Callable[[], float | None] = lambda: None) -> None:
         self._stream = stream or sys.stderr
-        self._status: Status | None = None
+        self._bar: Bar | None = None
         self._last = ""
+        self._ask_usual = usual_s
+        self._usual_s: float | None = None
+        self._started = time.monotonic()
+        self._built: float | None = None
 
     def __enter__(self) -> Self:
-        if self._stream.isatty():
-            from rich.console import Console
-            from rich.status import Status
-
-            self._status = Status("starting", console=Console(file=self._stream, highlight=False))
-            self._status.start()
+        if moves_cursor(self._stream):
+            self._usual_s = self._ask_usual()
+            self._bar = _bar(self._stream, self._clock)
+            self._bar.add_task("starting", total=None)
+            self._bar.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._status is not None:
-            self._status.stop()
+        if self._bar is not None:
+            self._bar.stop()
 
     def report(self, step: Progress) -> None:
         """Show one step; the same step twice is shown once."""
@@ -48,24 +58,56 @@ class Reporter:
         if line == self._last:
             return
         self._last = line
-        if self._status is None:
+        if step.stage == "build" and step.total:  # what waits for other gradings comes before
+            self._built = time.monotonic()
+        if self._bar is None:
             self._print(line)
         else:
-            self._show(line)
+            self._show(line, step.done, step.total)
 
-    def _show(self, line: str) -> None:
-        """Put a line in place of the status line."""
-        if self._status is not None:
-            from rich.text import Text
-
-            self._status.update(Text(line))  # Text, not str: a str would be read as markup
+    def _show(self, line: str, done: int, total: int) -> None:
+        """Put a line in place of the bar's; without a total, the bar only says that something goes on."""
+        if self._bar is not None:
+            [task] = self._bar.tasks
+            task.total = total or None  # for `update`, None means as before
+            self._bar.update(task.id, description=line, completed=done)
 
     def _print(self, line: str) -> None:
         with suppress(BrokenPipeError):  # the reader is gone; the grading goes on
             print(line, file=self._stream, flush=True)
+
+    def _clock(self) -> str:
+        """The time since the start, and what is left if it takes as long as usual."""
+        now = time.monotonic()
+        elapsed = _minutes(now - self._started)
+        if self._usual_s is None or self._built is None:
+            return elapsed
+        left = self._usual_s - (now - self._built)
+        return f"{elapsed}, about {_minutes(left)} left" if left >= 1 else f"{elapsed}, longer than usual"
 
 
 def describe(step: Progress) -> str:
     """One step as text: `test 3/12 rows=256 cols=1024`; a stage without countable steps shows only its name."""
     count = f"{min(step.done + 1, step.total)}/{step.total}" if step.total > 0 else ""
     return " ".join(part for part in (str(step.stage), count, visible(step.label)) if part)
+
+
+def _bar(stream: TextIO, clock: Callable[[], str]) -> Bar:
+    """A bar for one task, which is gone when it stops; without colours if the user wants none."""
+    from rich.console import Console
+    from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
+    from rich.progress import Progress as Bar
+    from rich.text import Text
+
+    class Clock(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(clock())
+
+    console = Console(file=stream, force_terminal=True, highlight=False)
+    text = TextColumn("{task.description}", markup=False)  # labels are not markup
+    columns = SpinnerColumn(), BarColumn(20, complete_style="cyan", pulse_style="cyan"), Clock(), text
+    return Bar(*columns, console=console, transient=True, refresh_per_second=_PER_SECOND)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -7,12 +7,24 @@ printed when nothing else can be imported.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
+from typing import TextIO
 
 from leaderboard.text.visible import visible as visible
 
 INDENT = "  "
 _log = logging.getLogger("kernelmark")
+
+
+def moves_cursor(stream: TextIO) -> bool:
+    """Whether this is a terminal in which a line can be drawn anew."""
+    return stream.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether this is a terminal with colours, and its user wants them (https://no-color.org)."""
+    return moves_cursor(stream) and not os.environ.get("NO_COLOR")
 
 
 def block(text: str) -> Iterator[str]:

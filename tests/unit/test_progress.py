@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,6 +59,52 @@ def test_a_terminal_shows_the_step_and_gets_its_cursor_back_after_a_failure(monk
     assert hidden == shown > 0
 
 
+@pytest.mark.parametrize(("variable", "value", "bar"), [("TERM", "dumb", False), ("NO_COLOR", "1", True)])
+def test_where_the_cursor_cannot_move_there_is_no_bar_and_without_colours_a_plain_one(
+    variable: str, value: str, bar: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv(variable, value)
+    stream = Terminal()
+    with Reporter(stream) as reporter:
+        reporter.report(step(Stage.TEST, 1, 2, "a"))
+    assert ("\x1b[?25l" in stream.getvalue()) == bar
+    assert not re.search(r"\x1b\[[0-9;]*m", stream.getvalue()), "no colour"
+    assert ("━" in stream.getvalue()) == bar
+    assert bar or stream.getvalue() == "test 2/2 a\n"
+
+
+@pytest.mark.parametrize(
+    ("usual_s", "built_s", "now_s", "told"),
+    [
+        (None, 100, 165, "1:05 test"),
+        (90, 100, 130, "0:30, about 1:00 left test"),
+        (90, 130, 130, "0:30, about 1:30 left test"),
+        (20, 100, 119, "0:19, about 0:01 left test"),
+        (20, 100, 120, "0:20, longer than usual test"),
+    ],
+)
+def test_what_is_left_is_counted_from_the_build_as_it_usually_is(
+    usual_s: float | None, built_s: float, now_s: float, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    now = 100.0
+    monkeypatch.setattr("kernelmark.text.progress.time", SimpleNamespace(monotonic=lambda: now))
+    stream = Terminal()
+    with Reporter(stream, lambda: usual_s) as reporter:
+        reporter.report(step(Stage.BUILD, 0, 0, "waiting: another grading is using this CPU"))
+        now = built_s
+        reporter.report(step(Stage.BUILD, 0, 1, "a.py"))
+        now = now_s
+        reporter.report(step(Stage.TEST, 0, 2))
+    assert told in stream.getvalue()
+
+
+def test_nobody_asks_how_long_it_takes_where_nobody_sees_it() -> None:
+    with Reporter(io.StringIO(), lambda: pytest.fail("asked")) as reporter:
+        reporter.report(step(Stage.BUILD))
+
+
 def test_of_several_submissions_a_file_gets_a_line_each() -> None:
     stream = io.StringIO()
     with BatchReporter(1, stream) as reporter:
@@ -73,10 +120,12 @@ def test_of_several_submissions_a_file_gets_a_line_each() -> None:
 
 def test_a_terminal_shows_how_many_are_done_and_how_fast(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    clock = iter([0.0] + [30.0] * 20)
-    monkeypatch.setattr("kernelmark.text.batch.time.monotonic", lambda: next(clock))
+    now = 0.0
+    for module in ("batch", "progress"):
+        monkeypatch.setattr(f"kernelmark.text.{module}.time", SimpleNamespace(monotonic=lambda: now))
     stream = Terminal()
     with BatchReporter(3, stream) as reporter:
+        now = 30.0
         reporter.finished("one.py", "accepted")
         reporter.report(step(Stage.TEST, 0, 2, "small"))
         with reporter.hidden():

@@ -1,0 +1,40 @@
+"""How long a grading usually takes: by the newest accepted ones that are like it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelmark.services.records import usual_s
+from kernelmark.services.settings import Settings
+from leaderboard.record.ledger import JsonlLedger
+from tests.verdicts import accepted, failed
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(root=tmp_path)
+
+
+def test_it_is_the_median_of_the_newest_five_that_were_accepted(settings: Settings) -> None:
+    ledger = JsonlLedger(settings.locate("results") / "softmax.jsonl")
+    for seconds in (900, 900, 30, 10, 50, 20, 40):
+        ledger.append(accepted().model_copy(update={"duration_ns": seconds * 10**9}))
+    for other in (
+        failed(),
+        accepted(effort="quick"),
+        accepted(device_kind="cpu"),
+    ):
+        ledger.append(other.model_copy(update={"duration_ns": 10**9}))
+    assert usual_s(settings, "softmax", "cuda", "py") == 30
+    assert usual_s(settings, "softmax", "cpu", "py") == 1
+    assert usual_s(settings, "softmax", "cuda", "cu") is None
+
+
+def test_nobody_knows_it_of_a_new_problem_or_from_a_broken_ledger(settings: Settings) -> None:
+    assert usual_s(settings, "softmax", "cuda", "py") is None
+    path = settings.locate("results") / "softmax.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("{}\n")
+    assert usual_s(settings, "softmax", "cuda", "py") is None
