@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
 from harness.languages import LANGUAGES
+from harness.problem import Problem
 from harness.verdict import Outcome
 from kernelmark.services import start
 from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.settings import Settings
+from tests.integration.test_foreign import gpu_mode, kernelbench
 from tests.unit.conftest import ROOT, Command
 
 SHIPPED = sorted(file.parent.name for file in (ROOT / "problems").glob("*/problem.toml"))
@@ -135,20 +137,55 @@ def test_every_style_of_call(settings: Settings, style: str) -> None:
     assert outcome(settings, folder, start.write(settings, folder, "triton", Path("b.py"))) is Outcome.WRONG_ANSWER
 
 
-def test_the_reference_in_foreign_forms_is_copied(settings: Settings) -> None:
-    model = ROOT / "tests/foreign/kernelbench/1_Linear.py"
-    foreign = f'[foreign]\nform = "kernelbench"\nfiles = [{{ name = "reference.py", path = "{model}", sha256 = '
-    folder = Path("linear")
+@pytest.mark.parametrize(
+    ("make", "name", "entry"),
+    [(gpu_mode, "ref_kernel", "def custom_kernel(data):"), (kernelbench, "Model", "class ModelNew(Model):")],
+)
+def test_the_reference_in_a_foreign_form_is_copied(
+    settings: Settings, tmp_path: Path, make: Callable[[Path], Problem], name: str, entry: str
+) -> None:
+    text = start.write(settings, make(tmp_path).directory, "torch").path.read_text()
+    defined = [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    assert defined == [name, entry.split()[1].partition("(")[0]]
+    assert entry in text
+
+
+@pytest.mark.full
+@pytest.mark.bwrap
+@pytest.mark.parametrize("make", [gpu_mode, kernelbench])
+@pytest.mark.parametrize(("lang", "expected"), [("torch", Outcome.ACCEPTED), ("triton", Outcome.WRONG_ANSWER)])
+def test_it_is_right_as_it_is(
+    settings: Settings, tmp_path: Path, make: Callable[[Path], Problem], lang: start.Start, expected: Outcome
+) -> None:
+    """With a foreign reference in a sandbox of its own."""
+    settings = settings.model_copy(update={"sandbox": "bwrap"})
+    folder = make(tmp_path).directory
+    assert outcome(settings, folder, start.write(settings, folder, lang)) is expected
+
+
+@pytest.mark.parametrize(
+    ("lang", "old", "new", "message"),
+    [
+        ("torch", "Double", "generate", None),
+        ("torch", "Double", "SCALE", "uses the name `SCALE`, which is also one of its definition"),
+        ("triton", '"x"', '"tl"', "uses the name `tl`"),
+        ("cu", '"x"', '"i"', None),
+        ("cpp", '"x"', '"std"', "uses the name `std`"),
+    ],
+)
+def test_names_that_clash_are_changed_or_refused(
+    settings: Settings, lang: start.Start, old: str, new: str, message: str | None
+) -> None:
+    folder = Path("double")
     folder.mkdir()
-    (folder / "problem.toml").write_text(
-        STYLED.replace('"Double"\nparameters', '"ModelNew"\nparameters')
-        + '[call]\nstyle = "module"\ninit = [16, 2]\n'
-        + f'{foreign}"{hashlib.sha256(model.read_bytes()).hexdigest()}" }}]\n'
-    )
-    text = start.write(settings, folder, "torch").path.read_text()
-    assert [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)] == ["Model", "ModelNew"]
-    assert "class ModelNew(Model):" in text
-    assert "get_inputs" not in text
+    (folder / "problem.toml").write_text(STYLED.replace('"cpu"', '"cpu", "cuda"').replace(old, new))
+    (folder / "reference.py").write_text(DEFINITION)
+    if message is None:
+        start.write(settings, folder, lang)
+    else:
+        with pytest.raises(UsageError, match=message):
+            start.write(settings, folder, lang)
+        assert not list(Path().glob("double.*"))
 
 
 @pytest.mark.parametrize(
