@@ -7,7 +7,7 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from harness.judge.grader import Grader
@@ -32,15 +32,27 @@ def check(
     device: DeviceKind,
     on_progress: Callable[[Progress], None] = ignore,
     on_failure: OnFailure | None = None,
+    only: Collection[str] = (),
+    fail_fast: bool = False,
 ) -> Check:
     """Build a submission and run all test cases; `on_failure` gets the tensors of each that fails and is not hidden.
+
+    `only` names tests that are run alone, without the hidden ones; if they are right, the outcome is `incomplete`.
+    `fail_fast` ends at the first that fails.
 
     Raises:
         UsageError: the problem or the submission cannot be graded on this device.
         HarnessError: it failed for a reason that is not the submission's.
     """
     with Grader(
-        problem, submission, provider=provider, device=device, on_progress=on_progress, on_failure=on_failure
+        problem,
+        submission,
+        provider=provider,
+        device=device,
+        on_progress=on_progress,
+        on_failure=on_failure,
+        only=only,
+        fail_fast=fail_fast,
     ) as grader:
         return grader.check()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -45,6 +45,8 @@ class Grader:
         calibrations: Sequence[Calibration] = (),
         on_progress: Callable[[Progress], None] = ignore,
         on_failure: OnFailure | None = None,
+        only: Collection[str] = (),
+        fail_fast: bool = False,
         run: str | None = None,
         keeps_memory: bool = False,
     ) -> None:
@@ -52,13 +54,15 @@ class Grader:
         Args:
             baselines: kernels to alternate with, each in its own sandbox.
             on_failure: called with the tensors of each test that fails and is not hidden.
+            only: the names of the tests that are run, for `check`; none: all, and the hidden ones.
+            fail_fast: whether the first test that fails ends it.
             run: the id of the verdict, 16 hexadecimal digits; None: drawn here.
             keeps_memory: whether device memory that is free again stays with this process, for its next grading: memory
                 allocated soon after its release is slow (docs/decisions/0006).
         """
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
         self._effort, self._baselines, self._calibrations = effort, baselines, calibrations
-        self._on_failure = on_failure
+        self._on_failure, self._only, self._fail_fast = on_failure, only, fail_fast
         self._on_progress, self._run, self._keeps_memory = on_progress, run or secrets.token_hex(8), keeps_memory
         self._sessions: Sessions | None = None
         self._last: Grading | None = None
@@ -200,7 +204,7 @@ class Grader:
         from harness.judge.grading import Grading
 
         given = self._problem, self._submission, self._provider, self._device, self._on_progress, self._effort
-        self._last = Grading(*given, self._on_failure)
+        self._last = Grading(*given, self._on_failure, self._only, fail_fast=self._fail_fast)
         return self._last
 
     def _started(self, *, replayed: bool) -> Sessions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
@@ -53,7 +53,8 @@ class Grading:
     """The state of one grading; `check` and `grade` each run it once.
 
     An effort of "screen" runs the tests in the order of their size, ends with the first that fails, and times the
-    largest benchmark case alone.
+    largest benchmark case alone. `fail_fast` ends with the first that fails, in the problem's order. `only` names the
+    tests to run, without the hidden ones.
     """
 
     def __init__(
@@ -65,6 +66,9 @@ class Grading:
         on_progress: Callable[[Progress], None],
         effort: Effort = "default",
         on_failure: OnFailure | None = None,
+        only: Collection[str] = (),
+        *,
+        fail_fast: bool = False,
     ) -> None:
         self._problem, self._submission, self._provider, self._device = problem, submission, provider, device
         self._on_progress, self._effort = on_progress, effort
@@ -77,12 +81,13 @@ class Grading:
         self._reference = load_reference(problem, provider, device)
         of = partial(GradedCase, problem, self._reference, device)
         tested, timed = [of(case) for case in tests], [of(case) for case in benchmarks]
-        self._screens = effort == "screen"
-        if self._screens:
+        self._ends_early = fail_fast or effort == "screen"
+        if effort == "screen":
             tested.sort(key=_size)
             timed = [max(timed, key=_size)]
-        self._tests = [case for case in tested if not case.hidden]
-        self._hidden = [case for case in tested if case.hidden]
+        self._tests = [case for case in tested if not case.hidden and (not only or case.name in only)]
+        self._hidden = [case for case in tested if case.hidden and not only]
+        self._all = len(tested)
         self._benchmarks = timed
         self._memory = DeviceMemory(device)  # makes the judge's CUDA context while the runner makes its own
         self._to_time = Benchmarks(problem, device, self._benchmarks, self._handover, self._enter)
@@ -163,7 +168,7 @@ class Grading:
             self._test(session)
             if timing and not self._failed():
                 timing.beside_the_runner(session, self._to_time)
-            if not self._runner_is_gone and not (self._screens and self._failed()):
+            if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
             if timing and not self._failed():
                 self._time_alone(session, timing)
@@ -171,7 +176,14 @@ class Grading:
             self._traceback = fault.traceback
             self._look_at_memory()
             return fault.outcome, fault.message
-        return self._tested() if self._failed() else (Outcome.ACCEPTED, "")
+        if self._failed():
+            return self._tested()
+        if self._not_run:
+            right = (
+                "the test that ran is" if len(self._results) == 1 else f"the {len(self._results)} tests that ran are"
+            )
+            return Outcome.INCOMPLETE, f"{right} right ({self._not_run} not run)"
+        return Outcome.ACCEPTED, ""
 
     def _time_alone(self, session: Session, timing: Timing) -> None:
         """Time what needs no runner. No field of the verdict tells how long the hidden tests and ending the runner
@@ -204,7 +216,7 @@ class Grading:
 
     @property
     def _not_run(self) -> int:
-        return len(self._tests) + len(self._hidden) - len(self._results)
+        return self._all - len(self._results)
 
     def _enter(self, stage: Stage, done: int, total: int, label: str) -> None:
         self._stage = stage
@@ -232,7 +244,7 @@ class Grading:
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
                 return
-            if self._screens and self._failed():
+            if self._ends_early and self._failed():
                 return
 
     def _test_hidden(self, session: Session) -> None:
@@ -249,7 +261,7 @@ class Grading:
             label = f"hidden {i + 1}"
             try:
                 self._add(self._correctness.run(session, case, label))
-                if self._screens and self._failed():
+                if self._ends_early and self._failed():
                     break
             except SubmissionFault as fault:
                 self._add(result(case.resolved, label, fault.outcome, ""))

@@ -103,7 +103,7 @@ class Check(Record):
     protocol: int
     seeds: tuple[int, ...] = Field(default=(), description="of the inputs of the visible test cases, in order")
     tests: tuple[CaseResult, ...] = ()
-    tests_not_run: int = Field(default=0, ge=0, description="those that an earlier failure left no runner for")
+    tests_not_run: int = Field(default=0, ge=0, description="by choice, or after an earlier failure")
     log: str = Field(default="", description="build log and the submission's own output, head and tail")
     traceback: str = Field(default="", description="the participant's own lines only")
 
@@ -112,6 +112,8 @@ class Check(Record):
         failed = [c for c in self.tests if c.outcome is not Outcome.ACCEPTED]
         if self.outcome is Outcome.ACCEPTED and (failed or not self.tests or self.tests_not_run):
             raise ValueError("accepted needs at least one test, and every test accepted")
+        if self.outcome is Outcome.INCOMPLETE and (failed or not self.tests_not_run):
+            raise ValueError("incomplete needs a test that was not run, and every other test accepted")
         if self.outcome is not Outcome.ACCEPTED and not self.message:
             raise ValueError("a submission that is not accepted is told why")
         return self
@@ -140,6 +142,8 @@ class Verdict(Check):
         accepted = self.outcome is Outcome.ACCEPTED
         if accepted and not self.benchmarks:
             raise ValueError("an accepted verdict has at least one timed case")
+        if self.outcome is Outcome.INCOMPLETE:
+            raise ValueError("a whole grading runs all tests, unless one fails")
         if accepted != (self.score is not None):
             raise ValueError("a score belongs to accepted verdicts, and to every one of them")
         if any((benchmark.mode == "replayed") != (self.timing == "replayed") for benchmark in self.benchmarks):

@@ -17,6 +17,8 @@ class Outcome(StrEnum):
     REJECTED = "rejected"
     UNSUPPORTED = "unsupported"
     """Triton's interpreter cannot run it, or it needs a GPU: neither right nor wrong."""
+    INCOMPLETE = "incomplete"
+    """A check of some tests only, which are right; of no verdict."""
 
     @property
     def exit_code(self) -> int:
@@ -33,6 +35,7 @@ _EXIT_CODES = {
     Outcome.TIMEOUT: 5,
     Outcome.REJECTED: 6,
     Outcome.UNSUPPORTED: 8,
+    Outcome.INCOMPLETE: 9,
 }
 
 

@@ -2,7 +2,7 @@
 
 Data goes to stdout; progress, warnings and errors go to stderr. Trusted. The exit status is that of the outcome or the
 exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error or memory limit, 5 timeout, 6 rejected,
-7 our fault, 8 unsupported, 130 interrupted. Slow imports are done by the commands that need them.
+7 our fault, 8 unsupported, 9 incomplete, 130 interrupted. Slow imports are done by the commands that need them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,19 @@ import click
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.languages import LANGUAGES
 from kernelmark import __version__
-from kernelmark.commands import audit, complete, debug, fleet, importing, organizers, problems, profile, site, start
+from kernelmark.commands import (
+    audit,
+    complete,
+    debug,
+    fleet,
+    importing,
+    organizers,
+    problems,
+    profile,
+    site,
+    start,
+    watching,
+)  # fmt: skip
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.printing import (
@@ -167,30 +179,44 @@ def bench(form: str, **given: Any) -> int:
     metavar="DIR",
     help="For each failed test that is not hidden, write DIR/TEST.pt: its inputs, outputs and expected outputs.",
 )
-def check(form: str, dump: Path | None, **given: str | None) -> int:
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="TEST",
+    help="Run this test alone, and no hidden one; repeatable. If it is right, the check is incomplete, not accepted.",
+)
+@click.option("--fail-fast", is_flag=True, help="End at the first test that fails.")
+@click.option("--watch", is_flag=True, help="Check again whenever FILE is saved, until Ctrl-C.")
+def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: str | None) -> int:
     """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
-    Exit status: as for `submit`.
+    Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
+    --watch, that of the last check.
     """
     from kernelmark.services import debugging
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
-    given_problem, given_file = given["problem"], given["file"]
-    job, written = _job(given), list[Path]()
-    on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
-    with Reporter() as reporter:
-        result = job.check(reporter.report, on_failure)
-    if written and given_file == "-":
-        say(f"wrote {counted(len(written), 'failed test')} to {dump}")
-    elif written:
-        command = f"kernelmark debug {given_problem} {given_file} --from {written[0]}"
-        say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
-    if form == "json":
-        print_lines([result.model_dump_json(exclude_none=True)])
-    else:
-        print_result(show.check(result), result.outcome)
-    return result.outcome.exit_code
+    if watch and given["file"] == "-":
+        raise UsageError("--watch", "waits for a file to be saved", "name a FILE")
+
+    def once() -> int:
+        job, written = _job(dict(given)), list[Path]()
+        on_failure = None if dump is None else lambda failed: written.append(debugging.dump(failed, dump))
+        with Reporter() as reporter:
+            result = job.check(reporter.report, on_failure, only, fail_fast=fail_fast)
+        if written and given["file"] == "-":
+            say(f"wrote {counted(len(written), 'failed test')} to {dump}")
+        elif written:
+            command = f"kernelmark debug {given['problem']} {given['file']} --from {written[0]}"
+            say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
+        if form == "json":
+            print_lines([result.model_dump_json(exclude_none=True)])
+        else:
+            print_result(show.check(result), result.outcome)
+        return result.outcome.exit_code
+
+    return watching.repeated(Path(str(given["file"])), once) if watch else once()
 
 
 @main.command()

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.device import DEVICES
-from harness.errors import SubmissionError, UsageError, nearest
+from harness.errors import SubmissionError, UsageError
 from harness.kinds import DeviceKind
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome
 from kernelmark.services.choice import choose_device, choose_provider
-from kernelmark.services.problems import find_problem
+from kernelmark.services.problems import find_problem, visible_test
 from kernelmark.services.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,12 +72,7 @@ def prepare(settings: Settings, problem: str, file: Path, test: str | None) -> C
     """
     found = find_problem(settings, problem)
     device = _device(settings, file)
-    tests = {each.name: each for each in found.tests if not each.hidden and device in each.devices}
-    if not tests:
-        raise UsageError(found.slug, f"has no test for the device {device} that is not hidden", "use another --device")
-    if test is not None and test not in tests:
-        raise UsageError(f"test {test!r}", f"is not one of {found.slug}", nearest(test, list(tests)))
-    chosen = tests[test or next(iter(tests))]
+    chosen = visible_test(found, device, test)
     params = next(iter(chosen.extremes())).params
     return Call(found, file, device, chosen.name, params, sandbox=_sandbox(settings, found))
 

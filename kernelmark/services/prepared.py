@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +27,7 @@ from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Verdict
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
-from kernelmark.services.problems import find_baselines, find_problem, private_folder
+from kernelmark.services.problems import find_baselines, find_problem, private_folder, visible_test
 from kernelmark.services.recording import record
 from kernelmark.services.records import usual_s
 from kernelmark.services.settings import Settings
@@ -88,13 +88,23 @@ class PreparedJob:
         loaded = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
         return cls(settings, loaded, read_submission(submission, author, language))
 
-    def check(self, on_progress: OnProgress = ignore, on_failure: OnFailure | None = None) -> Check:
-        """Build and test; `on_failure` gets the tensors of each test that fails and is not hidden.
+    def check(
+        self,
+        on_progress: OnProgress = ignore,
+        on_failure: OnFailure | None = None,
+        only: Collection[str] = (),
+        *,
+        fail_fast: bool = False,
+    ) -> Check:
+        """Build and test, as `harness.judge.check`.
 
         Raises:
+            UsageError: one of `only` is not a test that is shown.
             HarnessError: we failed twice, the second time in a fresh sandbox.
         """
         device, provider = self.device, choose_provider(self.settings)
+        for name in only:
+            visible_test(self.problem, device, name)
         return twice(
             partial(
                 judge.check,
@@ -104,6 +114,8 @@ class PreparedJob:
                 device=device,
                 on_progress=on_progress,
                 on_failure=on_failure,
+                only=only,
+                fail_fast=fail_fast,
             )
         )
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 from harness.errors import UsageError, nearest
 from harness.languages import LANGUAGES
-from harness.problem import Problem, load
+from harness.problem import Case, Problem, load
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 from kernelmark.services.settings import Place, Settings
@@ -26,6 +26,21 @@ def find_problem(settings: Settings, reference: str | Path) -> Problem:
         ProblemError: it is not valid.
     """
     return load(find_directory(settings, reference), private_folder(settings))
+
+
+def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) -> Case:
+    """The test of that name which this device runs and which is not hidden; without a name, the first.
+
+    Raises:
+        UsageError: there is none; the message names the nearest.
+    """
+    tests = {each.name: each for each in problem.tests if not each.hidden and device in each.devices}
+    if not tests:
+        what = f"has no test for the device {device} that is not hidden"
+        raise UsageError(problem.slug, what, "use another --device")
+    if name is not None and name not in tests:
+        raise UsageError(f"test {name!r}", f"is not one of {problem.slug}", nearest(name, tests))
+    return tests[name or next(iter(tests))]
 
 
 def private_folder(settings: Settings) -> Path | None:

@@ -18,7 +18,6 @@ _OF_LABELS: Mapping[str, Mapping[str, Any]] = {
     "failed": {"fg": "red"},
     "stopped": {"fg": "yellow"},
     "doubt": {"fg": "yellow"},
-    "not run": {"fg": "yellow"},
     "device": {"dim": True},
     "note": {"dim": True},
     "log": {"dim": True},
@@ -42,4 +41,4 @@ def coloured(lines: Iterable[str], outcome: Outcome) -> Iterator[str]:
 def _colour(outcome: Outcome) -> str:
     if outcome is Outcome.ACCEPTED:
         return "green"
-    return "yellow" if outcome is Outcome.UNSUPPORTED else "red"
+    return "yellow" if outcome in (Outcome.UNSUPPORTED, Outcome.INCOMPLETE) else "red"

@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -25,30 +26,54 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def in_terminal(folder: Path, *arguments: str) -> tuple[int, str]:
-    """Run `kernelmark` with stdout and stderr in a terminal; returns its status and all that it wrote."""
-    ours, its = pty.openpty()
-    variables = {**environment(), "TERM": "xterm"}
-    variables.pop("NO_COLOR", None)
-    process = subprocess.Popen([*KERNELMARK, *arguments], cwd=folder, env=variables, stdout=its, stderr=its)
-    os.close(its)
-    written = b""
-    while True:
-        try:
-            more = os.read(ours, 1 << 16)
-        except OSError:  # the other side is closed
-            break
-        if not more:
-            break
-        written += more
-    os.close(ours)
-    return process.wait(), written.decode().replace("\r\n", "\n")
+class Terminal:
+    """`kernelmark` with stdout and stderr in a terminal."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self._ours, its = pty.openpty()
+        variables = {**environment(), "TERM": "xterm"}
+        variables.pop("NO_COLOR", None)
+        self.process = subprocess.Popen([*KERNELMARK, *arguments], cwd=folder, env=variables, stdout=its, stderr=its)
+        os.close(its)
+        self.shown = ""
+
+    def read_until(self, pattern: str) -> str:
+        """What is written from now on until it ends with the pattern; all there is, if it never does."""
+        before = len(self.shown)
+        while not re.search(pattern, self.shown[before:]):
+            try:
+                more = os.read(self._ours, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+            self.shown += more.decode(errors="replace").replace("\r\n", "\n")
+        return self.shown[before:]
+
+    def end(self) -> int:
+        """Read the rest; returns the exit status."""
+        self.read_until("$never^")
+        os.close(self._ours)
+        return self.process.wait()
 
 
 def test_a_terminal_shows_a_bar_and_then_the_result_in_colours(project: Path) -> None:
-    status, shown = in_terminal(project, "check", "double", "kernel.py")
-    assert status == 0
-    bar, _, result = shown.rpartition("\x1b[2K")
+    terminal = Terminal(project, "check", "double", "kernel.py")
+    assert terminal.end() == 0
+    bar, _, result = terminal.shown.rpartition("\x1b[2K")
     assert re.search(r"━.* 0:\d\d test \d/3 ", bar)
-    assert "\x1b[?25h" in shown.rpartition("accepted")[0], "the cursor is back before the result"
+    assert "\x1b[?25h" in terminal.shown.rpartition("accepted")[0], "the cursor is back before the result"
     assert result.startswith("\x1b[32m\x1b[1maccepted\x1b[0m\n\x1b[2m  double "), "the bar is gone"
+
+
+def test_a_watched_file_is_checked_again_until_ctrl_c(project: Path) -> None:
+    terminal = Terminal(project, "check", "double", "kernel.py", "--watch", "--only", "one", "--fail-fast")
+    waiting = "waiting until kernel.py is saved; Ctrl-C ends\n"
+    assert "incomplete: the test that ran is right (" in terminal.read_until(waiting)
+    (project / "new.py").write_text(RIGHT.replace("2,", "3,"))
+    (project / "new.py").replace(project / "kernel.py")
+    shown = terminal.read_until(waiting)
+    assert re.match(r"──── \d\d:\d\d:\d\d ─+\n", shown)
+    assert "wrong answer: test one: y" in shown
+    terminal.process.send_signal(signal.SIGINT)
+    before = len(terminal.shown)
+    assert terminal.end() == 1, "the status of the last check"
+    assert terminal.shown[before:].strip() == "", "no error and no traceback"

@@ -87,6 +87,20 @@ def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
     assert not (project / "leaderboard").exists()
 
 
+@pytest.mark.parametrize(
+    ("test", "told"),
+    [("smal", "test 'smal': is not one of double; did you mean `small`?"), ("secret", "known: `small`")],
+)
+def test_a_test_that_is_unknown_or_hidden_cannot_be_run_alone(
+    run: Command, judge: Callable[..., Judge], test: str, told: str
+) -> None:
+    fake = judge(accepted())
+    ended = run("check", "double", "kernel.py", "--only", "small", "--only", test)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert told in ended.err
+    assert not fake.asked
+
+
 def test_a_closed_problem_can_still_be_graded_unrecorded(run: Command, judge: Callable[..., Judge]) -> None:
     judge(accepted(), accepted())
     assert run("submit", "closed", "kernel.py", "--no-record").code == 0

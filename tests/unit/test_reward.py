@@ -18,7 +18,7 @@ from kernelmark.services.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, rewar
 from tests.verdicts import REPLAYED, accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
-OTHERWISE = [each for each in Outcome if each not in (Outcome.ACCEPTED, Outcome.REJECTED)]
+OTHERWISE = [each for each in Outcome if each not in (Outcome.ACCEPTED, Outcome.REJECTED, Outcome.INCOMPLETE)]
 SPEEDUPS = st.floats(min_value=1e-6, max_value=1e6)
 ERRORS = [
     errors.UsageError("Fleet", "slots=0 is not a number of jobs", "use 1 or more"),

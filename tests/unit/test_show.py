@@ -259,6 +259,21 @@ def test_nothing_of_a_participant_reaches_the_terminal_raw() -> None:
     assert "\\x1b[31m[red]evil[/red]" in text(show.verdict(evil))
 
 
+def test_a_check_of_some_tests_is_not_taken_for_a_whole_one() -> None:
+    whole = Check.model_validate({name: getattr(accepted(), name) for name in Check.model_fields}).model_dump()
+    part = {**whole, "outcome": "incomplete", "message": "the 4 tests that ran are right (2 not run)"}
+    with pytest.raises(ValueError, match="accepted needs"):
+        Check.model_validate({**whole, "tests_not_run": 2})
+    with pytest.raises(ValueError, match="incomplete needs"):
+        Check.model_validate(part)
+    shown = text(show.check(Check.model_validate({**part, "tests_not_run": 2})))
+    assert shown.startswith("incomplete: the 4 tests that ran are right (2 not run)\n")
+    assert "tests       4 of 6 right, 2 not run" in shown
+    verdict = failed(Outcome.TIMEOUT).model_dump()
+    with pytest.raises(ValueError, match="a whole grading runs all tests"):
+        Verdict.model_validate({**verdict, "outcome": "incomplete", "tests_not_run": 2})
+
+
 def test_the_file_has_its_authors_name_in_every_text() -> None:
     ours = 'File "submission.py", line 2'
     verdict = wrong(message=ours, traceback=f"{ours}\nmy_submission.py submission.pyc", log=ours)

@@ -1,0 +1,57 @@
+"""`check --only` and `--fail-fast`: what runs, and that it is never taken for a whole check."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.verdict import Check, Outcome
+from kernelmark.services.selftest import PROBLEMS
+from tests.command import kernelmark
+
+HONEST = "import torch\ndef scale(x, y):\n    torch.mul(x, 2, out=y)\n"
+WRONG = HONEST.replace("2,", "3,")
+ONE, PRIMES = ("--only", "one"), ("--only", "primes")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\nauthor = "ada"\n')
+    shutil.copytree(PROBLEMS / "scale", tmp_path / "problems" / "scale")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "ran", "not_run", "outcome", "message"),
+    [
+        (HONEST, ONE, ["one"], 2, "incomplete", "the test that ran is right (2 not run)"),
+        pytest.param(
+            *(HONEST, (*PRIMES, *ONE), ["one", "primes"], 1, "incomplete", "the 2 tests that ran are right"),
+            marks=pytest.mark.full,
+        ),
+        (WRONG, ("--fail-fast",), ["one"], 2, "wrong_answer", "(2 not run)"),
+        pytest.param(*(WRONG, PRIMES, ["primes"], 2, "wrong_answer", "test primes: "), marks=pytest.mark.full),
+        pytest.param(
+            *(HONEST, ("--fail-fast",), ["one", "primes", "hidden 1"], 0, "accepted", ""),
+            marks=pytest.mark.full,
+        ),
+    ],
+)
+def test_what_did_not_run_is_counted_and_only_a_whole_check_is_accepted(
+    project: Path,
+    source: str,
+    options: tuple[str, ...],
+    ran: list[str],
+    not_run: int,
+    outcome: str,
+    message: str,
+) -> None:
+    (project / "kernel.py").write_text(source)
+    ended = kernelmark(project, "check", "scale", "kernel.py", "--format", "json", *options)
+    check = Check.model_validate_json(ended.stdout)
+    assert ([test.name for test in check.tests], check.tests_not_run) == (ran, not_run)
+    assert check.outcome == outcome
+    assert ended.returncode == Outcome(outcome).exit_code
+    assert message in check.message
