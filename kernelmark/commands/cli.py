@@ -20,6 +20,7 @@ from harness.languages import LANGUAGES
 from kernelmark import __version__
 from kernelmark.commands import (
     audit,
+    compare,
     complete,
     debug,
     fleet,
@@ -279,6 +280,7 @@ def calibrate(form: str, device: str | None) -> None:
 
 
 main.add_command(audit.audit)
+main.add_command(compare.compare)
 main.add_command(debug.debug)
 main.add_command(fleet.fleet)
 main.add_command(profile.profile)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import click
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
-    "Take part": ("start", "check", "debug", "bench", "profile", "submit"),
+    "Take part": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
     "Look": ("problems", "board", "show", "site"),
     "Organize": ("grade", "regrade", "moderate", "audit", "similar", "verify", "export", "merge-ledger", "import"),
     "Set up": ("doctor", "calibrate", "fleet"),
@@ -23,6 +23,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "profile": (
         'kernelmark profile softmax softmax.py --case "4096 × 4096"',
         "kernelmark profile softmax softmax.py --sweep cols=128:16384",
+    ),
+    "compare": (
+        "kernelmark compare my.py reference/softmax/triton.py --problem softmax",
+        "kernelmark compare 81def7 3fa1",
     ),
     "submit": ("submit softmax softmax.py", "submit softmax softmax.py --thorough --profile"),
     "board": ("kernelmark board softmax",),

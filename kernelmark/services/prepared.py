@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -119,8 +119,8 @@ class PreparedJob:
             )
         )
 
-    def grade(self, on_progress: OnProgress = ignore) -> Verdict:
-        """The whole grading.
+    def grade(self, on_progress: OnProgress = ignore, baselines: Sequence[Submission] | None = None) -> Verdict:
+        """The whole grading, in alternation with these kernels, or with those of the settings.
 
         Raises:
             HarnessError: we failed twice, the second time in fresh sandboxes.
@@ -134,7 +134,7 @@ class PreparedJob:
                 provider=provider,
                 device=device,
                 effort=self.settings.effort,
-                baselines=find_baselines(self.settings, self.problem, device),
+                baselines=find_baselines(self.settings, self.problem, device) if baselines is None else baselines,
                 calibrations=stored(self.settings),
                 on_progress=on_progress,
             )

@@ -144,6 +144,18 @@ def run_ids(settings: Settings) -> list[str]:
     return [entry.verdict.run for entry in entries if entry.kind == VERDICT]
 
 
+def source_of(settings: Settings, prefix: str) -> tuple[Submission, str]:
+    """The archived source of the run whose id begins so, and the slug of its problem.
+
+    Raises:
+        UsageError, LedgerError: as for `find_run`.
+        HarnessError: the source is missing, or is not what was graded.
+    """
+    _, entry = find_run(settings, prefix)
+    verdict = entry.verdict
+    return stored(settings.locate("archive"), verdict.problem.slug, verdict.submission), verdict.problem.slug
+
+
 def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submission], list[str]]:
     """Every file that was graded on a problem, once, with its first run; and an error for each that cannot be read.
 

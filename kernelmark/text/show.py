@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from harness.problem import Problem
     from harness.roofline import Calibration
+    from harness.submission import Submission
     from harness.verdict import (
         Check,
         Environment,
@@ -76,6 +77,23 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
         yield f"{INDENT}standing    {standing(result, table)}"
     if record:
         yield f"{INDENT}run         {result.run}"
+
+
+def comparison(result: Verdict, other: Submission) -> Iterator[str]:
+    """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
+    result = with_own_name(result)
+    yield from _outcome(result)
+    yield f"{INDENT}beside      {visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}"
+    if result.score is not None:
+        yield ""
+        yield from times.table(result, result.score)
+        yield ""
+    for each in result.speedups:
+        whether = "faster" if each.ratio.low > 1 else "slower" if each.ratio.high < 1 else "no difference was measured"
+        yield f"{INDENT}it is {ratio(each.ratio)} times as fast as {visible(each.baseline)}: {whether}"
+    for doubt in times.doubts(result):
+        yield f"{INDENT}doubt       {doubt}"
+    yield from _notes(result.environment)
 
 
 def standing(result: Verdict, table: Table) -> str:

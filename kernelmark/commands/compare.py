@@ -1,0 +1,79 @@
+"""`kernelmark compare`: two kernels graded in alternation, so that what disturbs the device disturbs both."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.errors import SubmissionError, UsageError
+from kernelmark.commands import complete
+from kernelmark.commands.printing import (
+    device_option,
+    form_option,
+    load_settings,
+    print_lines,
+    print_result,
+    sandbox_option,
+)
+
+if TYPE_CHECKING:
+    from harness.submission import Submission
+    from kernelmark.services.settings import Settings
+
+_RUN = re.compile("[0-9a-f]{1,16}")
+
+
+@click.command()
+@click.argument("one", metavar="A", shell_complete=complete.runs)
+@click.argument("other", metavar="B", shell_complete=complete.runs)
+@click.option("--problem", shell_complete=complete.problems, help="Which problem. [default: that of a run]")
+@click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer.")
+@click.option("--quick", "effort", flag_value="quick", help="Measure for less time.")
+@sandbox_option("How to isolate them.")
+@device_option("Where to run them.")
+@form_option
+def compare(
+    one: str, other: str, problem: str | None, form: str, effort: str | None, sandbox: str | None, device: str | None
+) -> int:
+    """Grade A in alternation with B, and print how many times as fast it is; record nothing.
+
+    Each is a FILE, or a recorded run: its id, or the id's first digits, which stands for the source that was graded.
+
+    Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
+    """
+    from kernelmark.services.prepared import PreparedJob
+    from kernelmark.text import show
+    from kernelmark.text.progress import Reporter
+
+    settings = load_settings(effort=effort, sandbox=sandbox, device=device)
+    named = [_kernel(settings, each, problem) for each in (one, other)]
+    problems = {slug for _, slug in named if slug is not None}
+    if len(problems) != 1:
+        what = (
+            f"are of the problems {' and '.join(sorted(problems))}" if problems else "are of no problem that is known"
+        )
+        raise UsageError(f"{one} and {other}", what, "compare runs of one problem, or name it with --problem")
+    (first, _), (second, _) = named
+    job = PreparedJob.prepare(settings, problems.pop(), first, author=first.author)
+    with Reporter(usual_s=job.usual_s) as reporter:
+        result = job.grade(reporter.report, baselines=[second])
+    if form == "json":
+        print_lines([result.to_json()])
+    else:
+        print_result(show.comparison(result, second), result.outcome)
+    if result.score is not None and not result.speedups:
+        raise SubmissionError(second.name, "could not be timed beside the other one", "`kernelmark check` says why")
+    return result.outcome.exit_code
+
+
+def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submission, str | None]:
+    """A kernel, and the problem that it is of, if that is known."""
+    from harness.submission import Submission
+    from kernelmark.services.records import source_of
+
+    if _RUN.fullmatch(named) and not Path(named).exists():
+        return source_of(settings, named)
+    return Submission.read(Path(named), settings.author_or_default()), problem
