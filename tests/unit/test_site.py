@@ -20,6 +20,7 @@ from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, R
 from leaderboard.publishing.site import processes
 from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
+from leaderboard.publishing.site.pages.overview import counted
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.visibility import Rule
@@ -307,7 +308,7 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
 
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:
     for path in pages(project):
-        for svg in re.findall(r"<svg.*?</svg>", path.read_text(), re.DOTALL):
+        for svg in re.findall(r'<svg[^>]* class="plot".*?</svg>', path.read_text(), re.DOTALL):
             axes = re.findall(r'<g class="axis [xy]">(.*?)</g>', svg)
             assert len(axes) == 2
             for axis in axes:
@@ -483,7 +484,51 @@ def test_older_problems_and_protocols_stand_apart(project: SiteProject) -> None:
     boards = project.json("problems/softmax.json")["boards"]
     assert [(b["current"], b["rows"][0]["author"]) for b in boards] == [(True, "bob"), (False, "old"), (False, "old")]
     (leader,) = project.json("index.json")["problems"][1]["leaders"]
-    assert leader[1]["author"] == "bob"
+    assert (leader["current"], leader["row"]["author"]) == (True, "bob")
+
+
+def test_an_empty_board_shows_the_best_of_the_older_one_and_says_so(project: SiteProject) -> None:
+    assert "older board" not in project.html("index.html")
+    project.statements[0] = statement("softmax", sha256="9" * 64)
+    project.build()
+    (leader,) = next(p for p in project.json("index.json")["problems"] if p["slug"] == "softmax")["leaders"]
+    assert (leader["current"], leader["row"]["author"]) == (False, "bob")
+    row = next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
+    assert "older board" in row
+    assert "50.0 µs" in row
+
+
+def test_the_front_has_speedups_the_course_of_records_deadlines_and_badges(project: SiteProject) -> None:
+    front = project.html("index.html")
+    row = next(row for row in front.split("<tr") if "Softmax</a>" in row)
+    assert "1.500 × eager" in re.sub(r"<[^>]+>", "", row)
+    assert 'class="spark"' in row
+    assert 'd="M0 0H50.0V10H0z"' in row, "half of the roofline is half of the bar"
+    assert "deadline" not in front
+    rule = Rule(problem="softmax", visibility="public", deadline=NOW)
+    project.statements[0] = statement("softmax", rule=rule)
+    project.protocol = 2
+    project.build()
+    row = next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
+    assert f"{NOW:%Y-%m-%d}" in row
+    assert f'<a class="badge" href="runs/{"b" * 16}.html">stale</a>' in row
+
+
+def test_the_overall_standing_is_the_mean_over_the_problems_of_an_author(project: SiteProject) -> None:
+    share = Roofline(share=0.18, limit="memory")
+    project.add(run_of("bob", 40_000, "1", problem="gelu", roofline=share, created_at=EPOCH))
+    project.add(run_of("old", 1_000, "2", protocol=0, roofline=Roofline(share=0.9, limit="memory"), created_at=EPOCH))
+    project.build()
+    overall = [
+        (each["author"], round(each["share"], 3), each["problems"]) for each in project.json("index.json")["overall"]
+    ]
+    assert overall == [("ada", 0.5, 1), ("cyd", 0.5, 1), ("bob", 0.3, 2)], "an old board does not count"
+    assert "Geometric mean of the share of the roofline" in project.html("index.html")
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "1 week"), (2, "2 weeks"), (0, "0 weeks"), (1200, "1,200 weeks")])
+def test_one_of_a_noun_is_not_plural(number: int, said: str) -> None:
+    assert counted(number, "week") == said
 
 
 def test_replayed_and_sealed_results_stand_on_two_boards_that_say_so(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from harness.roofline import Calibration, choose
 from harness.stats import geometric_mean
 from harness.verdict import Interval
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
-from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Standing
+from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Leader, Overall, Standing
 from leaderboard.standings.ranking import Row, TableKey
 
 
@@ -88,6 +88,43 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
                     score=score,
                 )  # fmt: skip
                 break
+
+
+def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:
+    """The first rows of a problem's current boards; of the newest older board if none of those has a ranked row."""
+    newest = current(book, sha256)
+    found = [
+        Leader(
+            key=board.table.key,
+            current=board.table.key in newest,
+            row=standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)),
+            records=board.records,
+        )
+        for board in book.boards
+        if board.table.ranked
+    ]
+    now = tuple(each for each in found if each.current)
+    return now or tuple(sorted(found, key=lambda each: (each.key.protocol, each.row.created_at), reverse=True)[:1])
+
+
+def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, ...]:
+    """Authors by the geometric mean of their shares of the roofline: per problem, the largest on its current boards.
+
+    `books` are the ledgers with their problems' current hashes; an author without a share on any board is left out.
+    """
+    best: dict[str, dict[str, float]] = {}
+    for book, sha256 in books:
+        newest = current(book, sha256)
+        for row in (row for board in book.boards if board.table.key in newest for row in board.table.ranked):
+            run = book.runs.get(row.run)
+            if run is not None and run.share:
+                shares = best.setdefault(row.author, {})
+                shares[book.problem] = max(run.share, shares.get(book.problem, 0.0))
+    means = [
+        Overall(author=author, share=geometric_mean(list(shares.values()), [1.0] * len(shares)), problems=len(shares))
+        for author, shares in best.items()
+    ]
+    return tuple(sorted(means, key=lambda each: (-each.share, -each.problems, each.author)))
 
 
 def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:

@@ -55,15 +55,35 @@ class BoardDocument(Record):
     private: PrivateId | None = None
 
 
+class Leader(Record):
+    """The first row of a board, with the course of the record; `current` as in `BoardDocument`."""
+
+    key: TableKey
+    current: bool
+    row: Standing
+    records: tuple[Step, ...] = ()
+
+
 class Summary(Record):
-    """A problem on the front page, with the first rows of its current boards."""
+    """A problem on the front page, with the first rows of its current boards; if those are empty, of the newest older
+    board that is not.
+    """
 
     slug: str
     title: str
     verdicts: int
     accepted: int
     authors: int
-    leaders: tuple[tuple[TableKey, Standing], ...] = ()
+    deadline: datetime | None = None
+    leaders: tuple[Leader, ...] = ()
+
+
+class Overall(Record):
+    """An author's geometric mean of shares of the roofline over the problems with a ranked row on a current board."""
+
+    author: str
+    share: float
+    problems: int
 
 
 class Device(Record):
@@ -93,6 +113,7 @@ class FrontDocument(Record):
 
     kind: Literal["front"] = "front"
     problems: tuple[Summary, ...]
+    overall: tuple[Overall, ...] = ()
     devices: tuple[Device, ...]
     records: tuple[Holder, ...]
     activity: dict[str, tuple[int, int]]

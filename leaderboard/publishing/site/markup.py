@@ -26,6 +26,7 @@ from pygments.util import ClassNotFound
 
 from harness.languages import LANGUAGES
 from leaderboard.publishing.site import paths
+from leaderboard.publishing.site.charts.tiny import bar, spark
 from leaderboard.standings.pooling import TOO_WIDE
 from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.units import duration, interval, percent, ratio
@@ -156,7 +157,13 @@ def _environment() -> Environment:
         params=parameters,
     )
     environment.globals.update(
-        paths=paths, too_wide=TOO_WIDE, nbsp=Markup("&nbsp;"), kernels_head=HEAD, kernels_left=LEFT
+        paths=paths,
+        too_wide=TOO_WIDE,
+        nbsp=Markup("&nbsp;"),
+        kernels_head=HEAD,
+        kernels_left=LEFT,
+        bar=bar,
+        spark=spark,
     )
     return environment
 

@@ -10,17 +10,27 @@ from typing import Any
 from markupsafe import Markup
 from pydantic_core import to_json
 
+from harness.verdict import Speedup
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
 from leaderboard.publishing.site.digest import LedgerDigest
-from leaderboard.publishing.site.document import Device, DevicesDocument, FrontDocument, MethodDocument, Summary
+from leaderboard.publishing.site.document import (
+    Device,
+    DevicesDocument,
+    FrontDocument,
+    MethodDocument,
+    Standing,
+    Summary,
+)
 from leaderboard.publishing.site.folder import Page, key
 from leaderboard.publishing.site.inputs import Link, Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
 
 _RECORDS, _FEED = 20, 40
+_OVERALL = 20
+_COMPARED = ("compiled", "eager")  # the baseline of the front page: the first of these that a row was measured against
 _WEEKS = 52
 
 
@@ -39,42 +49,51 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
         for day, (all_, good) in book.activity.items():
             known = activity.get(day, (0, 0))
             activity[day] = known[0] + all_, known[1] + good
+    summaries = (_summary(site, each, books.get(each.slug)) for each in site.problems)
     document = FrontDocument(
-        problems=tuple(_summary(site, each, books.get(each.slug)) for each in site.problems),
+        problems=tuple(sorted(summaries, key=lambda each: not each.leaders)),  # those without a result come last
+        overall=boards.overall((book, site.sha256(book.problem)) for book in site.books),
         devices=devices,
         records=boards.holders(site.books, _RECORDS),
         activity=dict(sorted(activity.items())),
     )
 
     def make() -> tuple[FrontDocument, dict[str, Any]]:
-        rows = [row for each in document.problems for _, row in each.leaders]
+        leaders = [leader for each in document.problems for leader in each.leaders]
         return document, {
             "activity": _activity(document.activity),
-            "shares": any(row.share is not None for row in rows),
+            "shares": any(leader.row.share is not None for leader in leaders),
+            "faster": any(speedup(leader.row) is not None for leader in leaders),
+            "courses": any(len(leader.records) > 1 for leader in leaders),
+            "deadlines": any(each.deadline is not None for each in document.problems),
+            "speedup": speedup,
+            "most": _OVERALL,
         }
 
-    marks = [site.marks(row) for problem in document.problems for _, row in problem.leaders]
+    marks = [site.marks(leader.row) for problem in document.problems for leader in problem.leaders]
     parts = (document.model_dump_json(), to_json(sorted(site.titles.items())).decode(), *marks)
     return site.page(paths.FRONT, "front.html", parts, make)
 
 
 def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Summary:
+    deadline = statement.rule.deadline
     if book is None:
-        return Summary(slug=statement.slug, title=statement.title, verdicts=0, accepted=0, authors=0)
-    keys = boards.current(book, site.sha256(statement.slug))
-    leaders = tuple(
-        (board.table.key, boards.standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)))
-        for board in book.boards
-        if board.table.key in keys and board.table.ranked
-    )
+        return Summary(slug=statement.slug, title=statement.title, verdicts=0, accepted=0, authors=0, deadline=deadline)
     return Summary(
         slug=statement.slug,
         title=statement.title,
         verdicts=sum(all_ for all_, _ in book.activity.values()),
         accepted=sum(good for _, good in book.activity.values()),
         authors=len(book.authors),
-        leaders=leaders,
+        deadline=deadline,
+        leaders=boards.leaders(book, site.sha256(statement.slug)),
     )
+
+
+def speedup(row: Standing) -> Speedup | None:
+    """The speedup over torch.compile, else over the eager baseline; None if the row was measured against neither."""
+    known = {each.baseline: each for each in row.speedups}
+    return next((known[name] for name in _COMPARED if name in known), None)
 
 
 def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
@@ -127,9 +146,9 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
     weeks: dict[date, list[int]] = {}
     for day, (all_, good) in days.items():
         at = date.fromisoformat(day)
-        counted = weeks.setdefault(at - timedelta(days=at.weekday() if at > date(1, 1, 7) else 0), [0, 0])
-        counted[0] += all_
-        counted[1] += good
+        week = weeks.setdefault(at - timedelta(days=at.weekday() if at > date(1, 1, 7) else 0), [0, 0])
+        week[0] += all_
+        week[1] += good
     if not weeks:
         return None
     last = max(weeks)
@@ -144,8 +163,14 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
         Series("area-faint", _bars([(index, counts[0]) for index, counts in bars])),
         Series("area", _bars([(index, counts[1]) for index, counts in bars])),
     ]
-    title = f"Activity: {sum(c[0] for _, c in bars):,} runs in {span} weeks, {sum(c[1] for _, c in bars):,} accepted"
+    runs, good = (sum(counts[index] for _, counts in bars) for index in (0, 1))
+    title = f"Activity: {counted(runs, 'run')} in {counted(span, 'week')}, {good:,} accepted"
     return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks), y, series, width=720, height=170)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun, which is plural unless the number is 1."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _bars(counts: list[tuple[int, int]]) -> list[Point | None]:
