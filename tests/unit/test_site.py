@@ -531,6 +531,34 @@ def test_one_of_a_noun_is_not_plural(number: int, said: str) -> None:
     assert counted(number, "week") == said
 
 
+def test_a_board_marks_the_first_row_and_draws_times_from_zero(project: SiteProject) -> None:
+    table = project.html("problems/softmax.html").split('id="t-board-1"')[1].split("</table>")[0]
+    rows = table.split("<tr")[2:]
+    assert ['class="first"' in row for row in rows] == [True, True, False, False], "two share the first rank"
+    widths = [re.findall(r"M0 0H([\d.]+)V", row) for row in rows]
+    assert widths[0] == ["66.7"], "50 µs of the baseline's 75 µs"
+    assert widths[-1] == ["100.0"]
+    assert table.split("</thead>")[0].count("interval") == 1
+
+
+def test_a_problem_has_the_numbers_of_every_case_and_how_to_submit(project: SiteProject) -> None:
+    html = project.html("problems/softmax.html")
+    table = html.split('aria-label="Times by case')[1].split("</table>")[0]
+    rows = [text(row).split(">", 1)[1].split() for row in table.split("<tr")[2:]]
+    assert rows[0] == ["bob", *["50.0", "µs", "[49.8,", "50.2]"] * 4]
+    assert rows[-1][0] == "eager"
+    assert rows[-1].count("µs") == 4, "its time in every case"
+    assert "submit softmax my_kernel.py" in html
+
+
+def test_the_record_is_drawn_over_whole_days(project: SiteProject) -> None:
+    plot = re.search(r"<svg[^>]*><title>Record over time.*?</svg>", project.html("problems/softmax.html"), re.DOTALL)
+    assert plot is not None
+    labels = re.findall(r"2026-\d\d-\d\d|\d\d:\d\d", plot.group())
+    assert labels[0] == f"{EPOCH:%Y-%m-%d}"
+    assert all(len(label) == 10 for label in labels), "dates, no times of day"
+
+
 def test_replayed_and_sealed_results_stand_on_two_boards_that_say_so(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     for author, ns, run, modes in (

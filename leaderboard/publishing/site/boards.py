@@ -7,6 +7,7 @@ pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
@@ -15,6 +16,8 @@ from harness.verdict import Interval
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Leader, Overall, Standing
 from leaderboard.standings.ranking import Row, TableKey
+
+CASE_ROWS = 10  # the first rows of a board, which are shown case by case
 
 
 def documents(book: LedgerDigest, sha256: str | None) -> tuple[BoardDocument, ...]:
@@ -88,6 +91,33 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
                     score=score,
                 )  # fmt: skip
                 break
+
+
+class CaseTimes(NamedTuple):
+    """The times of an author or a baseline, one for each case; None where a case was not timed."""
+
+    name: str
+    baseline: bool
+    times: tuple[Interval | None, ...]
+
+
+def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str]) -> list[CaseTimes]:
+    """The times of a board's first rows in these cases, then those of its baselines."""
+    found = []
+    for row in board.rows[:CASE_ROWS]:
+        if row.run is not None and row.run in runs:
+            scores = {case.name: case.score for case in runs[row.run].cases}
+            found.append(CaseTimes(row.author, False, tuple(map(scores.get, names))))
+    for row in board.baselines:
+        if row.run is not None and row.run in runs:
+            times = {
+                case.name: Interval(median_ns=ns, low_ns=ns, high_ns=ns, confidence=case.score.confidence)
+                for case in runs[row.run].cases
+                if row.submission in case.baselines
+                for ns in (case.baselines[row.submission].claimed_ns,)
+            }
+            found.append(CaseTimes(row.submission, True, tuple(map(times.get, names))))
+    return found
 
 
 def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:

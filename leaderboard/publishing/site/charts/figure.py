@@ -18,6 +18,7 @@ from leaderboard.text.visible import visible
 
 _AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
 _ROWS = 10
+_DAY_S = 86_400.0
 
 
 def records(board: Board, root: str) -> Markup | None:
@@ -152,15 +153,15 @@ def _steps(points: Iterable[Point], end: float) -> list[Point | None]:
 
 
 def _dates(moments: Sequence[datetime]) -> Axis:
-    """A time axis with four labels."""
-    low, high = min(moments).timestamp(), max(moments).timestamp()
-    room = (high - low) * 0.04 or 3600.0
-    low, high = low - room, high + room
-    form = "%Y-%m-%d" if high - low > 6 * 86_400 else "%m-%d %H:%M" if high - low > 600 else "%H:%M:%S"
-    places = [low + (high - low) * share for share in (0.04, 0.35, 0.66, 0.95)]
-    ticks = [(at, f"{moment(at):{form}}") for at in places]
-    titles = {"%m-%d %H:%M": "UTC", "%H:%M:%S": f"{moment(low):%Y-%m-%d}, UTC"}
-    return Axis(low, high, ticks, titles.get(form, ""))
+    """An axis of whole days, from midnight to midnight (UTC), with at most five labels, each at a midnight."""
+    low = min(moments).timestamp() // _DAY_S
+    high = max(moments).timestamp() // _DAY_S + 1
+    step = max(1, -(-int(high - low) // 4))
+    days = range(int(low), int(high) + 1, step)
+    room = 0.1 * (high - low)  # for the last label
+    return Axis(
+        low * _DAY_S, (high + room) * _DAY_S, [(day * _DAY_S, f"{moment(day * _DAY_S):%Y-%m-%d}") for day in days]
+    )
 
 
 def _time(ns: float) -> str:

@@ -33,6 +33,9 @@ class ShownBoard(NamedTuple):
     shares: bool
     figures: list[tuple[Markup, str]]
     cases: list[tuple[str, Markup]]
+    by_case: list[boards.CaseTimes]
+    slowest_ns: int
+    """The whole width of the rows' bars."""
 
 
 def pages(site: Site) -> Iterator[Page]:
@@ -88,6 +91,8 @@ def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDiges
         shares=any(row.share is not None for row in document.rows),
         figures=figures,
         cases=cases,
+        by_case=boards.by_case(document, book.runs, [name for name, _ in cases]),
+        slowest_ns=max((row.score.median_ns for row in (*rows, *document.baselines)), default=0),
     )
 
 
