@@ -17,7 +17,7 @@ def forms(problem: ProblemFile) -> Forms:
     arguments = call.arguments or (*given, *(spec.name for spec in problem.scalars))
     if call.style == "tree":
         arguments = (call.data,)
-    return Forms(call.init, arguments, _default_result(problem) if call.result is None else call.result)
+    return Forms(call.init, arguments, default_result(problem) if call.result is None else call.result)
 
 
 def settled_forms(problem: ProblemFile, params: Mapping[str, int | float | str], values: Mapping[str, Form]) -> Forms:
@@ -49,7 +49,7 @@ def unreachable_outputs(problem: ProblemFile) -> list[str]:
     return [spec.name for spec in problem.tensors if spec.role != "input" and spec.name not in reached]
 
 
-def _default_result(problem: ProblemFile) -> Form:
+def default_result(problem: ProblemFile) -> Form:
     """The outputs in order: one as it is, several as a tuple; nothing if all are inouts."""
     outputs: list[Form] = [spec.name for spec in problem.tensors if spec.role == "output"]
     if not outputs:

@@ -23,6 +23,7 @@ from kernelmark.commands import (
     compare,
     complete,
     debug,
+    exporting,
     fleet,
     importing,
     organizers,
@@ -257,7 +258,7 @@ def show_run(run: str, form: str) -> None:
     print_lines(show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict)))
 
 
-for _command in (*organizers.COMMANDS, problems.problems, importing.importing):
+for _command in (*organizers.COMMANDS, problems.problems, importing.importing, exporting.export):
     main.add_command(_command)
 
 

@@ -49,7 +49,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "audit": ("kernelmark audit 81def7", "kernelmark audit --self-test"),
     "similar": ("kernelmark similar softmax",),
     "verify": ("kernelmark verify",),
-    "export": ("kernelmark export --out record",),
+    "export": ("kernelmark export --out record", "kernelmark export softmax my.py --form popcorn --out submission.py"),
     "merge-ledger": ("kernelmark merge-ledger ours.jsonl theirs.jsonl",),
     "import": ("kernelmark import kernelbench ../KernelBench 1/19",),
     "import gpu-mode": ("kernelmark import gpu-mode ../reference-kernels pmpp_v2/sort_py",),

@@ -104,28 +104,6 @@ def verify(form: str) -> int:
 
 
 @click.command()
-@click.argument("problem", required=False, shell_complete=complete.problems)
-@click.option("--out", required=True, type=click.Path(path_type=Path, file_okay=False), help="The folder to write to.")
-@form_option
-def export(problem: str | None, out: Path, form: str) -> None:
-    """Write the record of PROBLEM, or of every problem, as Parquet and JSON lines, with a schema."""
-    from kernelmark.services.records import ledgers, tables
-
-    try:
-        from leaderboard.publishing import export as tabular
-    except ImportError as error:
-        raise UsageError("export", "needs pyarrow", "pip install 'kernelmark[export]'") from error
-    settings = load_settings()
-    entries = (entry for ledger in ledgers(settings, problem) for entry in ledger.read())
-    try:
-        verdicts, cases = tabular.export(entries, tables(settings, problem), out)
-    except OSError as error:
-        raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
-    document = {"verdicts": verdicts, "cases": cases, "out": str(out)}
-    print_json(document) if form == "json" else print_lines([f"{verdicts} verdicts and {cases} cases in {out}"])
-
-
-@click.command()
 @click.argument("problem", required=False)
 @click.argument("handins", required=False, type=click.Path(path_type=Path))
 @click.option("--changed", "base", metavar="BASE", help="Grade the submissions that changed since this commit.")
@@ -322,7 +300,6 @@ def similar(problem: str, threshold: float, form: str) -> None:
 COMMANDS: tuple[click.Command, ...] = (
     moderate,
     verify,
-    export,
     grade,
     merge_ledger,
     regrade,

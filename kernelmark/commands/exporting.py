@@ -1,0 +1,124 @@
+"""`kernelmark export`: writes the record as tables, or a submission in the form of another project."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from harness.errors import UsageError
+from kernelmark.commands import complete
+from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say
+from kernelmark.text.terminal import visible
+
+RECORD = "parquet"
+
+
+@click.command("export")
+@click.argument("problem", required=False, shell_complete=complete.problems)
+@click.argument("file", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--form",
+    "wanted",
+    default=RECORD,
+    metavar="FORM",
+    help="parquet: the record (the default); popcorn: FILE as a submission.py for gpu-mode; kernelbench: FILE with a "
+    "class ModelNew.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="Where to write it: a folder for the record, a file for FILE. [default for FILE: stdout]",
+)
+@click.option("--force", is_flag=True, help="Replace the file at --out.")
+@click.option(
+    "--case", metavar="NAME", help="Fix the parameters that no input's shape tells as in this test or benchmark."
+)
+@click.option(
+    "--leaderboard",
+    metavar="NAME",
+    help="popcorn: which leaderboard. [default: the one that an imported problem came from]",
+)
+@click.option("--gpu", "gpus", multiple=True, metavar="NAME", help="popcorn: on which GPU it is to run; repeatable.")
+@form_option
+def export(
+    problem: str | None,
+    file: Path | None,
+    wanted: str,
+    out: Path | None,
+    force: bool,
+    case: str | None,
+    leaderboard: str | None,
+    gpus: Sequence[str],
+    form: str,
+) -> int:
+    """Write the record as Parquet and JSON lines, or FILE as a file that another project takes.
+
+    The record is that of PROBLEM, or of every problem, with a schema. With --form popcorn or kernelbench, FILE is a
+    submission of PROBLEM, and what is written runs without kernelmark. FILE is read and not run: `kernelmark check`
+    says whether it is right.
+
+    Exit status: 0, or 2 if it cannot be written in that form.
+    """
+    if wanted == RECORD:
+        if file is not None or out is None:
+            what = "is written to a folder" if out is None else "is of no FILE"
+            raise UsageError("the record", what, "name one with --out; for a kernel, give --form")
+        _record(problem, out, form)
+    elif problem is None or file is None:
+        raise UsageError(f"--form {wanted}", "is for a kernel", "name PROBLEM and FILE")
+    else:
+        _kernel(problem, file, wanted, out, force=force, case=case, leaderboard=leaderboard, gpus=tuple(gpus))
+    return 0
+
+
+def _record(problem: str | None, out: Path, form: str) -> None:
+    from kernelmark.services.records import ledgers, tables
+
+    try:
+        from leaderboard.publishing import export as tabular
+    except ImportError as error:
+        raise UsageError("export", "needs pyarrow", "pip install 'kernelmark[export]'") from error
+    settings = load_settings()
+    entries = (entry for ledger in ledgers(settings, problem) for entry in ledger.read())
+    try:
+        verdicts, cases = tabular.export(entries, tables(settings, problem), out)
+    except OSError as error:
+        raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
+    document = {"verdicts": verdicts, "cases": cases, "out": str(out)}
+    print_json(document) if form == "json" else print_lines([f"{verdicts} verdicts and {cases} cases in {out}"])
+
+
+def _kernel(
+    problem: str,
+    file: Path,
+    wanted: str,
+    out: Path | None,
+    *,
+    force: bool,
+    case: str | None,
+    leaderboard: str | None,
+    gpus: tuple[str, ...],
+) -> None:
+    from harness.submission import Submission
+    from kernelmark.services import exporting
+    from kernelmark.services.problems import find_problem
+    from leaderboard.record.durable import write_whole
+
+    if out is not None and out.exists() and not force:
+        raise UsageError(str(out), "exists", "name another file, or replace it with --force")
+    settings = load_settings()
+    submission = Submission.read(file, settings.author_or_default())
+    found = find_problem(settings, problem)
+    exported = exporting.export(found, submission, wanted, case=case, leaderboard=leaderboard, gpus=gpus)
+    if out is None:
+        print_lines([exported.text.rstrip("\n")])
+    else:
+        try:
+            write_whole(out, exported.text.encode(), replace=force)
+        except OSError as error:
+            raise UsageError(str(out), f"cannot be written ({error.strerror})", "name another file") from None
+    for warning in exported.warnings:
+        say(f"kernelmark: warning: {visible(warning)}")
