@@ -192,7 +192,7 @@ def test_names_that_clash_are_changed_or_refused(
     ("lang", "file", "message"),
     [
         ("torch", "taken.py", "taken.py: exists already; name another FILE"),
-        ("cu", "a.py", "a.py: is no .cu file, as --lang cu makes"),
+        ("cu", "a.py", "a.py: does not end in .cu, as --lang cu needs"),
         ("torch", "none/a.py", "cannot be written"),
     ],
 )

@@ -44,7 +44,7 @@ def write(settings: Settings, reference: str | Path, start: Start | None = None,
     suffix = start if start in LANGUAGES else "py"
     path = file or Path(f"{problem.slug}.{suffix}")
     if path.suffix != f".{suffix}":
-        raise UsageError(str(path), f"is no .{suffix} file, as --lang {start} makes", f"name it *.{suffix}")
+        raise UsageError(str(path), f"does not end in .{suffix}, as --lang {start} needs", f"name it *.{suffix}")
     source = _SOURCES[start](problem)
     try:
         with path.open("x", encoding="utf-8") as out:
