@@ -1,4 +1,4 @@
-"""A submission: one source file, who wrote it, and the hash that identifies it.
+"""A submission: a source file, the files beside it that it uses, who wrote it, and the hash that identifies it.
 
 The front end reads it, the judge passes its bytes to the runner. Trusted code over untrusted bytes: nothing here
 interprets the source.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Annotated
 
@@ -16,8 +17,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from harness.errors import SubmissionError
 from harness.identity import length_prefixed_sha256
 from harness.languages import LANGUAGES, known
+from harness.languages.beside import malformed, refused
 
-MAX_SOURCE_BYTES = 1 << 20
+MAX_SOURCE_BYTES = 1 << 20  # all files of a submission together
+MAX_BESIDE = 32  # files beside its own
+_TOO_LARGE = f"is larger than {MAX_SOURCE_BYTES:,} bytes"
+_REMEDY = "submit source, not data"
 
 
 def _known(suffix: str) -> str:
@@ -28,6 +33,17 @@ def _known(suffix: str) -> str:
 
 LanguageName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(LANGUAGES)})]
 """The suffix of a language in `harness.languages`: `py`, `cu`, `cpp`."""
+
+
+def _may_lie_beside(name: str) -> str:
+    if why := malformed(name):
+        raise ValueError(f"{name[:80]!r} {why}")
+    return name
+
+
+BesideName = Annotated[str, AfterValidator(_may_lie_beside)]
+"""The name of a file beside a submission's own. Only `Submission.of` refuses names that a sandbox's modules have: with
+another Python these are others, and what was recorded must stay readable."""
 _AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -43,7 +59,7 @@ def language_of(path: PurePath) -> str:
 
 
 class Submission(BaseModel):
-    """One kernel as submitted; the same file from two authors has the same `sha256`."""
+    """One kernel as submitted; the same files from two authors have the same `sha256`, whatever the first is called."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,35 +67,56 @@ class Submission(BaseModel):
     author: str
     language: LanguageName
     source: bytes
+    beside: tuple[tuple[BesideName, bytes], ...] = ()
+    """Name and content of the files that the source includes or imports, ordered by name."""
 
     @property
     def sha256(self) -> str:
-        return length_prefixed_sha256(b"kernelmark submission", self.language.encode(), self.source)
+        beside = (part for name, content in self.beside for part in (name.encode(), content))
+        return length_prefixed_sha256(b"kernelmark submission", self.language.encode(), self.source, *beside)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all files together."""
+        return len(self.source) + sum(len(content) for _, content in self.beside)
+
+    @property
+    def files(self) -> tuple[tuple[str, bytes], ...]:
+        """Name and content of every file, its own first."""
+        return (self.name, self.source), *self.beside
 
     @classmethod
-    def read(cls, path: Path, author: str) -> Submission:
-        """Read a file whose suffix names its language.
+    def read(cls, path: Path, author: str, beside: Sequence[Path] = ()) -> Submission:
+        """Read a file whose suffix names its language, and the files that it has beside it.
 
         Raises:
-            SubmissionError: it does not exist, is larger than 1 MiB, is not UTF-8 text, or the author's name cannot be
-            part of a path.
+            SubmissionError: one does not exist, is not UTF-8 text, or has a name that it may not have; they are larger
+            than 1 MiB together or more than 32; or the author's name cannot be part of a path.
         """
-        if not isinstance(path, Path):
-            raise SubmissionError("path", f"is of type {type(path).__name__}", "give a pathlib.Path")
+        for each in (path, *beside):
+            if not isinstance(each, Path):
+                raise SubmissionError("path", f"is of type {type(each).__name__}", "give a pathlib.Path")
         language = language_of(path)
-        try:
-            with path.open("rb") as file:
-                source = file.read(MAX_SOURCE_BYTES + 1)
-        except OSError as error:
-            raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
-        if len(source) > MAX_SOURCE_BYTES:
-            raise SubmissionError(str(path), f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
+        source = _content(path)
+        contents: dict[str, bytes] = {}
+        for each in beside:
+            if each.name in contents:
+                raise SubmissionError(str(each), "has the name of another file beside the submission", "rename one")
+            contents[each.name] = _content(each)
         name = os.fsencode(path.name).decode("utf-8", "backslashreplace")
-        return cls.of(source, language, author=author, name=name)
+        return cls.of(source, language, author=author, name=name, beside=contents)
 
     @classmethod
-    def of(cls, source: bytes | str, language: str, *, author: str, name: str = "") -> Submission:
-        """Make a submission from source that is already in memory.
+    def of(
+        cls,
+        source: bytes | str,
+        language: str,
+        *,
+        author: str,
+        name: str = "",
+        beside: Mapping[str, bytes | str] | None = None,
+    ) -> Submission:
+        """Make a submission from source that is already in memory; `beside` has the other files by name.
 
         Raises:
             SubmissionError: as for `read`; or an argument is of another type.
@@ -94,24 +131,56 @@ class Submission(BaseModel):
                 )
         # A file name need not be valid text; a verdict must be.
         name = name.encode("utf-8", "backslashreplace").decode() or f"submission.{language}"
-        # A lone surrogate, as in a model's broken output, becomes bytes that are refused below.
-        raw = source.encode(errors="surrogatepass") if isinstance(source, str) else source
-        if len(raw) > MAX_SOURCE_BYTES:
-            raise SubmissionError(name, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
-        try:
-            text = raw.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise SubmissionError(
-                name, f"is not UTF-8 text (byte {error.start})", "submit source, not a binary"
-            ) from error
-        if "\0" in text:
-            raise SubmissionError(
-                name, f"holds a NUL character (at {text.index(chr(0))})", "submit source, not a binary"
-            )
+        raw, others = _encoded(name, source), _others(name, language, beside or {})
+        if len(raw) + sum(len(content) for _, content in others) > MAX_SOURCE_BYTES:
+            raise SubmissionError(name, f"with the files beside it {_TOO_LARGE}" if others else _TOO_LARGE, _REMEDY)
         if not _AUTHOR.fullmatch(author):
             raise SubmissionError(
                 "author",
                 f"{author[:80]!r} is not a valid name",
                 "use up to 64 letters, digits, '.', '_' and '-', starting with a letter or a digit",
             )
-        return cls(name=name, author=author, language=language, source=raw)
+        return cls(name=name, author=author, language=language, source=raw, beside=others)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_SOURCE_BYTES + 1)
+    except OSError as error:
+        raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
+    if len(content) > MAX_SOURCE_BYTES:
+        raise SubmissionError(str(path), _TOO_LARGE, _REMEDY)
+    return content
+
+
+def _encoded(name: str, content: bytes | str) -> bytes:
+    """The bytes of one file, which must be text."""
+    # A lone surrogate, as in a model's broken output, becomes bytes that are refused below.
+    raw = content.encode(errors="surrogatepass") if isinstance(content, str) else content
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SubmissionError(name, f"is not UTF-8 text (byte {error.start})", "submit source, not a binary") from error
+    if "\0" in text:
+        raise SubmissionError(name, f"holds a NUL character (at {text.index(chr(0))})", "submit source, not a binary")
+    return raw
+
+
+def _others(own: str, language: str, beside: Mapping[str, bytes | str]) -> tuple[tuple[str, bytes], ...]:
+    """The files beside the submission's own, each checked, by name."""
+    if len(beside) > MAX_BESIDE:
+        raise SubmissionError(own, f"has {len(beside)} files beside it", f"use at most {MAX_BESIDE}")
+    suffixes = LANGUAGES[language].beside
+    for name, content in beside.items():
+        shown = ascii(str(name))[1:-1][:80]
+        if not isinstance(content, str | bytes):
+            raise SubmissionError(shown, f"its content is of type {type(content).__name__}", "give a str")
+        if not isinstance(name, str) or name.rpartition(".")[2] not in suffixes:
+            allowed = " or ".join(f".{suffix}" for suffix in suffixes)
+            raise SubmissionError(shown, f"cannot lie beside a .{language} submission", f"give files in {allowed}")
+        if name == own:
+            raise SubmissionError(shown, "has the name of the submission's own file", "rename one")
+        if why := refused(name):
+            raise SubmissionError(shown, why, "rename it: up to 64 letters, digits and '_' before its suffix")
+    return tuple((name, _encoded(name, content)) for name, content in sorted(beside.items()))

@@ -10,13 +10,17 @@ import argparse
 import bdb
 import code
 import faulthandler
+import importlib.util
 import json
 import os
 import pdb
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from contextlib import closing
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -47,6 +51,7 @@ def main() -> int:
     parser.add_argument("problem", type=Path)
     parser.add_argument("file", type=Path)
     parser.add_argument("test")
+    parser.add_argument("--with", dest="beside", action="append", type=Path, default=[])
     parser.add_argument("--device", choices=tuple(DEVICES), required=True)
     parser.add_argument("--params", type=json.loads, required=True, help="the sizes and dtypes, as JSON")
     parser.add_argument("--seed", type=int, help="of the inputs; by default random")
@@ -91,7 +96,7 @@ def _tested(given: argparse.Namespace, graded: GradedCase) -> int:
 
     home = tempfile.TemporaryDirectory()  # as long as the process: what is compiled lies in it
     try:
-        kernel = _kernel(path, graded, device, home.name)
+        kernel = _kernel(path, given.beside, graded, device, home.name)
         result, call = run_test(graded, kernel, device, about_to_call)
     except CompileError as error:
         print(error.log or error.message, file=sys.stderr)
@@ -116,9 +121,21 @@ def _tested(given: argparse.Namespace, graded: GradedCase) -> int:
     return result.outcome.exit_code
 
 
-def _kernel(path: Path, graded: GradedCase, device: Device, home: str) -> Kernel:
+class _WhereTheyAre(MetaPathFinder):
+    """Finds the modules beside a submission."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = {path.stem: path.resolve() for path in paths}
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """The module, if it is one of them."""
+        at = self._paths.get(fullname)
+        return importlib.util.spec_from_file_location(fullname, at) if at is not None else None
+
+
+def _kernel(path: Path, beside: Sequence[Path], graded: GradedCase, device: Device, home: str) -> Kernel:
     """The submission, built: Python is imported from where it is, so that an editor's breakpoints fit."""
-    submission = Submission.read(path, author="me")
+    submission = Submission.read(path, "me", beside)
     handover = Handover.of(graded.problem, submission, [graded.resolved], graded.device, line_info=True)
     compiled = LANGUAGES[submission.language].compiler is not None
     if compiled or handover.beside:
@@ -126,6 +143,7 @@ def _kernel(path: Path, graded: GradedCase, device: Device, home: str) -> Kernel
     for name, content in handover.beside.items():
         place(name, content)
     if not compiled:
+        sys.meta_path.insert(0, _WhereTheyAre(beside))
         return import_python(path, handover.build, device)
     with path.open("rb") as source:
         return build(handover.build, source.fileno(), device)[0]

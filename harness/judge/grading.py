@@ -288,16 +288,13 @@ class Grading:
         return Handover.of(self._problem, submission, cases, self._device)
 
     def _checked(self, session: Session, outcome: Outcome, message: str) -> Check:
-        own = self._submission
         printed = session.output.text()
         return Check(
             outcome=outcome,
             stage=self._stage,
             message=message,
             problem=self._problem_id(),
-            submission=SubmissionId(
-                sha256=own.sha256, name=own.name, author=own.author, language=own.language, size_bytes=len(own.source)
-            ),
+            submission=SubmissionId.of(self._submission),
             environment=environment(session, self._provider, self._device, interpreted=self._interpreted),
             protocol=wire.PROTOCOL,
             seeds=tuple(self._correctness.seeds),

@@ -1,5 +1,6 @@
 """CUDA C++, compiled by nvcc without torch's headers: `nvcc -shared` on a plain file takes about a second."""
 
+from harness.languages.beside import HEADERS
 from harness.languages.language import Compiler, Language
 
 # In one translation unit with the submission, so that errors still name submission.cu and its lines. The library links
@@ -42,6 +43,7 @@ LANGUAGE = Language(
     suffix="cu",
     devices=("cuda",),
     lexer="cuda",
+    beside=HEADERS,
     words="c",
     compiler=Compiler("nvcc", _ARGUMENTS, unit=_UNIT, line_info=("-lineinfo", "-Xptxas", "-v"), takes_stream=True),
 )

@@ -32,6 +32,8 @@ class Language:
     """Where it runs. Elsewhere it is refused; on a CPU only after compiling, so that compile errors are seen."""
     lexer: str
     """Its Pygments lexer, for the site."""
+    beside: tuple[str, ...]
+    """The suffixes of other files that a submission in it may have: what its sources include or import."""
     words: Literal["python", "c"]
     """Which syntax of comments, strings and keywords it has, for `kernelmark similar`."""
     compiler: Compiler | None = None

@@ -19,6 +19,7 @@ from harness.call import Form, Style
 from harness.call import check as check_form
 from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind as DeviceKind
+from harness.languages.beside import malformed
 from harness.problem.expression import parse
 from harness.problem.keys import Bound, CaseName, Deadline, Devices, Expression, Flag, Name, Option, Real, Spec, Whole
 
@@ -299,8 +300,9 @@ class Foreign(Spec):
     def _distinct_names(self) -> Self:
         if len({each.name for each in self.files}) < len(self.files):
             raise ValueError("two files have the same name")
-        if any(each.name == "submission.py" for each in self.files):
-            raise ValueError("submission.py is the name of the submission's own file: choose another `name`")
+        for each in self.files:
+            if why := malformed(each.name):
+                raise ValueError(f"{each.name} {why}: choose another `name`")
         return self
 
 

@@ -15,7 +15,7 @@ from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.wire.checks import printable, strict_json
 
-_PLACE = re.compile(r'File "[^"\n]*/submission\.\w+", line (\d{1,6})(?=\n|,)')
+_PLACE = re.compile(r'File "[^"\n]*/([\w.-]+)", line (\d{1,6})(?=\n|,)')
 _FILES, _NAME, _TEXT = 200, 80, 2 << 20
 _RESOURCES = 100  # kernels
 _USED = re.compile(r"(?am)^ Function (.{1,200}):\n +REG:(\d{1,9}) STACK:(\d{1,9}) SHARED:(\d{1,9}) LOCAL:(\d{1,9})")
@@ -61,17 +61,18 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
     )
     for name, content in asked:
         _read(code, name, content)
-    source = submission.source.decode("utf-8", "replace").splitlines()
-    code.files = {name: _beside(text, source) if name.endswith(".sass") else text for name, text in code.files.items()}
+    named = ((f"submission.{submission.language}", submission.source), *submission.beside)
+    sources = {name: content.decode("utf-8", "replace").splitlines() for name, content in named}
+    code.files = {name: _beside(text, sources) if name.endswith(".sass") else text for name, text in code.files.items()}
     return code
 
 
-def _beside(sass: str, source: Sequence[str]) -> str:
+def _beside(sass: str, sources: Mapping[str, Sequence[str]]) -> str:
     """The disassembly with the submission's own lines where it names them."""
 
     def named(place: re.Match[str]) -> str:
-        number = int(place[1])
-        return f"{place[0]}  {printable(source[number - 1].strip())}" if 0 < number <= len(source) else place[0]
+        lines, number = sources.get(place[1], ()), int(place[2])
+        return f"{place[0]}  {printable(lines[number - 1].strip())}" if 0 < number <= len(lines) else place[0]
 
     return _PLACE.sub(named, sass)
 

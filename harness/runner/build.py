@@ -51,7 +51,7 @@ def library_path() -> Path:
 
 
 def place(name: str, content: bytes) -> None:
-    """Put a file beside the submission, to be imported like a module beside a script."""
+    """Put a file beside the submission: to be included, or imported like a module beside a script."""
     (Path.home() / name).write_bytes(content)
     if str(Path.home()) not in sys.path:
         sys.path.insert(0, str(Path.home()))

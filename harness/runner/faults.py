@@ -28,8 +28,11 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
         return _failed("runtime_error", text.removeprefix("CallError: "), "")
     if isinstance(error, SyntaxError) and building:
         lines = traceback.format_exception_only(error)
-        text = text.removesuffix(f" ({source_path().name}, line {error.lineno})")  # which the line begins with
-        return _failed("compile_error", f"line {error.lineno}: {text}", _own_name("".join(lines)))
+        file = error.filename if isinstance(error.filename, str) else None
+        named = f" ({Path(file or '').name}, line {error.lineno})"  # which the message begins with
+        return _failed(
+            "compile_error", f"{_place(file, error.lineno)}: {text.removesuffix(named)}", _own_name("".join(lines))
+        )
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
         outcome = "memory_limit"
@@ -37,9 +40,9 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
         outcome, text = "unsupported", f"{why} ({text})"
     entries = traceback.extract_tb(error.__traceback__)
     entries += traceback.extract_tb(raised.__traceback__) if raised is not error else []
-    frames = [f for f in entries if f.filename == str(source_path())]
+    frames = [f for f in entries if Path(f.filename).parent == Path.home()]  # its own file, and those beside it
     if frames:
-        text = f"line {frames[-1].lineno}: {text}"
+        text = f"{_place(frames[-1].filename, frames[-1].lineno)}: {text}"
     own = "".join(traceback.format_list(frames)) + text
     return _failed(outcome, text, _own_name(own))
 
@@ -68,6 +71,12 @@ def _failed(outcome: str, message: str, trace: str) -> wire.Failed:
         half = _TRACEBACK // 2 - 20
         trace = f"{trace[:half]}\n[...]\n{trace[-half:]}"
     return wire.Failed(outcome=outcome, message=first[:_MESSAGE], traceback=trace, fatal=False)
+
+
+def _place(file: str | None, line: int | None) -> str:
+    """A line of the submission, with the file's name unless it is the submission's own."""
+    own = file is None or Path(file) == source_path() or Path(file).parent != Path.home()
+    return f"line {line}" if own else f"{Path(str(file)).name} line {line}"
 
 
 def _own_name(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 
 from harness.kinds import DeviceKind, SandboxName, isolates
-from harness.submission import LanguageName
+from harness.submission import BesideName, LanguageName, Submission
 from harness.verdict.record import Record, Sha256
 
 
@@ -27,13 +27,26 @@ class ProblemId(Record):
 
 
 class SubmissionId(Record):
-    """Which submission, exactly: the hash covers language and source, not the author or the file's name."""
+    """Which submission, exactly: the hash covers language and files, not the author or the first file's name."""
 
     sha256: Sha256
     name: str
     author: str
     language: LanguageName
-    size_bytes: Annotated[int, Field(ge=0)]
+    size_bytes: Annotated[int, Field(ge=0, description="of all files together")]
+    beside: tuple[BesideName, ...] | None = Field(default=None, description="the names of the files beside its own")
+
+    @classmethod
+    def of(cls, submission: Submission) -> SubmissionId:
+        """What identifies this submission."""
+        return cls(
+            sha256=submission.sha256,
+            name=submission.name,
+            author=submission.author,
+            language=submission.language,
+            size_bytes=submission.size_bytes,
+            beside=tuple(name for name, _ in submission.beside) or None,
+        )
 
 
 class Environment(Record):

@@ -6,12 +6,12 @@ import dataclasses
 import itertools
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
 from harness import call
+from harness.languages.beside import malformed
 
 
 class WireError(Exception):
@@ -130,13 +130,11 @@ def choice(*options: str) -> Check:
     return check
 
 
-def python_file(value: Any) -> str:
-    """The name of a Python module's file, other than the submission's own."""
-    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}\.py", value):
-        raise WireError("expected the name of a .py file")
-    if value == "submission.py":
-        raise WireError("submission.py is the submission's own file")
-    return value
+def file_beside(value: Any) -> str:
+    """The name of a header or a Python module that may lie beside the submission."""
+    if why := malformed(value):
+        raise WireError(f"a file's name {why}")
+    return value  # type: ignore[no-any-return]  # a str, or it were malformed
 
 
 def form(value: Any) -> call.Form:

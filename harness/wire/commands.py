@@ -13,12 +13,12 @@ from harness.wire.checks import (
     boolean,
     checked,
     choice,
+    file_beside,
     forms,
     integer,
     kinds,
     many,
     number,
-    python_file,
     record,
     text,
 )  # fmt: skip
@@ -49,9 +49,9 @@ class Build:
 
 @dataclass(frozen=True)
 class Place:
-    """Descriptor: a file, to be put beside the submission, which can import it. Before `Build`."""
+    """Descriptor: a file, to be put beside the submission, which can include or import it. Before `Build`."""
 
-    name: str = checked(python_file)
+    name: str = checked(file_beside)
 
 
 @dataclass(frozen=True)

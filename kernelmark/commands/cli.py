@@ -7,6 +7,7 @@ exception: 0 accepted, 1 wrong answer, 2 usage, 3 compile error, 4 runtime error
 
 from __future__ import annotations
 
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -36,6 +37,7 @@ from kernelmark.commands import (
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.printing import (
+    beside_option,
     device_option,
     fail,
     form_option,
@@ -101,6 +103,7 @@ def _graded(command: F) -> F:
         sandbox_option("How to isolate it."),
         device_option("Where to run it."),
         click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
+        beside_option,
         click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
         click.argument("file", shell_complete=complete.files),
         click.argument("problem", shell_complete=complete.problems),
@@ -189,7 +192,7 @@ def bench(form: str, **given: Any) -> int:
 )
 @click.option("--fail-fast", is_flag=True, help="End at the first test that fails.")
 @click.option("--watch", is_flag=True, help="Check again whenever FILE is saved, until Ctrl-C.")
-def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: str | None) -> int:
+def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: Any) -> int:
     """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
     Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
@@ -210,7 +213,12 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
         if written and given["file"] == "-":
             say(f"wrote {counted(len(written), 'failed test')} to {dump}")
         elif written:
-            command = f"kernelmark debug {given['problem']} {given['file']} --from {written[0]}"
+            same = [
+                given["problem"],
+                given["file"],
+                *(word for each in given["beside"] for word in ("--with", str(each))),
+            ]
+            command = shlex.join(["kernelmark", "debug", *same, "--from", str(written[0])])
             say(f"wrote {counted(len(written), 'failed test')} to {dump}; `{command}` repeats one in this terminal")
         if form == "json":
             print_lines([result.model_dump_json(exclude_none=True)])
@@ -310,14 +318,14 @@ def _job(given: dict[str, Any]) -> PreparedJob:
     """Read what the command line names; every usage error is raised here, before torch is imported."""
     from kernelmark.services.prepared import PreparedJob
 
-    problem, file = given.pop("problem"), given.pop("file")
+    problem, file, beside = given.pop("problem"), given.pop("file"), given.pop("beside")
     assert problem is not None
     assert file is not None  # click has checked both
     given["baselines"] = given.get("baselines") or None
     language = given.pop("language")
     settings = load_settings(**given)
     author = settings.author_or_default()
-    return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author)
+    return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author, beside=beside)
 
 
 def _source(file: str, language: str | None, author: str) -> Path | Submission:

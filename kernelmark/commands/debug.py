@@ -8,7 +8,7 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.printing import device_option, load_settings, print_lines, say
+from kernelmark.commands.printing import beside_option, device_option, load_settings, print_lines, say
 
 
 @click.command()
@@ -28,9 +28,16 @@ from kernelmark.commands.printing import device_option, load_settings, print_lin
     is_flag=True,
     help="Afterwards open a Python prompt with the tensors, or the debugger where an exception was raised.",
 )
+@beside_option
 @device_option("Where to run it; on the CPU, Triton runs in its interpreter.")
 def debug(
-    problem: str, file: Path, test: str | None, dumped: Path | None, interactive: bool, device: str | None
+    problem: str,
+    file: Path,
+    test: str | None,
+    dumped: Path | None,
+    interactive: bool,
+    beside: tuple[Path, ...],
+    device: str | None,
 ) -> int:
     """Run one test of PROBLEM in this terminal, where prints and `breakpoint()` work in FILE.
 
@@ -46,9 +53,9 @@ def debug(
         raise UsageError("--from", "says which test it is", "leave out --test")
     settings = load_settings(device=device)
     if dumped is not None:
-        call = debugging.prepare_again(settings, problem, file, dumped)
+        call = debugging.prepare_again(settings, problem, (file, *beside), dumped)
     else:
-        call = debugging.prepare(settings, problem, file, test)
+        call = debugging.prepare(settings, problem, (file, *beside), test)
     say(f"{call.problem.slug}, test {call.test}, in this terminal on the {call.device}: nothing isolates {file.name}")
     result = debugging.run(call, interactive=interactive)
     if isinstance(result, int):

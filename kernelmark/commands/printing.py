@@ -9,6 +9,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
@@ -40,6 +41,14 @@ def jobs_option(default: str) -> Callable[[F], F]:
     return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)
 
 
+beside_option = click.option(
+    "--with",
+    "beside",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Another file of the submission, a header that FILE includes or a module that it imports; repeatable.",
+)
 form_option = click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."
 )

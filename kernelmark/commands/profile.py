@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kernelmark.commands import complete
-from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
+from kernelmark.commands.printing import beside_option, device_option, load_settings, print_lines, sandbox_option, say
 
 if TYPE_CHECKING:
     from kernelmark.services.profiling.kernel_profile import Part
@@ -67,6 +67,7 @@ def _part_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Instead, time the case at 2 to 32 sizes: cols=128:16384 (doubling), cols=128:4096:128 (steps), cols=100,200.",
 )
 @_part_options
+@beside_option
 @sandbox_option("How to isolate it.")
 @device_option("Where to run it.")
 def profile(
@@ -78,6 +79,7 @@ def profile(
     tensorboard: Path | None,
     sweep: str | None,
     parts: tuple[Part, ...],
+    beside: tuple[Path, ...],
     **given: str | None,
 ) -> int:
     """Show where the time of FILE goes on one benchmark of PROBLEM, and write a page about it.
@@ -95,9 +97,9 @@ def profile(
 
     settings = load_settings(effort="quick", baselines=baselines or ("none",), **given)
     if sweep is not None:
-        return _swept(settings, problem, file, case, sweep, out)
+        return _swept(settings, problem, (file, *beside), case, sweep, out)
     with Reporter() as reporter:
-        found = profiling.profile(settings, problem, file, case, parts, reporter.report)
+        found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
         print_lines(show.verdict(verdict, record=False))
@@ -121,19 +123,19 @@ def profile(
     return 0
 
 
-def _swept(settings: Settings, problem: str, file: Path, case: str | None, sizes: str, out: Path) -> int:
+def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | None, sizes: str, out: Path) -> int:
     from kernelmark.services.profiling import sweep
     from kernelmark.text import profiles, show
     from kernelmark.text.progress import Reporter
 
     chosen = sweep.Sizes.parse(sizes)
     with Reporter() as reporter:
-        verdict, points = sweep.sweep(settings, problem, file, case, chosen, reporter.report)
+        verdict, points = sweep.sweep(settings, problem, files, case, chosen, reporter.report)
     if verdict.score is None:
         print_lines(show.verdict(verdict, record=False))
         return verdict.outcome.exit_code
     print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
-    title = f"{file.name} on {verdict.problem.slug}, {verdict.environment.device_name}"
+    title = f"{files[0].name} on {verdict.problem.slug}, {verdict.environment.device_name}"
     for path in sweep.write(out, title, chosen.parameter, points):
         say(f"wrote {path}")
     return 0

@@ -10,7 +10,7 @@ from harness.judge.progress import ignore
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Effort, Verdict
-from kernelmark.services.prepared import OnProgress, PreparedJob
+from kernelmark.services.prepared import Beside, OnProgress, PreparedJob
 from kernelmark.services.settings import DeviceChoice, SandboxChoice, Settings
 
 
@@ -22,6 +22,7 @@ def grade(
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
     language: str = "py",
+    beside: Beside = (),
     effort: Effort | None = None,
     baselines: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
@@ -38,19 +39,21 @@ def grade(
         device: "cpu", "cuda", or "auto": the project's setting, else CUDA if there is a device.
         sandbox: "docker", "bwrap", "process", or "auto": the project's setting, else the strongest that works.
         language: the language of a submission given as source.
+        beside: headers that it includes, or Python modules that it imports: a list of `Path` if the submission is one,
+            a dictionary from file name to source if it is given as source.
         effort: "quick", "default" or "thorough": the budget of every benchmark case; or "screen": stop at the first
             test that fails, and time one case only; None: the project's setting.
         baselines: names of kernels in `reference/<slug>/` to alternate with; None: the project's setting, else `eager`
             on a GPU if the problem has it, unless the effort is quick or screen.
         on_progress: called with a `harness.judge.Progress` before every step.
-        record: archive the source, append the verdict to the project's ledger and rewrite its board.
+        record: archive the sources, append the verdict to the project's ledger and rewrite its board.
 
     Raises:
         UsageError: the problem, the submission or a setting is wrong.
         HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
     """
     settings = _settings(device, sandbox, effort=effort, baselines=baselines)
-    job = PreparedJob.prepare(settings, problem, submission, author=author, language=language)
+    job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     if record:
         job.admit()
     verdict = job.grade(on_progress or ignore)
@@ -67,10 +70,12 @@ def check(
     device: DeviceChoice = "auto",
     sandbox: SandboxChoice = "auto",
     language: str = "py",
+    beside: Beside = (),
     on_progress: OnProgress | None = None,
 ) -> Check:
     """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
-    job = PreparedJob.prepare(_settings(device, sandbox), problem, submission, author=author, language=language)
+    settings = _settings(device, sandbox)
+    job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     return job.check(on_progress or ignore)
 
 

@@ -38,7 +38,8 @@ class Call:
     """One call to make: which test, with which sizes, and with which inputs, if they are to be those of a dump."""
 
     problem: Problem
-    file: Path
+    files: tuple[Path, ...]
+    """The submission's own, then those beside it."""
     device: DeviceKind
     test: str
     params: dict[str, int | str]
@@ -64,26 +65,26 @@ def dump(failed: FailedTest, folder: Path) -> Path:
     return path
 
 
-def prepare(settings: Settings, problem: str, file: Path, test: str | None) -> Call:
+def prepare(settings: Settings, problem: str, files: tuple[Path, ...], test: str | None) -> Call:
     """The test of that name, or the first; one with sizes that are drawn gets the least of them.
 
     Raises:
         UsageError: there is no such problem, test or file, or the file cannot run on the device.
     """
     found = find_problem(settings, problem)
-    device = _device(settings, file)
+    device = _device(settings, files)
     chosen = visible_test(found, device, test)
     params = next(iter(chosen.extremes())).params
-    return Call(found, file, device, chosen.name, params, sandbox=_sandbox(settings, found))
+    return Call(found, files, device, chosen.name, params, sandbox=_sandbox(settings, found))
 
 
-def prepare_again(settings: Settings, problem: str, file: Path, dumped: Path) -> Call:
+def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dumped: Path) -> Call:
     """The call of a failed test, with the same inputs, from the file that `dump` wrote.
 
     Raises:
         UsageError: as for `prepare`, or the file is not a dump of a test of this problem on this device.
     """
-    found, device, kept = find_problem(settings, problem), _device(settings, file), _read(dumped)
+    found, device, kept = find_problem(settings, problem), _device(settings, files), _read(dumped)
     if kept["problem"] != found.slug:
         raise UsageError(str(dumped), f"is of the problem {kept['problem']}, not of {found.slug}")
     if kept["device"] != device:
@@ -91,13 +92,14 @@ def prepare_again(settings: Settings, problem: str, file: Path, dumped: Path) ->
         raise UsageError(str(dumped), what, f"use --device {kept['device']}")
     if kept["test"] not in {each.name for each in found.tests}:
         raise UsageError(str(dumped), f"is of the test {kept['test']!r}, which {found.slug} no longer has")
-    return Call(found, file, device, kept["test"], kept["params"], kept["seed"], _sandbox(settings, found))
+    return Call(found, files, device, kept["test"], kept["params"], kept["seed"], _sandbox(settings, found))
 
 
 def run(call: Call, *, interactive: bool) -> CaseResult | int:
     """Make the call in this terminal; returns the test's result, or the exit status if it did not come so far."""
-    command = [sys.executable, "-m", "harness.debug", str(call.problem.directory), str(call.file), call.test]
+    command = [sys.executable, "-m", "harness.debug", str(call.problem.directory), str(call.files[0]), call.test]
     command += ["--device", call.device, "--params", json.dumps(call.params)]
+    command += [word for each in call.files[1:] for word in ("--with", str(each))]
     command += ["--seed", str(call.seed)] if call.seed is not None else []
     command += ["--sandbox", json.dumps(call.sandbox)] if call.sandbox is not None else []
     command += ["--interactive"] if interactive else []
@@ -118,12 +120,12 @@ def run(call: Call, *, interactive: bool) -> CaseResult | int:
     return CaseResult.model_validate_json(document) if document else status
 
 
-def _device(settings: Settings, file: Path) -> DeviceKind:
-    """The device to run the file on, which is read once so that a bad one fails here."""
-    language = Submission.read(file, "me").language
+def _device(settings: Settings, files: tuple[Path, ...]) -> DeviceKind:
+    """The device to run the files on, which are read once so that a bad one fails here."""
+    language = Submission.read(files[0], "me", files[1:]).language
     device = choose_device(settings.device, language)
     if device not in LANGUAGES[language].devices:
-        raise SubmissionError(file.name, f"a .{language} kernel does not run on the device {device}")
+        raise SubmissionError(files[0].name, f"a .{language} kernel does not run on the device {device}")
     return device
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from harness import judge
-from harness.errors import HarnessError, UsageError
+from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.judge import Grader, Progress
 from harness.judge.progress import ignore
 from harness.languages import LANGUAGES
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure
 
 OnProgress = Callable[[Progress], None]
+Beside = Mapping[str, str] | Sequence[Path]
+"""The files beside a submission: their sources by name, or their paths."""
 T = TypeVar("T")
 _NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
 
@@ -79,14 +81,15 @@ class PreparedJob:
         *,
         author: str,
         language: str = "py",
+        beside: Beside = (),
     ) -> PreparedJob:
-        """Read the problem and the submission, without importing torch.
+        """Read the problem and the submission, without importing torch; `beside` as for `read_submission`.
 
         Raises:
             UsageError: the problem or the submission is missing or malformed.
         """
         loaded = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
-        return cls(settings, loaded, read_submission(submission, author, language))
+        return cls(settings, loaded, read_submission(submission, author, language, beside))
 
     def check(
         self,
@@ -239,8 +242,12 @@ def twice(grade: Callable[[], T]) -> T:
         return grade()
 
 
-def read_submission(given: str | Path | Submission, author: str, language: str = "py") -> Submission:
+def read_submission(
+    given: str | Path | Submission, author: str, language: str = "py", beside: Beside = ()
+) -> Submission:
     """A submission from source (`str`), from a file (`Path`), or as it is.
+
+    The files beside it are given in the same way: sources by file name with a source, paths with a path.
 
     A `str` is never opened as a file, since a model's answer could name any file. If it looks like a path, a warning
     says so.
@@ -249,9 +256,18 @@ def read_submission(given: str | Path | Submission, author: str, language: str =
         SubmissionError: as for `Submission.read` and `Submission.of`.
     """
     if isinstance(given, Submission):
+        if beside:
+            raise SubmissionError("beside", "is given with a Submission", "give the files to `Submission.of` or `read`")
         return given
     if isinstance(given, Path):
-        return Submission.read(given, author)
+        if isinstance(beside, Mapping | str):
+            raise SubmissionError("beside", "is not a list of paths, as the submission is a path", "give Path objects")
+        return Submission.read(given, author, beside)
+    if not isinstance(beside, Mapping):
+        if beside:
+            what = "is not a dictionary, as the submission is given as source"
+            raise SubmissionError("beside", what, "give each file's source by its name")
+        beside = {}
     if isinstance(given, str) and _NAMES_A_FILE.fullmatch(given):
         warnings.warn(f"a str is taken as source, not as a path: pass Path({given!r}) to grade that file", stacklevel=4)
-    return Submission.of(given, language, author=author)
+    return Submission.of(given, language, author=author, beside=beside)

@@ -331,8 +331,10 @@ def _outcome(result: Check) -> Iterator[str]:
 def _headline(result: Check) -> Iterator[str]:
     outcome = result.outcome.value.replace("_", " ")
     yield f"{outcome}: {visible(result.message)}" if result.message else outcome
-    who = f"{visible(result.submission.name)} by {visible(result.submission.author)}"
-    yield f"{INDENT}{visible(result.problem.slug):<10}  {who}, sha256 {result.submission.sha256[:12]}"
+    told = result.submission
+    files = visible(" with ".join([told.name, *([", ".join(told.beside)] if told.beside else [])]))
+    who = f"{files} by {visible(told.author)}"
+    yield f"{INDENT}{visible(result.problem.slug):<10}  {who}, sha256 {told.sha256[:12]}"
     yield f"{INDENT}device      {_device(result.environment)}"
 
 

@@ -1,8 +1,9 @@
-"""Archives submitted sources by content: `<root>/<slug>/<author>/<hash>-<name>`.
+"""Archives submitted sources by content: `<root>/<slug>/<author>/<hash>-<name>`, and the files beside one in the folder
+`<hash>`, each under its own name.
 
 `kernelmark` archives every recorded submission, so every hash in the ledger can be looked up. Profiles of
 runs lie in the same folders (`profile.py`). Trusted code; the file name comes from the participant, and serves only to
-make the path readable. The source is stored byte for byte.
+make the path readable. Every file is stored byte for byte.
 """
 
 from __future__ import annotations
@@ -21,21 +22,25 @@ _COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
 
 
 def archive(root: Path, slug: str, submission: Submission) -> Path:
-    """Store a submission's source and return its path; a source that is already there is left alone.
+    """Store a submission's files and return the source's path; files that are already there are left alone.
 
     Raises:
         HarnessError: the slug or the author is not a valid path component, the path holds other content, or it cannot
             be written.
     """
-    path = location(root, slug, submission.author, submission.sha256, submission.name)
-    try:
-        with suppress(FileExistsError):  # archived before, or just now by another process
-            write_whole(path, submission.source, replace=False)
-        stored = path.read_bytes()
-    except OSError as error:
-        raise HarnessError(f"{path}: the submission cannot be archived ({error.strerror})") from error
-    if stored != submission.source:
-        raise HarnessError(f"{path}: holds something other than what was submitted", "restore or remove that file")
+    told = SubmissionId.of(submission)
+    path = location(root, slug, told.author, told.sha256, told.name)
+    contents = (submission.source, *(content for _, content in submission.beside))
+    # The source last: where it is, the others are.
+    for each, content in reversed([*zip((path, *beside(root, slug, told)), contents, strict=True)]):
+        try:
+            with suppress(FileExistsError):  # archived before, or just now by another process
+                write_whole(each, content, replace=False)
+            stored = each.read_bytes()
+        except OSError as error:
+            raise HarnessError(f"{each}: the submission cannot be archived ({error.strerror})") from error
+        if stored != content:
+            raise HarnessError(f"{each}: holds something other than what was submitted", "restore or remove that file")
     return path
 
 
@@ -45,11 +50,12 @@ def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
     Raises:
         HarnessError: as for `archive`.
     """
-    path = location(root, slug, submission.author, submission.sha256, submission.name)
-    if folder := unwritable(path):
-        raise HarnessError(
-            f"{path}: the submission cannot be archived in {folder}", "make it a folder that can be written"
-        )
+    told = SubmissionId.of(submission)
+    for path in (location(root, slug, told.author, told.sha256, told.name), *beside(root, slug, told)):
+        if folder := unwritable(path):
+            raise HarnessError(
+                f"{path}: the submission cannot be archived in {folder}", "make it a folder that can be written"
+            )
 
 
 def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path:
@@ -59,6 +65,16 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
         HarnessError: the slug or the author is not a valid path component.
     """
     return folder(root, slug, author) / f"{sha256[:16]}-{safe_name(name)}"
+
+
+def beside(root: Path, slug: str, submission: SubmissionId) -> list[Path]:
+    """The archive paths of the files beside a source, whether or not they exist; none if it has no such files.
+
+    Raises:
+        HarnessError: the slug or the author is not a valid path component.
+    """
+    own = folder(root, slug, submission.author) / submission.sha256[:16]
+    return [own / name for name in submission.beside or ()]
 
 
 def folder(root: Path, slug: str, author: str) -> Path:
@@ -74,9 +90,10 @@ def folder(root: Path, slug: str, author: str) -> Path:
 
 
 def present(root: Path, slug: str, submission: SubmissionId) -> bool:
-    """Whether a source's file exists, unread; false if the slug or the author is not a valid path component."""
+    """Whether a submission's files exist, unread; false if the slug or the author is not a valid path component."""
     try:
-        return location(root, slug, submission.author, submission.sha256, submission.name).is_file()
+        own = location(root, slug, submission.author, submission.sha256, submission.name)
+        return all(path.is_file() for path in (own, *beside(root, slug, submission)))
     except HarnessError:
         return False
 
@@ -85,17 +102,28 @@ def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
     """Read a submission back from the archive, to grade or compare it again.
 
     Raises:
-        HarnessError: it is missing or cannot be read, or its hash is not that of the graded source.
+        HarnessError: a file is missing or cannot be read, or the hash is not that of the graded submission.
     """
     path = location(root, slug, submission.author, submission.sha256, submission.name)
+    source, *others = map(_read, (path, *beside(root, slug, submission)))
+    archived = Submission(
+        name=submission.name,
+        author=submission.author,
+        language=submission.language,
+        source=source,
+        beside=tuple(zip(submission.beside or (), others, strict=True)),
+    )
+    if archived.sha256 != submission.sha256:
+        what = f"{path}: is not what was graded (its hash is {archived.sha256[:12]}"
+        raise HarnessError(what + (", with the files beside it)" if others else ")"), "restore the file")
+    return archived
+
+
+def _read(path: Path) -> bytes:
     try:
-        source = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise HarnessError(f"{path}: the archived source cannot be read ({error.strerror})") from error
-    archived = Submission(name=submission.name, author=submission.author, language=submission.language, source=source)
-    if archived.sha256 != submission.sha256:
-        raise HarnessError(f"{path}: is not what was graded (its hash is {archived.sha256[:12]})", "restore the file")
-    return archived
 
 
 def safe_name(name: str) -> str:

@@ -36,7 +36,7 @@ _C = re.compile(rf"(?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<text>{_TEXT})|{_RE
 
 
 class GradedFile(Record):
-    """A submitted file, by its author and its first run."""
+    """A submitted file with those beside it, by its author and its first run."""
 
     author: str
     run: str
@@ -85,7 +85,8 @@ def similar(submissions: Mapping[GradedFile, Submission], threshold: float) -> l
     numbers: dict[tuple[str, ...], int] = {}  # one per shingle: sets of small integers are compared fastest
     sets = {}
     for graded, each in submissions.items():
-        own = shingles(each.source.decode("utf-8", "replace"), each.language)
+        texts = (content.decode("utf-8", "replace") for _, content in each.files)
+        own = frozenset[tuple[str, ...]]().union(*(shingles(text, each.language) for text in texts))
         sets[graded] = {numbers.setdefault(shingle, len(numbers)) for shingle in own}
     pairs = []
     for one, other in combinations(sorted(sets, key=str), 2):

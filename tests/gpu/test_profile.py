@@ -63,7 +63,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @cache
 def profiled(folder: Path, name: str, *parts: Part) -> KernelProfile:
     settings = Settings.load().model_copy(update={"problems": PROBLEMS, "effort": "quick"})
-    found = profile(settings, "double", folder / name, None, parts)
+    found = profile(settings, "double", (folder / name,), None, parts)
     assert found.verdict is not None
     assert found.verdict.score is not None, found.verdict.message
     [made] = found.profiles

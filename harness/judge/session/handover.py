@@ -1,4 +1,4 @@
-"""What a runner is given to build: the submission, and the files that it may import. Trusted; no torch."""
+"""What a runner is given to build: the submission, and the files beside it. Trusted; no torch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from harness import wire
 from harness.device import DEVICES
+from harness.errors import SubmissionError
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.load import foreign_files
@@ -36,6 +37,7 @@ class Handover:
 
         Raises:
             ProblemError: a file that submissions may import is not the one that was imported.
+            SubmissionError: a file beside the submission has the name of one that the problem puts there.
         """
         compiled = LANGUAGES[submission.language].compiler is not None
         command = wire.Build(
@@ -46,7 +48,10 @@ class Handover:
             style=problem.call.style,
             signature=_called_as(problem)[:500],
         )
-        return cls(command, submission.source, _shown(problem))
+        shown, own = _shown(problem), dict(submission.beside)
+        if taken := sorted(shown.keys() & own.keys()):
+            raise SubmissionError(taken[0], f"is the name of a file of the problem {problem.slug}", "rename it")
+        return cls(command, submission.source, shown | own)
 
 
 def _called_as(problem: Problem) -> str:

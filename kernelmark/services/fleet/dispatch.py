@@ -252,7 +252,7 @@ class Batch:
 
     def _read(self, job: Job) -> tuple[PreparedJob, Lateness | None]:
         prepared = PreparedJob.prepare(
-            self._settings, job.problem, job.submission, author=job.author, language=job.language
+            self._settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
         )
         return prepared, prepared.admit() if self._record else None
 
@@ -280,6 +280,7 @@ class Batch:
             author=own.author,
             language=own.language,
             source=own.source.decode(),
+            beside={name: content.decode() for name, content in own.beside},
             effort=self._settings.effort,
             baselines=self._baselines,
             device=self._settings.device,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,8 @@ class Job:
     author: str = "anonymous"
     language: str = "py"
     """Of a submission given as source."""
+    beside: Mapping[str, str] | Sequence[Path] = ()
+    """As for `kernelmark.grade`: the files that the submission includes or imports."""
     key: object = None
     """Anything of the caller's: it comes back with the result."""
     run: str | None = None

@@ -42,6 +42,8 @@ class Request(Message):
     author: str
     language: str
     source: str
+    beside: dict[str, str] = {}
+    """The files beside the source, by name."""
     effort: Effort
     baselines: tuple[str, ...]
     device: DeviceWish
@@ -51,7 +53,13 @@ class Request(Message):
 
     def submission(self) -> Submission:
         """The submission, as the dispatcher read it."""
-        return Submission(name=self.name, author=self.author, language=self.language, source=self.source.encode())
+        return Submission(
+            name=self.name,
+            author=self.author,
+            language=self.language,
+            source=self.source.encode(),
+            beside=tuple((name, content.encode()) for name, content in self.beside.items()),
+        )
 
 
 class Ready(Message):

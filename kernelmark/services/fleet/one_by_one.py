@@ -108,9 +108,10 @@ def _done(
 ) -> tuple[T, None] | tuple[None, KernelmarkError]:
     """What one job's grading gives, or what went wrong with it."""
     try:
-        return grade(
-            PreparedJob.prepare(settings, job.problem, job.submission, author=job.author, language=job.language)
-        ), None
+        prepared = PreparedJob.prepare(
+            settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
+        )
+        return grade(prepared), None
     except KernelmarkError as error:
         return None, error
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded

@@ -7,7 +7,7 @@ submission could forge it, and it is labelled as such.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,7 +39,7 @@ class Profile:
 def profile(
     settings: Settings,
     problem: str,
-    file: Path,
+    files: Sequence[Path],
     case: str | None,
     parts: Collection[Part] = (),
     on_progress: OnProgress = ignore,
@@ -47,6 +47,7 @@ def profile(
     """Grade one benchmark case, the largest if none is named, and profile it and the settings' baselines.
 
     Args:
+        files: the submission's own, then those beside it.
         parts: () for all that there are on the device.
 
     Raises:
@@ -54,7 +55,7 @@ def profile(
         HarnessError: we failed.
     """
     found = find_problem(settings, problem)
-    given = PreparedJob.prepare(settings, found, file, author=settings.author_or_default())
+    given = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
     device = given.device
     if missing := [each for each in parts if each not in PARTS[device]]:
         raise UsageError(f"--{missing[0]}", f"needs a GPU, and this profile is of the device {device}")

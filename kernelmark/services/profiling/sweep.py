@@ -72,7 +72,12 @@ class Point:
 
 
 def sweep(
-    settings: Settings, problem: str, file: Path, case: str | None, sizes: Sizes, on_progress: OnProgress = ignore
+    settings: Settings,
+    problem: str,
+    files: Sequence[Path],
+    case: str | None,
+    sizes: Sizes,
+    on_progress: OnProgress = ignore,
 ) -> tuple[Verdict, list[Point]]:
     """Grade the kernel at these sizes, all else as in the case; no points if it was not accepted.
 
@@ -81,7 +86,7 @@ def sweep(
         HarnessError: we failed.
     """
     found = find_problem(settings, problem)
-    given = PreparedJob.prepare(settings, found, file, author=settings.author_or_default())
+    given = PreparedJob.prepare(settings, found, files[0], author=settings.author_or_default(), beside=files[1:])
     swept = _swept(of_one_case(found, case, given.device), sizes)
     verdict = PreparedJob(settings, swept, given.submission).grade(on_progress)
     points = []

@@ -1,6 +1,6 @@
 """A first submission in CUDA or C++: its symbols, argument types and bounds are right, its outputs hold zeros. Trusted.
 
-Outputs of one `count` are written together: those that are not lists by one loop or launch, lists by one for each index.
+Outputs of one `count` are written together: tensors by one loop or launch, lists by one for each index.
 """
 
 from __future__ import annotations

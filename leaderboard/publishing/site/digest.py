@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pydantic import Field
 
 from harness.stats import geometric_mean
+from harness.submission import BesideName
 from harness.verdict import (
     CaseResult,
     Interval,
@@ -64,6 +65,7 @@ class Run(Record):
     language: str
     sha256: Sha256
     size_bytes: int
+    beside: tuple[BesideName, ...] | None = None
     created_at: datetime
     score: Interval
     cases: tuple[TimedCase, ...]
@@ -72,7 +74,12 @@ class Run(Record):
     def submission(self) -> SubmissionId:
         """The submission's identity, by which the archive finds its source."""
         return SubmissionId(
-            sha256=self.sha256, name=self.name, author=self.author, language=self.language, size_bytes=self.size_bytes
+            sha256=self.sha256,
+            name=self.name,
+            author=self.author,
+            language=self.language,
+            size_bytes=self.size_bytes,
+            beside=self.beside,
         )
 
     @property
@@ -262,6 +269,7 @@ def _run(digest: str, verdict: Verdict) -> Run:
         language=submission.language,
         sha256=submission.sha256,
         size_bytes=submission.size_bytes,
+        beside=submission.beside,
         created_at=verdict.created_at,
         score=verdict.score,
         cases=tuple(

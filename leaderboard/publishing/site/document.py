@@ -9,6 +9,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
+from pydantic import Field
+
 from harness.roofline import Calibration
 from harness.verdict import Interval, PrivateId, Ratio, Record, SandboxName, Sha256, Speedup, Timing, Verdict
 from leaderboard.publishing.site.digest import Failure, Step
@@ -138,6 +140,7 @@ class RunDocument(Record):
     kind: Literal["run"] = "run"
     verdict: Verdict
     source: str | None = None
+    beside: dict[str, str] | None = Field(default=None, description="the files beside the source, by name")
     hidden: str = ""
     command: str
     gradings: int = 1

@@ -96,12 +96,13 @@ class Site:
         known = self.statements.get(problem)
         return (known.rule if known else Rule(problem=problem)).hidden(self.material.now)
 
-    def source(self, problem: str, run: Run) -> str | None:
-        """A run's source; None if it may not be shown or is not in the archive."""
+    def sources(self, problem: str, run: Run) -> dict[str, str] | None:
+        """A run's files by name, its own first; None if they may not be shown or are not in the archive."""
         if self.hidden(problem):
             return None
         with suppress(HarnessError, UnicodeDecodeError):
-            return stored(self.material.archive, problem, run.submission).source.decode()
+            files = stored(self.material.archive, problem, run.submission).files
+            return {name: content.decode() for name, content in files}
         return None
 
     def profile(self, problem: str, run: Run) -> StoredProfile | None:
@@ -113,7 +114,7 @@ class Site:
         if self.hidden(problem):
             return None
         found = stored_profile(self.material.archive, problem, run.submission, run.run)
-        return found if found is not None and self.source(problem, run) is not None else None
+        return found if found is not None and self.sources(problem, run) is not None else None
 
     @cached_property
     def profiles(self) -> Mapping[str, Profiled]:

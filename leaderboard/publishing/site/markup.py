@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -50,13 +50,23 @@ def lines(text: str, limit: int = 4000) -> Markup:
     return escape(plain(cut))
 
 
-def source(text: str, language: str) -> tuple[Markup, bool]:
-    """A highlighted source with numbered lines, and whether it is complete: a long one is cut off."""
+def sources(texts: Mapping[str, str], language: str) -> list[tuple[str, Markup, bool]]:
+    """Highlighted sources by name, and whether each is complete: there is room for as much as one page may have."""
+    shown, room = [], _SOURCE_BYTES
+    for name, text in texts.items():
+        highlighted, whole = source(text, language, room)
+        shown.append((name, highlighted, whole))
+        room = max(0, room - len(highlighted))
+    return shown
+
+
+def source(text: str, language: str, room: int = _SOURCE_BYTES) -> tuple[Markup, bool]:
+    """A highlighted source with numbered lines, and whether it is complete: one beyond the room is cut off."""
     rows = str(_highlighted(text, language)).splitlines()
     shown, size = 0, 0
     for row in rows:
         size += len(row) + 32
-        if size > _SOURCE_BYTES:
+        if size > room:
             break
         shown += 1
     numbered = (f'<span class="ln" data-n="{number}"></span>{row}' for number, row in enumerate(rows[:shown], start=1))

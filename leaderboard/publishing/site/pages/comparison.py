@@ -5,7 +5,7 @@ Each row of a board has one with its neighbour, and one with the first. Trusted;
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, pairwise
 from typing import Any
 
@@ -115,10 +115,20 @@ def _paired(one: TimedCase, other: TimedCase) -> tuple[str | None, Ratio | None]
 
 
 def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ...] | None:
-    sources = site.source(problem, one), site.source(problem, other)
-    if sources[0] is None or sources[1] is None or max(len(sources[0]), len(sources[1])) > _LONGEST:
+    sources = site.sources(problem, one), site.sources(problem, other)
+    if sources[0] is None or sources[1] is None:
         return None
-    return markup.difference(sources[0], sources[1], (f"{one.author}/{one.name}", f"{other.author}/{other.name}"))
+    texts = _joined(sources[0]), _joined(sources[1])
+    if max(map(len, texts)) > _LONGEST:
+        return None
+    return markup.difference(*texts, (f"{one.author}/{one.name}", f"{other.author}/{other.name}"))
+
+
+def _joined(sources: Mapping[str, str]) -> str:
+    """One text: the source, and each file beside it under a line with its name."""
+    own, *others = sources.values()
+    _, *names = sources
+    return "\n".join([own, *(f"==== {name} ====\n{text}" for name, text in zip(names, others, strict=True))])
 
 
 def _profiles(site: Site, problem: str, one: Run, other: Run) -> Iterator[tuple[str, Run, str, Shown]]:

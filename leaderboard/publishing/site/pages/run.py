@@ -19,7 +19,7 @@ from leaderboard.publishing.site.document import RunDocument
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
-from leaderboard.record.archive import location, present
+from leaderboard.record.archive import beside, location, present
 from leaderboard.standings.ranking import Row, how_timed
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.metrics import METRICS, Column
@@ -83,18 +83,18 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
         verdict = site.fetch(book.problem, run.hash)
-        source = site.source(book.problem, run)
-        if source is None:  # the log and the traceback can quote it
+        sources = site.sources(book.problem, run)
+        if sources is None:  # the log and the traceback can quote it
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})
         document = RunDocument(
             verdict=verdict,
-            source=source,
+            source=(sources or {}).get(run.name),
+            beside={name: text for name, text in (sources or {}).items() if name != run.name} or None,
             hidden=hidden,
             command=command(site, verdict),
             **on_board,
         )
         kernels = list(launched(verdict))
-        highlighted, whole = markup.source(source, run.language) if source is not None else ("", True)
         return document, {
             "doubts": list(_doubts(verdict)),
             "stopped": _STOPPED,
@@ -107,8 +107,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
-            "source": highlighted,
-            "whole": whole,
+            "sources": markup.sources(sources or {}, run.language),
         }
 
     there = str(not hidden and present(site.material.archive, book.problem, run.submission))
@@ -130,9 +129,13 @@ def command(site: Site, verdict: Verdict) -> str:
     told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
     try:
         file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
+        others = [path.as_posix() for path in beside(archive, verdict.problem.slug, told)]
     except HarnessError:  # its slug or author is not a valid archive path
-        file = "FILE"
-    words = ["submit", verdict.problem.slug, file, "--device", ran.device_kind, "--sandbox", ran.sandbox]
+        file, others = "FILE", list(told.beside or ())
+    words = ["submit", verdict.problem.slug, file]
+    for other in others:
+        words += ["--with", other]
+    words += ["--device", ran.device_kind, "--sandbox", ran.sandbox]
     words += [f"--{verdict.effort}"] if verdict.effort != "default" else []
     for name in sorted({paired.name for b in verdict.benchmarks for paired in b.baselines}):
         words += ["--baseline", name]
@@ -203,6 +206,8 @@ def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
     yield "protocol", ", ".join([str(verdict.protocol), *([timed] if timed else []), f"effort {verdict.effort}"])
     yield "problem", verdict.problem.sha256
     yield "submission", f"{submission.sha256}, {submission.size_bytes:,} bytes"
+    if submission.beside:
+        yield "files beside it", ", ".join(submission.beside)
     yield "took", f"{verdict.duration_ns / 1e9:.1f} s"
     yield "seeds", ", ".join(map(str, verdict.seeds[:12])) + (", …" if len(verdict.seeds) > 12 else "")
 

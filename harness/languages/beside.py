@@ -1,0 +1,42 @@
+"""Which files may lie beside a submission: headers that it includes, and Python modules that it imports.
+
+They lie in the submission's own folder in the sandbox, so a module with the name of a package there would be imported
+in its place, by PyTorch as well. That would harm nobody but the submission: the rule is for messages that say so.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+HEADERS = ("h", "hpp", "cuh", "inl")
+MODULES = ("py",)
+_HEADER = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9_.-]{{0,63}}\.({'|'.join(HEADERS)})")
+_MODULE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\.py")
+_TAKEN = {
+    "submission.py": "is the name of the submission's own file",
+    "cuda_runtime.h": "is CUDA's own header, which nvcc looks for in the submission's folder first",
+}
+# What the sandbox's packages import: PyTorch, Triton and NumPy with what they need, CUDA's bindings, and the runner.
+_PACKAGES = frozenset(
+    """
+    __main__ _distutils_hack cuda filelock fsspec functorch harness isympy jinja2 kernelmark markupsafe mpmath networkx
+    ninja numpy nvidia packaging pkg_resources pybind11 setuptools sitecustomize sympy torch torchgen triton
+    typing_extensions usercustomize
+    """.split()  # noqa: SIM905 - a list literal would be one word a line
+)
+
+
+def malformed(name: object) -> str:
+    """Why this cannot be the name of any file beside a submission, or nothing. The runner checks it, too."""
+    if not isinstance(name, str) or not (_HEADER.fullmatch(name) or _MODULE.fullmatch(name)):
+        return "is not a plain name of a header or a Python module"
+    return _TAKEN.get(name, "")
+
+
+def refused(name: str) -> str:
+    """Why a file of this name may not lie beside a submission, or nothing."""
+    module = name.removesuffix(".py")
+    if module != name and (module in sys.stdlib_module_names or module in _PACKAGES):
+        return f"would be imported in place of the module `{module}` that is already there"
+    return malformed(name)
