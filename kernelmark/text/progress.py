@@ -43,7 +43,11 @@ class Reporter:
             self._usual_s = self._ask_usual()
             self._bar = _bar(self._stream, self._clock)
             self._bar.add_task("starting", total=None)
-            self._bar.start()
+            try:
+                self._bar.start()
+            except BaseException:  # Ctrl-C at once: there is no `__exit__` yet, and the cursor is hidden
+                self._bar.stop()
+                raise
         return self
 
     def __exit__(
