@@ -1,7 +1,7 @@
 """Writes submissions in the forms that other projects take: one file that runs without kernelmark. Trusted.
 
-`kernelmark export` calls it. The submission is read as text, and never run. A new form is a module with a `FORM`, and a
-line here.
+`kernelmark export` calls it. The submission is read as text, and never run. A new form is a module with a `FORM`, and
+a line here.
 """
 
 from __future__ import annotations

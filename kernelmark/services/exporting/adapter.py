@@ -140,19 +140,21 @@ class Adapter:
 
     def _prepared(self, spec: TensorSpec) -> Iterator[str]:
         """Lines after which a tensor is there, and lies in memory as the problem says."""
-        name, given = spec.name, spec.name in self.given
+        name = spec.name
         if self._allocated(spec):
             yield from [f"if {name} is None:"] if self.optional else []
             yield f"{'    ' * self.optional}{name} = {self._of_each(spec, self._empty(spec))}"
-        elif not given or spec.role == "output":
+        elif self.optional and spec.role == "output":
+            return  # nothing uses it, and it may be None
+        if name not in self.given:
             return
-        if spec.role == "input" or self.keeps_inputs:
+        if spec.role == "input" or (spec.role == "inout" and self.keeps_inputs):
             copied = "_each.clone()" if spec.role == "inout" else "_each"
             strides = "" if spec.strides is None else f"_laid_out({copied}, {_tuple(spec.strides)})"
             yield f"{name} = {self._of_each(spec, strides or f'{copied}.contiguous()')}"
-        elif given and spec.strides is None:
-            contiguous = f"all({self._of_each(spec, '_each.is_contiguous()')})"
-            yield f"assert {contiguous if spec.count is not None else f'{name}.is_contiguous()'}"
+        elif spec.strides is None:
+            contiguous = self._of_each(spec, "_each.is_contiguous()")
+            yield f"assert {contiguous if spec.count is None else f'all({contiguous})'}, '{name} is not contiguous'"
 
     @staticmethod
     def _of_each(spec: TensorSpec, text: str) -> str:

@@ -50,7 +50,7 @@ struct kernelmark_address {{
     std::uintptr_t value;
     template <class T> operator T*() const {{ return reinterpret_cast<T*>(value); }}
 }};
-PYBIND11_MODULE(TORCH_EXTENSION_NAME, exported) {{
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, library) {{
 {defined}
 }}"""
 _WORD = re.compile(r"(?:(?P<before>\.|->|::)\s*)?(?P<word>[A-Za-z_]\w*stream\w*|stream\w*)", re.IGNORECASE)
@@ -139,7 +139,7 @@ def _binding(request: Request, functions: list[str]) -> str:
         taken.append("std::uintptr_t last_")
         handed.append("kernelmark_address{last_}")
     defined = [
-        f'    exported.def("{name}", []({", ".join(taken)}) {{\n        {name}({", ".join(handed)});\n    }});'
+        f'    library.def("{name}", []({", ".join(taken)}) {{\n        {name}({", ".join(handed)});\n    }});'
         for name in functions
     ]
     # C++ is compiled in one unit with this, where its own declaration counts.
