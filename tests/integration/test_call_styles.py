@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from harness import judge, sandbox, wire
-from harness.errors import ProblemError
+from harness.errors import ProblemError, SubmissionError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
@@ -275,6 +275,13 @@ def test_a_file_that_changed_after_it_was_loaded_is_not_handed_over(tmp_path: Pa
     (tmp_path / "theirs/task.py").write_text("FACTOR = 3\n")
     with pytest.raises(ProblemError, match=r"task\.py has changed since it was imported"):
         Handover.of(problem, submission(""), [problem.resolve(problem.tests[0])], "cpu")
+
+
+def test_a_submission_cannot_replace_a_file_that_the_problem_shows(tmp_path: Path) -> None:
+    problem = with_files(tmp_path)
+    own = Submission.of("import task", "py", author="tester", beside={"task.py": "FACTOR = 3\n"})
+    with pytest.raises(SubmissionError, match=r"task\.py: is the name of a file of the problem"):
+        Handover.of(problem, own, [problem.resolve(problem.tests[0])], "cpu")
 
 
 def test_weights_are_the_same_throughout_a_grading_and_differ_between_two(tmp_path: Path) -> None:
