@@ -51,6 +51,7 @@ def graded(project: Path, command: str, file: str, source: str, **beside: str) -
     return kernelmark(project, command, "double", file, *words)
 
 
+@pytest.mark.full  # five gradings
 def test_what_is_recorded_is_all_of_it(project: Path) -> None:
     done = graded(project, "submit", "kernel.cpp", CPP, common_h=HEADER)
     assert done.returncode == 0, done.stdout + done.stderr
