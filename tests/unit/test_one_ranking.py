@@ -96,10 +96,10 @@ def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
     return standings, stale
 
 
-def in_html(text: str) -> tuple[list[Standing], list[Stale]]:
-    """The same of a page of the site; a row that names its baselines has no rank."""
-    standings, stale = list[Standing](), list[Stale]()
-    row = r'<tr><td class="r"(?: data-v="\d+")?>(\d*)</td><th scope="row">(.*?)</tr>'
+def in_html(text: str) -> tuple[list[Standing], list[str]]:
+    """The standings on a page of the site, and the runs with the badge of a stale row; baselines have no rank."""
+    standings, stale = list[Standing](), list[str]()
+    row = r'<tr(?: class="first")?><td class="r"(?: data-v="\d+")?>(\d*)</td><th scope="row">(.*?)</tr>'
     for place, rest in re.findall(row, text, re.DOTALL):
         found = re.findall(r'<td><a class="run"[^>]*>(\w{16})</a></td>', rest)
         if 'class="name">eager' in rest:
@@ -107,9 +107,7 @@ def in_html(text: str) -> tuple[list[Standing], list[Stale]]:
         assert bool(place) != (TOO_WIDE in rest)
         time, bounds = re.findall(r'<td class="r" data-v="\d+">([^<]*)</td><td class="bounds">([^<]*)', rest)[0]
         standings.append((int(place or 0), found[0], f"{time} {bounds}"))
-        run = found[0]
-        said = re.findall(r"stale: (.*?)(?:, graded again as <[^>]*>(\w{16})</\w+>)?</span>", rest)
-        stale += [(run, *each) for each in said]
+        stale += re.findall(r'<a class="badge" href="[^"]*runs/(\w{16}).html">stale</a>', rest)
     return standings, stale
 
 
@@ -162,11 +160,11 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     documents = [json.loads((site / f"problems/{slug}.json").read_bytes()) for slug in SLUGS]
     rows = [row for document in documents for board in document["boards"] for row in board["rows"]]
     assert (standings_in_json(rows), in_json(rows)) == (expected, stale)
-    pages = [in_html((site / f"problems/{slug}.html").read_text()) for slug in SLUGS]
-    assert ([row for page in pages for row in page[0]], [mark for page in pages for mark in page[1]]) == (
-        expected,
-        stale,
-    )
+    found = [in_html((site / f"problems/{slug}.html").read_text()) for slug in SLUGS]
+    assert [row for page in found for row in page[0]] == expected
+    assert [run for page in found for run in page[1]] == [run for run, *_ in stale]
+    for run, reason, _ in stale:
+        assert f"<p>Stale: {reason}" in (site / f"runs/{run}.html").read_text()
     authors = [json.loads(path.read_bytes()) for path in (site / "authors").glob("*.json")]
     rows = [place["row"] for author in authors for place in author["places"]]
     assert (sorted(standings_in_json(rows)), sorted(in_json(rows))) == (
