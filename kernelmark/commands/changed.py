@@ -1,18 +1,20 @@
 """The submissions that a branch adds or changes, read from git's objects and never from the working tree.
 
 `kernelmark grade --changed` calls it. Trusted, over a branch that a stranger wrote. A submission is
-`submissions/<problem>/<author>/<file>`; the folder's name is the author, whatever the file claims. Since the bytes come
-from the commit's objects, a symbolic link is recognized and refused, and nothing of the branch (its settings, problems
-or code) has to be checked out to grade it.
+`submissions/<problem>/<author>/<file>`; or, with files beside it, the one kernel named like its folder in
+`submissions/<problem>/<author>/<name>/`. The author is the folder's name, whatever the file claims. Since the bytes
+come from the commit's objects, a symbolic link is recognized and refused, and nothing of the branch (its settings,
+problems or code) has to be checked out to grade it.
 """
 
 from __future__ import annotations
 
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SubmissionError, UsageError, nearest
+from harness.languages import LANGUAGES
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.settings import Settings
@@ -23,44 +25,56 @@ _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 
 @dataclass(frozen=True)
 class SubmittedFile:
-    """One file that was added or changed: its path in the project, and git's mode and blob for it."""
+    """One file that was added or changed: its path in the project, and git's mode and blob for it.
+
+    `beside` has the other files of its folder, changed or not; such a submission counts as changed if one of them is.
+    """
 
     path: str
     mode: str
     blob: str
+    beside: tuple[SubmittedFile, ...] = ()
+    in_own_folder: bool = False
 
     def place(self, settings: Settings) -> tuple[Path, str, str]:
         """The problem's directory, the author and the file's name.
 
         Raises:
             UsageError: the path is not `<folder>/<problem>/<author>/<file>`, or there is no such problem.
-            SubmissionError: it is a symbolic link, or otherwise not a regular file.
+            SubmissionError: a file is a symbolic link, or otherwise not a regular file.
         """
-        parts = PurePosixPath(self.path).relative_to(settings.submissions.as_posix()).parts
-        if len(parts) != 3:
-            layout = f"{settings.submissions.as_posix()}/PROBLEM/AUTHOR/FILE"
+        parts = _parts(settings, self.path)
+        if len(parts) != (4 if self.in_own_folder else 3):
+            author = f"{settings.submissions.as_posix()}/PROBLEM/AUTHOR"
+            layout = f"{author}/FILE, or several files to {author}/NAME, one of them called NAME"
             raise UsageError(self.path, "is not where submissions belong", f"move it to {layout}")
-        if self.mode not in _PLAIN:
-            raise SubmissionError(self.path, f"is {_KINDS.get(self.mode, 'not a file')}", "submit the file itself")
+        for each in (self, *self.beside):
+            if each.mode not in _PLAIN:
+                raise SubmissionError(each.path, f"is {_KINDS.get(each.mode, 'not a file')}", "submit the file itself")
         from kernelmark.services.problems import problem_directories
 
         known = {directory.name: directory for directory in problem_directories(settings)}
         if parts[0] not in known:
             raise UsageError(self.path, f"no such problem: {parts[0]}", nearest(parts[0], known))
-        return known[parts[0]], parts[1], parts[2]
+        return known[parts[0]], parts[1], parts[-1]
 
     def read(self, settings: Settings, author: str, name: str) -> Submission:
-        """The source as it was committed.
+        """The source and the files beside it as they were committed.
 
         Raises:
-            SubmissionError: it is too large, not text, in an unknown language, or the author's name is not valid.
+            SubmissionError: as for `Submission.read`.
         """
-        size = int(_git(settings.root, "cat-file", "-s", self.blob))
-        if size > MAX_SOURCE_BYTES:
-            raise SubmissionError(self.path, f"is larger than {MAX_SOURCE_BYTES:,} bytes", "submit source, not data")
+        left = MAX_SOURCE_BYTES
+        for each in (self, *self.beside):
+            left -= int(_git(settings.root, "cat-file", "-s", each.blob))
+            if left < 0:
+                what = f"{'with the files beside it ' if self.beside else ''}is larger than {MAX_SOURCE_BYTES:,} bytes"
+                raise SubmissionError(self.path, what, "submit source, not data")
         language = language_of(PurePosixPath(self.path))
-        source = _git(settings.root, "cat-file", "blob", self.blob)
-        return Submission.of(source, language, author=author, name=name)
+        source, *contents = (_git(settings.root, "cat-file", "blob", each.blob) for each in (self, *self.beside))
+        names = (PurePosixPath(each.path).name for each in self.beside)
+        beside = dict(zip(names, contents, strict=True))
+        return Submission.of(source, language, author=author, name=name, beside=beside)
 
 
 def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
@@ -84,13 +98,37 @@ def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
         *(f"{base}...{head}", "--", folder.as_posix()),
     )
     fields = raw.split(b"\0")[:-1]
-    submitted = []
+    submitted, folders = [], dict[PurePosixPath, SubmittedFile | None]()
     for header, name in zip(fields[::2], fields[1::2], strict=True):
         _, mode, _, blob, status = header.decode().split(" ")
         path = name.decode("utf-8", "backslashreplace")
-        if status != "D" and PurePosixPath(path) != PurePosixPath(folder.as_posix()) / "README.md":
+        own = PurePosixPath(path).parent
+        if len(_parts(settings, path)) == 4 and own not in folders:
+            folders[own] = _whole(settings, head, own)
+        if folders.get(own) is None and status != "D" and _parts(settings, path) != ("README.md",):
             submitted.append(SubmittedFile(path, mode, blob))
+    submitted += [each for each in folders.values() if each is not None]
     return sorted(submitted, key=lambda each: each.path)
+
+
+def _whole(settings: Settings, head: str, folder: PurePosixPath) -> SubmittedFile | None:
+    """The submission of several files that a folder holds; None if there is not exactly one file named like it."""
+    listed = _git(settings.root, "ls-tree", "-z", "--end-of-options", head, "--", f"{folder}/").split(b"\0")[:-1]
+    files = []
+    for entry in listed:
+        header, _, name = entry.partition(b"\t")
+        mode, _, blob = header.decode().split(" ")
+        files.append(SubmittedFile(name.decode("utf-8", "backslashreplace"), mode, blob))
+    paths = {each: PurePosixPath(each.path) for each in files}
+    own = [each for each, path in paths.items() if path.stem == folder.name and path.suffix[1:] in LANGUAGES]
+    if len(own) != 1:
+        return None
+    return replace(own[0], beside=tuple(each for each in files if each != own[0]), in_own_folder=True)
+
+
+def _parts(settings: Settings, path: str) -> tuple[str, ...]:
+    """Of a path in the folder of submissions: the problem, the author, and so on."""
+    return PurePosixPath(path).relative_to(settings.submissions.as_posix()).parts
 
 
 def asked(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Asked:

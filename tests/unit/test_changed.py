@@ -165,6 +165,58 @@ def test_a_file_that_became_a_link_is_refused(
     assert "is a symbolic link" in said.out
 
 
+def test_a_folder_with_a_file_of_its_name_is_one_submission(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    folder = "submissions/double/ada/fast"
+    files = {"fast.cpp": '#include "common.h"\n', "fast.h": "// own\n", "common.h": "// 1\n"}
+    before = commit(competition, {f"{folder}/{name}": content for name, content in files.items()})
+    assert command("grade", "--changed", base).code == 0
+    after = commit(competition, {f"{folder}/common.h": "// 2\n", f"{folder}/fast.h": None}, "only headers")
+    said = command("grade", "--changed", before, "--format", "json")
+    assert [(each["path"], each["exit_code"]) for each in json.loads(said.out)] == [(f"{folder}/fast.cpp", 0)]
+    assert [(each.author, each.name) for each in graded] == [("ada", "fast.cpp")] * 2
+    assert [each.beside for each in graded] == [
+        (("common.h", b"// 1\n"), ("fast.h", b"// own\n")),
+        (("common.h", b"// 2\n"),),
+    ]
+    assert {each.source for each in graded} == {files["fast.cpp"].encode()}
+    commit(competition, {f"{folder}/{name}": None for name in ("fast.cpp", "common.h")}, "all gone")
+    assert "no submission was added or changed" in command("grade", "--changed", after).out
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("README.md", "text", "cannot lie beside a .py submission"),
+        ("torch.py", "", "in place of the module `torch`"),
+        ("deeper/x.py", "", "is not a file"),
+        ("large.py", "#" * ((1 << 20) - 8), "with the files beside it is larger than"),
+    ],
+)
+def test_a_folder_with_a_file_that_cannot_lie_there_is_refused(
+    competition: Path, base: str, graded: list[Submission], command: Command, name: str, content: str, why: str
+) -> None:
+    folder = "submissions/double/ada/fast"
+    commit(competition, {f"{folder}/fast.py": RIGHT, f"{folder}/{name}": content})
+    said = command("grade", "--changed", base)
+    assert (said.code, graded) == (2, [])
+    assert why in said.out
+
+
+def test_a_link_in_a_folder_is_refused(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    folder = competition / "submissions/double/ada/fast"
+    folder.mkdir(parents=True)
+    (folder / "fast.py").write_text(RIGHT)
+    (folder / "tiling.py").symlink_to("/etc/passwd")
+    commit(competition)
+    said = command("grade", "--changed", base)
+    assert (said.code, graded) == (2, [])
+    assert "tiling.py: is a symbolic link" in said.out
+
+
 def test_only_lets_nobody_hand_in_for_somebody_else(
     competition: Path, base: str, graded: list[Submission], command: Command
 ) -> None:
