@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import runpy
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness.errors import UsageError
 from harness.problem import Problem, load
@@ -122,6 +124,28 @@ def test_what_no_shape_tells_comes_from_a_case(form: str, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("form", FORMS)
+def test_tensors_are_laid_out_and_inputs_stay(form: str, tmp_path: Path) -> None:
+    kernel_of_strides = """
+def mix(x, parts, state, y, alpha, number):
+    assert x.stride() == (1, 3) and y.stride() == (2,) and all(each.is_contiguous() for each in parts)
+    y.copy_(x[:, 0] * alpha + sum(each.sum() for each in parts))
+    state.add_(number)
+"""
+    file = tmp_path / "exported.py"
+    file.write_text(export(problem(tmp_path), kernel(kernel_of_strides), form, case="large").text)
+    module = runpy.run_path(str(file))
+    x, parts, state = torch.rand(3, 16), [torch.ones(1), torch.ones(4)[::2]], torch.zeros(16, dtype=torch.int32)
+    if form == "popcorn":
+        y = module["custom_kernel"]((x, parts, state))
+    else:
+        state_after, y = module["ModelNew"]()(x, parts, state)
+        assert torch.equal(state, torch.zeros(16)), "KernelBench uses it again"
+        state = state_after
+    assert torch.allclose(y, x[:, 0] / 4 + 3)
+    assert torch.equal(state, torch.full((16,), 4))
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_the_c_functions_are_declared_as_the_documents_say(form: str, tmp_path: Path) -> None:
     text = export(problem(tmp_path), kernel(CUDA, "cu"), form, case="large").text
     ast.parse(text)
@@ -202,6 +226,19 @@ def test_what_cannot_be_exported_is_one_line(
         export(mix, kernel(source), form, **{"case": "large"} | given)  # type: ignore[arg-type]  # a table of keywords
     assert str(told.value).startswith(said)
     assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_names_of_the_submission_keep_their_meaning(form: str, tmp_path: Path) -> None:
+    before = '"""\nimport torch\n"""\n_entry = _model = _laid_out = _data = 1\n'
+    added = export(problem(tmp_path), kernel(before + KERNEL), form, case="large").text.partition(KERNEL)[2]
+    tree = ast.parse(added).body
+    names = {
+        each.id for node in tree if isinstance(node, ast.Assign) for each in node.targets if isinstance(each, ast.Name)
+    }
+    names |= {node.name for node in tree if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    assert {name for name in names if not name.startswith("_kernelmark_")} <= {"custom_kernel", "ModelNew"}
+    assert "\nimport torch\n" in added, "the line in the docstring imports nothing"
 
 
 def test_a_name_that_the_file_needs_is_refused(tmp_path: Path) -> None:

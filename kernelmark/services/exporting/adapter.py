@@ -1,6 +1,7 @@
 """Writes the body of a Python function that is given tensors, and calls a submission with what its problem says.
 
-`popcorn` and `kernelbench` put it into the function that each project calls. Trusted; no torch.
+`popcorn` and `kernelbench` put it into the function that each project calls. Trusted; no torch. Names that are added to
+a submission's module begin with `_kernelmark`: its own must keep their meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from kernelmark.services.exporting.request import Request
 _USED = {"torch", "math", "SimpleNamespace", "len", "range", "enumerate", "isinstance", "tuple"}
 LAID_OUT = """
 
-def _laid_out(tensor, strides):
+def _kernelmark_laid_out(tensor, strides):
     if tensor.stride() == strides:
         return tensor
     return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device=tensor.device).copy_(tensor)
@@ -73,7 +74,7 @@ class Adapter:
         made = ", ".join(written(each) for each in forms(problem).init)
         return (
             "\n\n@functools.lru_cache(maxsize=None)\n"
-            f"def _model({', '.join(['_device', *self._init()])}):\n"
+            f"def _kernelmark_model({', '.join(['_device', *self._init()])}):\n"
             f"    _made = {problem.entry}({made})\n"
             "    return _made.to(_device) if isinstance(_made, torch.nn.Module) else _made\n"
         )
@@ -113,7 +114,7 @@ class Adapter:
         for scalar in self._computed():
             found |= names_in(scalar.value, real=scalar.dtype == "float64")
         for spec in problem.tensors:
-            sizes = [*(spec.strides or ())]
+            sizes = [*(spec.strides or ())] if spec.role != "output" or self._allocated(spec) else []
             if self._allocated(spec):
                 sizes += [*spec.shape, *([] if spec.count is None else [spec.count])]
                 found |= {spec.dtype}
@@ -125,12 +126,13 @@ class Adapter:
         return found & set(problem.parameters)
 
     def _result(self) -> Form:
-        """What the function returns, if the submission returns nothing: the inouts if there is no output."""
+        """What the function returns, if the submission returns nothing: the inouts if there is no output, or a copy."""
         problem = self.request.problem
         result = default_result(problem) if problem.call.style == "writes" else forms(problem).result
-        if result != {"none": True}:
+        copies = self.keeps_inputs and problem.call.style == "writes"
+        if result != {"none": True} and not copies:
             return result
-        changed: list[Form] = [each.name for each in problem.tensors if each.role == "inout"]
+        changed: list[Form] = [each.name for each in problem.tensors if each.role != "input"]
         return changed[0] if len(changed) == 1 else {"tuple": changed}
 
     def _device(self) -> str:
@@ -150,7 +152,7 @@ class Adapter:
             return
         if spec.role == "input" or (spec.role == "inout" and self.keeps_inputs):
             copied = "_each.clone()" if spec.role == "inout" else "_each"
-            strides = "" if spec.strides is None else f"_laid_out({copied}, {_tuple(spec.strides)})"
+            strides = "" if spec.strides is None else f"_kernelmark_laid_out({copied}, {_tuple(spec.strides)})"
             yield f"{name} = {self._of_each(spec, strides or f'{copied}.contiguous()')}"
         elif spec.strides is None:
             contiguous = self._of_each(spec, "_each.is_contiguous()")
@@ -175,14 +177,14 @@ class Adapter:
     def _call(self) -> list[str]:
         problem = self.request.problem
         if not self._writes():
-            called = "_entry"
+            called = "_kernelmark_entry"
             if problem.call.style == "module":
-                called = f"_model({', '.join([self._device(), *self._init()])})"
+                called = f"_kernelmark_model({', '.join([self._device(), *self._init()])})"
             return [f"return {called}({', '.join(map(written, forms(problem).arguments))})"]
         scalars = [each.name for each in problem.scalars]
         tensors = [_pointer(each) if self.request.compiled else each.name for each in problem.tensors]
         if not self.request.compiled:
-            return [f"_entry({', '.join([*tensors, *scalars])})", f"return {written(self._result())}"]
+            return [f"_kernelmark_entry({', '.join([*tensors, *scalars])})", f"return {written(self._result())}"]
         chosen = dtype_parameters(problem)
         function = f"_functions[{', '.join(chosen)},]" if chosen else f"_library.{problem.entry}"
         arguments = [*tensors, *scalars, *numbers(problem), *([self.last] if self.last else [])]

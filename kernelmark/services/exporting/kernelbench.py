@@ -43,7 +43,9 @@ def write(request: Request) -> Exported:
         return Exported(assembled(request.origin, [request.source, wrapped]))
     compiled = request.compiled
     last = "torch.cuda.current_stream().cuda_stream" if request.submission.language == "cu" else ""
-    begin = prelude(request, request.source) if compiled else f"{request.source}\n\n_entry = {problem.entry}\n"
+    begin = (
+        prelude(request, request.source) if compiled else f"{request.source}\n\n_kernelmark_entry = {problem.entry}\n"
+    )
     return Exported(assembled(request.origin, [begin, *_class(request, last)]))
 
 
@@ -60,6 +62,6 @@ def _class(request: Request, last: str) -> list[str]:
         names = [each.name for each in problem.tensors if each.role != "output"]
         given, head, signature = {name: name for name in names}, "", ", ".join(["_self", *names])
     body = Adapter(request, given, last, keeps_inputs=True).lines()
-    parts = [LAID_OUT] if any("_laid_out(" in line for line in body) else []
+    parts = [LAID_OUT] if any("_kernelmark_laid_out(" in line for line in body) else []
     text = "".join(f"        {line}\n" for line in body)
     return [*parts, f"\n\nclass {_ENTRY}(torch.nn.Module):\n{head}    def forward({signature}):\n{text}"]

@@ -62,9 +62,9 @@ def _function(request: Request, last: str) -> list[str]:
         begin = _taken(names, outputs)
     body = [*begin, *adapter.lines()]
     module = problem.call.style == "module" and not request.compiled
-    parts = [] if request.compiled or module else [f"\n\n_entry = {problem.entry}\n"]
+    parts = [] if request.compiled or module else [f"\n\n_kernelmark_entry = {problem.entry}\n"]
     parts += [adapter.model()] if module else []
-    parts += [LAID_OUT] if any("_laid_out(" in line for line in body) else []
+    parts += [LAID_OUT] if any("_kernelmark_laid_out(" in line for line in body) else []
     gradients = "@torch.no_grad()\n" if module else ""
     return [*parts, f"\n\n{gradients}def {_ENTRY}(_data):\n" + "".join(f"    {line}\n" for line in body)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 
 _IMPORTS = {
@@ -17,6 +18,7 @@ def assembled(header: str, parts: Sequence[str]) -> str:
     """The file: a header, the source as it is, the imports, and what was generated."""
     first, *generated = parts
     added = "".join(generated)
-    needed = [line for used, line in _IMPORTS.items() if used in added and line not in first.splitlines()]
+    there = {ast.unparse(node) for node in ast.parse(first).body}
+    needed = [line for used, line in _IMPORTS.items() if used in added and line not in there]
     imports = "\n\n" + "\n".join([*needed, ""]) if needed else ""
     return header + first.rstrip("\n") + "\n" + imports + added
