@@ -194,9 +194,7 @@ def test_a_submission_in_another_style_is_told_the_right_one(
     assert told in check.message
 
 
-def test_cpp_gets_all_tensors_whatever_the_style(tmp_path: Path) -> None:
-    problem = made(tmp_path, STYLES["tree"])
-    source = """
+CPP = """
 #include <cstdint>
 extern "C" void scale_float32(const float* x, const float* w, float* y, int64_t* count, double shift,
                               int64_t rows, int64_t cols) {
@@ -209,7 +207,11 @@ extern "C" void scale_float32(const float* x, const float* w, float* y, int64_t*
     }
 }
 """
-    kernel = Submission.of(source, "cpp", author="tester", name="kernel.cpp")
+
+
+def test_cpp_gets_all_tensors_whatever_the_style(tmp_path: Path) -> None:
+    problem = made(tmp_path, STYLES["tree"])
+    kernel = Submission.of(CPP, "cpp", author="tester", name="kernel.cpp")
     check = judge.check(problem, kernel, provider=sandbox.provider("process"), device="cpu")
     assert (check.outcome, check.message) == (Outcome.ACCEPTED, "")
 

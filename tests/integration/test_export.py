@@ -20,22 +20,9 @@ from harness.verdict import Outcome
 from kernelmark.services.exporting import export
 from kernelmark.services.importing import Importer
 from tests.command import kernelmark
-from tests.integration.test_call_styles import STYLES, made
+from tests.integration.test_call_styles import CPP, STYLES, made
 
 ROOT = Path(__file__).resolve().parents[2]
-CPP = """
-#include <cstdint>
-extern "C" void scale_float32(const float* x, const float* w, float* y, int64_t* count, double shift,
-                              int64_t rows, int64_t cols) {
-    for (int64_t r = 0; r < rows; ++r) {
-        count[r] = 0;
-        for (int64_t c = 0; c < cols; ++c) {
-            y[r * cols + c] = x[r * cols + c] * w[c] + float(shift);
-            count[r] += x[r * cols + c] > 0;
-        }
-    }
-}
-"""
 # Calls each exported file in a process that has torch alone. `tree` is handed the object that its problem states. The
 # tolerance: g++ fuses the product and the sum, which shows where they cancel.
 CHILD = """
