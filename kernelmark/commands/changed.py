@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import SubmissionError, UsageError, nearest
 from harness.languages import LANGUAGES
-from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
+from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.settings import Settings
 
@@ -64,6 +64,8 @@ class SubmittedFile:
         Raises:
             SubmissionError: as for `Submission.read`.
         """
+        if len(self.beside) > MAX_BESIDE:  # before git is asked for each
+            raise SubmissionError(self.path, f"has {len(self.beside)} files beside it", f"use at most {MAX_BESIDE}")
         left = MAX_SOURCE_BYTES
         for each in (self, *self.beside):
             left -= int(_git(settings.root, "cat-file", "-s", each.blob))
