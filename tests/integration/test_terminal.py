@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import shutil
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from kernelmark.services.selftest import PROBLEMS
 from tests.command import KERNELMARK, environment
 
+_SILENT_S = 60
 RIGHT = "import torch\ndef twice(x, y):\n    torch.mul(x, 2, out=y)\n"
 
 
@@ -33,7 +36,15 @@ class Terminal:
         self._ours, its = pty.openpty()
         variables = {**environment(), "TERM": "xterm"}
         variables.pop("NO_COLOR", None)
-        self.process = subprocess.Popen([*KERNELMARK, *arguments], cwd=folder, env=variables, stdout=its, stderr=its)
+        self.process = subprocess.Popen(
+            [*KERNELMARK, *arguments],
+            cwd=folder,
+            env=variables,
+            stdout=its,
+            stderr=its,
+            # Where these tests run in the background, it is ignored, and that is inherited.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
         os.close(its)
         self.shown = ""
 
@@ -41,6 +52,7 @@ class Terminal:
         """What is written from now on until it ends with the pattern; all there is, if it never does."""
         before = len(self.shown)
         while not re.search(pattern, self.shown[before:]):
+            assert select.select([self._ours], [], [], _SILENT_S)[0], f"nothing after {self.shown[before:]!r}"
             try:
                 more = os.read(self._ours, 1 << 16)
             except OSError:  # the other side is closed
