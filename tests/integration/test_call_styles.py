@@ -131,7 +131,10 @@ def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) ->
     assert len(verdict.speedups) == 1, "a baseline is called in the same style"
 
 
-@pytest.mark.parametrize("style", [each for each in STYLES if each != "writes"])
+@pytest.mark.parametrize(
+    "style",
+    [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES if each != "writes"],
+)
 @pytest.mark.parametrize("name", [ISOLATED])
 def test_it_is_accepted_in_isolation(style: str, name: SandboxName, tmp_path: Path) -> None:
     problem = made(tmp_path, STYLES[style])
@@ -314,6 +317,7 @@ class Model(torch.nn.Module):
     assert printed[0] != printed[6]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "style", [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES]
 )

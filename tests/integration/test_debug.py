@@ -38,6 +38,7 @@ def debug(project: Path, source: str, *options: str, typed: str = "") -> subproc
     return kernelmark(project, "debug", "double", written(project, source), "--device", "cpu", *options, typed=typed)
 
 
+@pytest.mark.full
 def test_a_breakpoint_has_the_tensors(project: Path) -> None:
     source = RIGHT.replace("    torch.mul", "    breakpoint()\n    torch.mul")
     typed = 'p x.shape\np (kernelmark_test.expected["y"] == 2 * kernelmark_test.inputs["x"].double()).all()\nc\n'
@@ -102,6 +103,7 @@ def test_c_is_compiled(project: Path, factor: str, status: int) -> None:
     assert ("error" in ended.stderr) == (status == 3)
 
 
+@pytest.mark.full
 def test_a_failed_test_can_be_repeated_with_the_same_inputs(project: Path) -> None:
     wrong = written(
         project, RIGHT.replace("    torch.mul", "    print('first', x[0].item())\n    torch.mul").replace("2,", "3,")

@@ -162,6 +162,7 @@ def disturbed(
     return taken
 
 
+@pytest.mark.full
 def test_jobs_end_on_both_machines_and_ray_disturbs_no_worker(fleet: kernelmark.Fleet, tmp_path: Path) -> None:
     shutil.copytree(PROBLEMS / "scale", tmp_path / "scale")
     before = set(workers())

@@ -167,7 +167,7 @@ print("not reached")
 @pytest.mark.parametrize(
     ("method", "how"),
     [
-        ("grade_many", signal.SIGINT),
+        pytest.param("grade_many", signal.SIGINT, marks=pytest.mark.full),
         ("grade_many", signal.SIGKILL),
         pytest.param("check_many", signal.SIGINT, marks=pytest.mark.full),
         pytest.param("check_many", signal.SIGKILL, marks=pytest.mark.full),

@@ -192,6 +192,7 @@ def test_a_tool_watches_calls_on_inputs_that_the_reference_draws(tmp_path: Path)
     assert "the runner ended with 0" in watched.text("tool output")
 
 
+@pytest.mark.full
 def test_it_is_timed(tmp_path: Path) -> None:
     verdict = grade(kernelbench(tmp_path), submission(NEW), provider=SANDBOX, device="cpu", effort="quick")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message
@@ -217,7 +218,9 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each == "reads files" else pytest.mark.full) for each in HOSTILE]
+)
 def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None:
     statement, what = HOSTILE[name]
     reference = (FOREIGN / "gpu_mode/reference.py").read_text()

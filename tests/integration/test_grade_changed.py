@@ -35,6 +35,7 @@ def grade(repository: Path, base: str, *arguments: str) -> subprocess.CompletedP
     return kernelmark(repository, "grade", "--changed", base, *files, *arguments)
 
 
+@pytest.mark.full
 def test_pull_requests_from_accepted_to_wrong_to_two_at_once(repository: Path) -> None:
     ledger = JsonlLedger(repository / "leaderboard/results/double.jsonl")
 

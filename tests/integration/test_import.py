@@ -44,6 +44,7 @@ def dumped(problem: Problem) -> dict[str, list[str]]:
     return {each.name: [each.role, each.dtype, *map(str, each.shape)] for each in problem.tensors}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "name",
     [
@@ -86,6 +87,7 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     assert dumped(values) == {"x": ["input", "float32", "d0"], "out": ["output", "float32", "d0"]}
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_an_imported_problem_is_graded(tmp_path: Path) -> None:
     ours = importer(provider("bwrap"), tmp_path)
@@ -100,6 +102,7 @@ def test_an_imported_problem_is_graded(tmp_path: Path) -> None:
 INTO_ROOM = "def custom_kernel(data):\n    x, output = data\n    output[0] = x.sum(){}\n    return output[0]\n"
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
     ours = importer(provider("bwrap"), tmp_path)
@@ -172,8 +175,7 @@ HOSTILE = {
     "prints": (changed("import torch", "import torch; print('x' * 10**7)"), ""),
 }
 BY_DEFAULT = {
-    "ends", "never ends", "reads files", "imports what is not there", "is random", "raises", "answers itself", "floods",
-    "prints",
+    "ends", "reads files", "is random", "answers itself", "floods",
 }  # fmt: skip
 
 

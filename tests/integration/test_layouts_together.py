@@ -172,6 +172,7 @@ def test_the_lint_finds_nothing(tmp_path: Path) -> None:
     assert [f for f in examine(own(tmp_path)) if f.level == "error"] == []
 
 
+@pytest.mark.full
 def test_a_foreign_reference_gets_and_gives_them(tmp_path: Path) -> None:
     problem = foreign(tmp_path)
     found = check(problem, TREE + RESULT)

@@ -126,7 +126,9 @@ def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(nam
     assert [(len(verdict.tests), len(verdict.benchmarks))] == [(4, 2)]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(each, marks=() if each in ("writes", "C++") else pytest.mark.full) for each in KERNELS]
+)
 def test_one_that_ignores_it_is_refused_where_it_is_there(name: str, tmp_path: Path) -> None:
     problem, kernel = made(tmp_path, KERNELS[name].call), KERNELS[name]
     check = judge.check(
@@ -136,6 +138,7 @@ def test_one_that_ignores_it_is_refused_where_it_is_there(name: str, tmp_path: P
     assert outcomes == {"neither": "accepted", "bias": "wrong_answer", "terms": "accepted"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("name", "old", "new", "told"),
     [
@@ -152,6 +155,7 @@ def test_one_that_takes_it_for_granted_ends_where_it_is_absent(
     assert told in check.message
 
 
+@pytest.mark.full
 def test_the_command_line_tells_of_it_and_dumps_and_debugs_without_it(tmp_path: Path) -> None:
     made(tmp_path / "problems", KERNELS["returns"].call)
     (tmp_path / "kernelmark.toml").write_text("")

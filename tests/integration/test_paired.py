@@ -67,6 +67,7 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
     assert "wrong" in doubt.text
 
 
+@pytest.mark.full
 def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.pooling import TOO_WIDE
@@ -20,6 +22,7 @@ def out_of_date(project: Path) -> list[str]:
     return [each["reason"] for each in listed if not each["reason"].startswith(TOO_WIDE)]
 
 
+@pytest.mark.full
 def test_a_changed_problem_is_graded_again_once(tmp_path: Path) -> None:
     shutil.copytree(PROBLEMS / "double", tmp_path / "problems/double")
     (tmp_path / "kernelmark.toml").write_text('device = "cpu"\nsandbox = "process"\neffort = "quick"\nauthor = "ada"\n')
