@@ -32,7 +32,7 @@ def twice(x, y):
 EVERYWHERE = pytest.mark.parametrize(
     "name",
     [
-        "process",
+        pytest.param("process", marks=pytest.mark.full),
         pytest.param("bwrap", marks=pytest.mark.bwrap),
         pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full]),
     ],

@@ -31,6 +31,7 @@ DOCKER_BY_DEFAULT = {
 # Each of them ends as one that stays does.
 FULL = {
     "sleeps", "loop_in_import", "fork_bomb", "sys_exit", "not_written", "no_symbol", "compile_error_cu", "nan",
+    "raises_at_import", "loop_in_build", "honest_cpp",
     "last_tile_wrong", "mixed", "no_entry", "syntax_error", "red_zone", "exits", "disk_hog",
 }  # fmt: skip
 # Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.

@@ -38,6 +38,7 @@ def twice(x, y):
     return Submission.of(source, "py", author="tester")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "behaviour", [pytest.param(each, marks=() if "sleep" in each else pytest.mark.full) for each in BEHAVIOURS]
 )
@@ -87,6 +88,7 @@ def test_nothing_is_timed_where_a_visible_test_is_wrong() -> None:
     assert verdict.benchmarks == ()
 
 
+@pytest.mark.full
 def test_private_cases_are_graded_and_told_by_their_number(tmp_path: Path) -> None:
     case = "devices = ['cpu']\n[[tests]]\nname = 'on a GPU'\nparams = { n = 816 }\ndevices = ['cuda']\n"
     text = f"salt = '{'0' * 32}'\n[[tests]]\nname = 'unknown to all'\nparams = {{ n = 815 }}\n{case}"

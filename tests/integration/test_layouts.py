@@ -16,7 +16,7 @@ from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName, Verdict
 from kernelmark.services.debugging import dump
 
-SANDBOXES = ["process", pytest.param("bwrap", marks=pytest.mark.bwrap)]
+SANDBOXES = [pytest.param("process", marks=pytest.mark.full), pytest.param("bwrap", marks=pytest.mark.bwrap)]
 PROBLEM = """
 title = "Twice the values, rows apart"
 entry = "apart"

@@ -260,6 +260,7 @@ def test_a_sweep_times_the_kernel_and_the_baseline_at_each_size(project: Path) -
     assert len(list(ET.parse(project / "sizes/sweep.svg").getroot().iter(f"{SVG}circle"))) == 6
 
 
+@pytest.mark.full
 def test_a_wrong_kernel_is_shown_as_wrong(project: Path) -> None:
     (project / "wrong.py").write_text("def twice(x, y): y.fill_(1)\n")
     ended = profile(project, "double", "wrong.py", "--out", "none")
@@ -296,6 +297,7 @@ def twice(x, y):
 )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sandbox", ["process", pytest.param("bwrap", marks=[pytest.mark.bwrap, pytest.mark.full])])
 def test_a_submitted_kernel_is_profiled_and_the_site_shows_it(project: Path, sandbox: str) -> None:
     ended = kernelmark(
