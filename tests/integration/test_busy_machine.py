@@ -53,6 +53,7 @@ def others_now() -> float:
     return (neighbours.since(before) or (1.0, 0))[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sandbox", [pytest.param("bwrap", marks=pytest.mark.bwrap),
                                      pytest.param("process", marks=pytest.mark.full),
                                      pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.full])])  # fmt: skip

@@ -119,7 +119,7 @@ def submission(source: str) -> Submission:
 
 
 @pytest.mark.parametrize(
-    "style", [pytest.param(each, marks=() if each in ("module", "tree") else pytest.mark.full) for each in STYLES]
+    "style", [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES]
 )
 def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) -> None:
     problem = made(tmp_path, STYLES[style])

@@ -180,6 +180,7 @@ def test_a_model_has_the_weights_of_the_reference(tmp_path: Path, source: str, o
     assert verdict.outcome is outcome, verdict.message
 
 
+@pytest.mark.full
 def test_a_tool_watches_calls_on_inputs_that_the_reference_draws(tmp_path: Path) -> None:
     program = tmp_path / "tool" / "stand-in"
     program.parent.mkdir(mode=0o755)
@@ -240,6 +241,7 @@ def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
         load(given.directory)
 
 
+@pytest.mark.full
 def test_the_lint_names_the_null_kernels_that_pass(tmp_path: Path) -> None:
     assert list(examine_foreign(gpu_mode(tmp_path), SANDBOX, "cpu")) == []
     constant = (FOREIGN / "gpu_mode/reference.py").read_text().replace('x * config["factor"] * SCALE', "0 * x")

@@ -114,6 +114,7 @@ def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
         assert verdict.outcome is outcome, verdict.message
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_debug_asks_the_foreign_reference(tmp_path: Path) -> None:
     (tmp_path / "kernelmark.toml").write_text("")

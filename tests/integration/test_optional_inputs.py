@@ -115,7 +115,7 @@ def submission(kernel: Kernel, old: str = "", new: str = "") -> Submission:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each in ("tree", "C++") else pytest.mark.full) for each in KERNELS]
+    "name", [pytest.param(each, marks=() if each == "C++" else pytest.mark.full) for each in KERNELS]
 )
 def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(name: str, tmp_path: Path) -> None:
     problem = made(tmp_path, KERNELS[name].call)

@@ -85,6 +85,7 @@ def test_a_share_of_the_roofline_is_told_and_what_beats_it_is_rejected(
     assert "this device needs" in beaten.message
 
 
+@pytest.mark.full
 def test_a_device_that_only_shares_its_name_with_the_calibrated_one_is_not_bound_by_it(project: Path) -> None:
     calibrated(project, 10**6)
     verdict = graded("none")
