@@ -168,13 +168,18 @@ def check_batch(
     truth: Truth,
     called: Sequence[int],
     skipped: Callable[[str], bool] = lambda _: False,
+    *,
+    measures: bool = True,
 ) -> Iterator[OutputCheck]:
-    """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls."""
+    """Compare every output of every call that was made; one `OutputCheck` for each run of stacked calls.
+
+    `measures`: the errors of answers that a foreign check accepts, too.
+    """
     check = check_output if truth.case.tolerance.rtol is None else check_close
     for first, expected, got in batch.judge(truth, called):
         count = len(next(iter(got.values())))
         if truth.reference.compares:
-            yield from _own_compare(truth, expected, got, count)
+            yield from _own_compare(truth, expected, got, count, measures=measures)
             continue
         honest = expected.honest()
         for name, values in got.items():
@@ -193,7 +198,7 @@ def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputChec
         _surely_right(expected, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
     ):
         return None
-    return next((check for check in check_batch(batch, truth, called) if not check.correct), None)
+    return next((check for check in check_batch(batch, truth, called, measures=False) if not check.correct), None)
 
 
 def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> bool:
@@ -204,10 +209,12 @@ def _surely_right(expected: Expected, got: Tensors, tolerance: Tolerance) -> boo
     return all_pass_fast_check(pairs, tolerance, calls)
 
 
-def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> Iterator[OutputCheck]:
+def _own_compare(
+    truth: Truth, expected: Expected, got: Tensors, count: int, *, measures: bool
+) -> Iterator[OutputCheck]:
     """Ask the problem's own `compare` about each call.
 
-    The errors of a right answer are measured too, unless the problem is ours: then an author who wrote a `compare`
+    The errors of a right answer can be measured too, unless the problem is ours: then an author who wrote a `compare`
     has said that there are right answers far from the reference's.
     """
     name = next(_answered(truth.case), next(iter(got)))
@@ -215,7 +222,7 @@ def _own_compare(truth: Truth, expected: Expected, got: Tensors, count: int) -> 
     for k in range(count):
         one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
         why = truth.reference.compare(*one)
-        if why is None and not truth.reference.exact:
+        if measures and why is None and not truth.reference.exact:
             honest = expected.honest()
             for each in _answered(truth.case):
                 t = got[each]
