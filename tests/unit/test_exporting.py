@@ -15,9 +15,9 @@ from harness.errors import UsageError
 from harness.problem import Problem, load
 from harness.submission import Submission
 from kernelmark.services.exporting import FORMS, export
-from kernelmark.services.exporting.expressions import python, solved
 from kernelmark.services.exporting.library import literal, on_default_queue
 from kernelmark.services.exporting.parameters import solutions
+from kernelmark.services.expressions import python, solved
 
 TOML = """
 title = "Everything that a call can have"

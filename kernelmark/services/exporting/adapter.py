@@ -13,11 +13,11 @@ from harness.call import Form, names, parameters, written
 from harness.errors import UsageError
 from harness.problem.signature import default_result, forms
 from harness.problem.spec import ScalarSpec, TensorSpec
-from kernelmark.services.exporting.expressions import names as names_in
-from kernelmark.services.exporting.expressions import python
 from kernelmark.services.exporting.library import dtype_parameters, numbers
 from kernelmark.services.exporting.parameters import first, statements
 from kernelmark.services.exporting.request import Request
+from kernelmark.services.expressions import names as names_in
+from kernelmark.services.expressions import python
 
 _USED = {"torch", "math", "SimpleNamespace", "len", "range", "enumerate", "isinstance", "tuple"}
 LAID_OUT = """

@@ -7,8 +7,8 @@ from collections.abc import Container, Iterator, Mapping
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.spec import TensorSpec
-from kernelmark.services.exporting.expressions import names, solved
 from kernelmark.services.exporting.request import Request
+from kernelmark.services.expressions import names, solved
 
 
 def solutions(

@@ -197,10 +197,10 @@ class _Cpp:
         i, indent = self.own["i"], ""
         yield "// TODO: compute the outputs. These loops visit every element, in row-major order."
         if group is not None:
-            yield f"for (int64_t index = 0; index < {product([group], 'c')}; ++index) {{"
+            yield f"for (int64_t index = 0; index < {product([group])}; ++index) {{"
             indent = "    "
         for spec in self.written(group):
-            elements = product(spec.shape, "c")
+            elements = product(spec.shape)
             loop = f"for (int64_t {i} = 0; {i} < {elements}; ++{i})"
             member = spec.name + "[index]" * (group is not None)
             yield from (indent + line for line in self.store(loop, spec, member))
@@ -246,7 +246,7 @@ class _Cuda(_Cpp):
         lines = [f"const int64_t {i} = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;"]
         lines.append("// TODO: compute the outputs. There is a thread for every element, in row-major order.")
         for spec in self.written(group):
-            lines += self.store(f"if ({i} < {product(spec.shape, 'c')})", spec, spec.name)
+            lines += self.store(f"if ({i} < {product(spec.shape)})", spec, spec.name)
         arguments += ["int64_t index"] * (group is not None)
         head = call(f"static __global__ void {self.kernel(group)}", arguments, " {")
         return f"{self.template()}{head}\n" + "".join(f"    {line}\n" for line in lines) + "}\n"
@@ -256,10 +256,10 @@ class _Cuda(_Cpp):
         many, alone = self.own["elements"], group is None and len(self.groups) == 1
         indent = "" if alone else "    "
         if group is not None:
-            yield f"for (int64_t index = 0; index < {product([group], 'c')}; ++index) {{"
+            yield f"for (int64_t index = 0; index < {product([group])}; ++index) {{"
         elif not alone:
             yield "{"
-        counts = list(dict.fromkeys(product(each.shape, "c") for each in self.written(group)))
+        counts = list(dict.fromkeys(product(each.shape) for each in self.written(group)))
         most = counts[0] if len(counts) == 1 else f"std::max<int64_t>({{{', '.join(counts)}}})"
         yield f"{indent}const int64_t {many} = {most};"
         given = [each.name + "[index]" * (each.count is not None) for each in self.handed(group)]

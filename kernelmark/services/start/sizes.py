@@ -1,31 +1,28 @@
-"""Sizes and places of a problem's tensors, written as C or as Python. Trusted."""
+"""Sizes and places of a problem's tensors, written as C. Trusted."""
 
 from __future__ import annotations
 
 import ast
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import parse
 from harness.problem.spec import TensorSpec
 
-Dialect = Literal["c", "python"]
 
-
-def size(expression: int | str, dialect: Dialect) -> str:
-    """One size or stride; in C, a power is a call of `integer_power(base, exponent)`."""
+def size(expression: int | str) -> str:
+    """One size or stride; a power is a call of `integer_power(base, exponent)`."""
     if isinstance(expression, int):
         return str(expression)
     tree = ast.parse(parse(expression).text, mode="eval")
-    return ast.unparse(_Translation(dialect).visit(tree))
+    return ast.unparse(_C().visit(tree))
 
 
-def product(factors: Sequence[int | str], dialect: Dialect) -> str:
+def product(factors: Sequence[int | str]) -> str:
     """The product of sizes; its constants are multiplied here, since two of C's would be multiplied as `int`."""
     number = math.prod(each for each in factors if isinstance(each, int))
-    rest = [size(each, dialect) for each in factors if isinstance(each, str)]
+    rest = [size(each) for each in factors if isinstance(each, str)]
     if len(rest) + (number != 1) > 1:
         rest = [_factor(each) for each in rest]
     return " * ".join([*([str(number)] if number != 1 or not rest else []), *rest])
@@ -36,9 +33,9 @@ def place(sizes: Sequence[int | str], strides: Sequence[int | str], i: str) -> s
     terms = []
     for number, stride in enumerate(strides):
         inner = sizes[number + 1 :]
-        at = f"{i} / {_factor(product(inner, 'c'))}" if inner else i
-        at = f"{at} % {_factor(size(sizes[number], 'c'))}" if number else at
-        terms.append(at if stride in (1, "1") else f"{at} * {_factor(size(stride, 'c'))}")
+        at = f"{i} / {_factor(product(inner))}" if inner else i
+        at = f"{at} % {_factor(size(sizes[number]))}" if number else at
+        terms.append(at if stride in (1, "1") else f"{at} * {_factor(size(stride))}")
     return " + ".join(terms) or "0"
 
 
@@ -74,15 +71,14 @@ def _factor(text: str) -> str:
     return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
-class _Translation(ast.NodeTransformer):
-    def __init__(self, dialect: Dialect) -> None:
-        self._c = dialect == "c"
+class _C(ast.NodeTransformer):
+    """Replaces what C writes in another way."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        if self._c and isinstance(node.op, ast.FloorDiv):
+        if isinstance(node.op, ast.FloorDiv):
             return ast.BinOp(node.left, ast.Div(), node.right)
-        if self._c and isinstance(node.op, ast.Pow):
+        if isinstance(node.op, ast.Pow):
             return _call("integer_power", node.left, node.right)
         return node
 
@@ -94,8 +90,8 @@ class _Translation(ast.NodeTransformer):
         if name == "ceil_div":
             above, below = node.args
             rounded = ast.BinOp(ast.BinOp(above, ast.Add(), below), ast.Sub(), ast.Constant(1))
-            return ast.BinOp(rounded, ast.Div() if self._c else ast.FloorDiv(), below)
-        if self._c and name in ("min", "max"):
+            return ast.BinOp(rounded, ast.Div(), below)
+        if name in ("min", "max"):
             first, *rest = node.args
             for each in rest:
                 first = _call(f"std::{name}<int64_t>", first, each)

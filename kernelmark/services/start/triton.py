@@ -12,8 +12,9 @@ from harness.problem import Problem
 from harness.problem.dtypes import DTYPES
 from harness.problem.expression import parse
 from harness.problem.spec import TensorSpec
+from kernelmark.services.expressions import python
 from kernelmark.services.start.calling import arguments_of, calling, free, refuse_taken
-from kernelmark.services.start.sizes import call, place, product, size, table
+from kernelmark.services.start.sizes import call, place, table
 
 _BITS = ("float8_e8m0fnu", "float4_e2m1fn_x2")
 """Triton has no such types."""
@@ -160,13 +161,13 @@ class _File:
         dtype = f"torch.{spec.dtype}" if spec.dtype in DTYPES else spec.dtype
         if spec.dtype not in DTYPES and like is not None:
             dtype = f"{_first(like)}.dtype"
-        shape = "".join(f"{values.get(each, size(each, 'python'))}, " for each in spec.shape).removesuffix(
+        shape = "".join(f"{values.get(each, python(each))}, " for each in spec.shape).removesuffix(
             " " if len(spec.shape) == 1 else ", "
         )
         made = f"torch.empty(({shape}), dtype={dtype}, device={_first(given[0])}.device)"
         if spec.count is None:
             return made
-        return f"[{made} for index in range({product([spec.count], 'python')})]"
+        return f"[{made} for index in range({python(spec.count)})]"
 
 
 def _first(spec: TensorSpec) -> str:

@@ -1,4 +1,7 @@
-"""Writes the expressions of `problem.toml` as Python that needs nothing but `math`, and solves them. Trusted."""
+"""Writes the expressions of `problem.toml` as Python that needs nothing but `math`, and solves them. Trusted.
+
+First kernels (`start`) and files for other projects (`exporting`) compute sizes with them.
+"""
 
 from __future__ import annotations
 
