@@ -70,8 +70,9 @@ class LedgerError(HarnessError):
     """The ledger cannot be read or appended to, or its chain is broken."""
 
 
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A remedy for an unknown word: the nearest known one, or all of them."""
+def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """A remedy for an unknown word: the nearest known one; if none is near, `otherwise`, by default all of them."""
     names = list(known)
-    close = difflib.get_close_matches(word, names, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in names) or 'none'}"
+    if close := difflib.get_close_matches(word, names, n=1):
+        return f"did you mean `{close[0]}`?"
+    return otherwise or f"known: {', '.join(f'`{name}`' for name in names) or 'none'}"

@@ -90,14 +90,18 @@ class Submission(BaseModel):
         """Read a file whose suffix names its language, and the files that it has beside it.
 
         Raises:
-            SubmissionError: one does not exist, is not UTF-8 text, or has a name that it may not have; they are larger
-            than 1 MiB together or more than 32; or the author's name cannot be part of a path.
+            SubmissionError: one does not exist, is empty or not UTF-8 text, or has a name that it may not have; they
+            are larger than 1 MiB together or more than 32; or the author's name cannot be part of a path.
         """
         for each in (path, *beside):
             if not isinstance(each, Path):
                 raise SubmissionError("path", f"is of type {type(each).__name__}", "give a pathlib.Path")
+        if os.path.isdir(path):  # noqa: PTH112 - unlike Path.is_dir, it takes a name of any length
+            raise SubmissionError(str(path), "is a folder, not a kernel", f"name the file in it ({known()})")
         language = language_of(path)
         source = _content(path)
+        if not source.strip():
+            raise SubmissionError(str(path), "is empty", "save your kernel first; `kernelmark start` writes one")
         contents: dict[str, bytes] = {}
         for each in beside:
             if each.name in contents:
@@ -161,7 +165,7 @@ def _encoded(name: str, content: bytes | str) -> bytes:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise SubmissionError(name, f"is not UTF-8 text (byte {error.start})", "submit source, not a binary") from error
+        raise SubmissionError(name, f"is not UTF-8 text (byte {error.start})", "save it as UTF-8") from error
     if "\0" in text:
         raise SubmissionError(name, f"holds a NUL character (at {text.index(chr(0))})", "submit source, not a binary")
     return raw

@@ -241,7 +241,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
 
     if write:
         publish_all(load_settings())
-    standings = tables(load_settings(), problem)
+    standings = tables(load_settings(problem), problem)
     if form == "json":
         print_json([table.model_dump(mode="json") for table in standings])
     else:
@@ -323,7 +323,7 @@ def _job(given: dict[str, Any]) -> PreparedJob:
     assert file is not None  # click has checked both
     given["baselines"] = given.get("baselines") or None
     language = given.pop("language")
-    settings = load_settings(**given)
+    settings = load_settings(problem, **given)
     author = settings.author_or_default()
     return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author, beside=beside)
 

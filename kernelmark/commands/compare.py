@@ -48,7 +48,7 @@ def compare(
     from kernelmark.text import show
     from kernelmark.text.progress import Reporter
 
-    settings = load_settings(effort=effort, sandbox=sandbox, device=device)
+    settings = load_settings(problem, effort=effort, sandbox=sandbox, device=device)
     named = [_kernel(settings, each, problem) for each in (one, other)]
     problems = {slug for _, slug in named if slug is not None}
     if len(problems) != 1:

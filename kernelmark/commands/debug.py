@@ -51,7 +51,7 @@ def debug(
 
     if test is not None and dumped is not None:
         raise UsageError("--from", "says which test it is", "leave out --test")
-    settings = load_settings(device=device)
+    settings = load_settings(problem, device=device)
     if dumped is not None:
         call = debugging.prepare_again(settings, problem, (file, *beside), dumped)
     else:

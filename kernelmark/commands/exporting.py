@@ -81,7 +81,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
         from leaderboard.publishing import export as tabular
     except ImportError as error:
         raise UsageError("export", "needs pyarrow", "pip install 'kernelmark[export]'") from error
-    settings = load_settings()
+    settings = load_settings(problem)
     entries = (entry for ledger in ledgers(settings, problem) for entry in ledger.read())
     try:
         verdicts, cases = tabular.export(entries, tables(settings, problem), out)
@@ -109,7 +109,7 @@ def _kernel(
 
     if out is not None and out.exists() and not force:
         raise UsageError(str(out), "exists", "name another file, or replace it with --force")
-    settings = load_settings()
+    settings = load_settings(problem)
     submission = Submission.read(file, settings.author_or_default())
     found = find_problem(settings, problem)
     exported = exporting.export(found, submission, wanted, case=case, leaderboard=leaderboard, gpus=gpus)

@@ -162,7 +162,7 @@ def grade(
     if (base is None) == (handins is None) or (base is not None and (marks or feedback)):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
         raise UsageError("grade", f"{what}; --csv and --feedback go with HANDINS", remedy)
-    settings, record = load_settings(**flags), not no_record
+    settings, record = load_settings(problem, **flags), not no_record
     authors: list[str] = []
     asked: list[Asked] = []
     printed = InOrder(form)
@@ -253,7 +253,7 @@ def regrade(problem: str | None, dry_run: bool, form: str, jobs: int | None, **f
     from kernelmark.commands import regrade as again
     from kernelmark.commands.several import InOrder, grade_all
 
-    settings = load_settings(**flags)
+    settings = load_settings(problem, **flags)
     due = again.due(settings, problem)
     if dry_run or not due:
         listed = [
@@ -286,7 +286,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
     from kernelmark.services.records import sources
     from leaderboard.record.similar import similar as alike
 
-    submissions, missing = sources(load_settings(), problem)
+    submissions, missing = sources(load_settings(problem), problem)
     for each in missing:
         say(f"kernelmark: warning: {visible(each)}")
     pairs = alike(submissions, threshold)

@@ -6,6 +6,7 @@ The modules of commands call it. Trusted. Slow imports are done by the functions
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -54,11 +55,15 @@ form_option = click.option(
 )
 
 
-def load_settings(**flags: Any) -> Settings:
-    """The settings of the project around the working directory, overridden by these flags."""
-    from kernelmark.services.settings import Settings
+def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
+    """The settings of a project, overridden by these flags: of that around the working directory, or, if PROBLEM is a
+    path into another project, of that one, so that its kernels and its results are used.
+    """
+    from kernelmark.services.settings import Settings, find_file
 
-    return Settings.load(**flags)
+    own = problem and os.path.isfile(os.path.join(problem, "problem.toml"))  # noqa: PTH113, PTH118 - any length
+    folder = Path(problem).resolve() if problem and own else None
+    return Settings.load(folder if folder and find_file(folder) else None, **flags)
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -39,11 +39,12 @@ def problems_list(form: str) -> int:
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
     from harness.problem import load
-    from kernelmark.services.problems import private_folder, problem_directories
+    from kernelmark.services.problems import private_folder, problem_directories, refuse_without_project
     from kernelmark.services.records import places
     from kernelmark.text import show
 
     settings = load_settings()
+    refuse_without_project(settings)
     loaded, status, private = [], 0, private_folder(settings)
     for directory in problem_directories(settings):
         try:
@@ -81,7 +82,7 @@ def problems_show(problem: str, form: str) -> None:
     from kernelmark.services.problems import find_problem
     from kernelmark.text import show
 
-    asked = find_problem(load_settings(), problem)
+    asked = find_problem(load_settings(problem), problem)
     if form == "json":
         print_json(show.problem_document(asked))
     else:

@@ -95,7 +95,7 @@ def profile(
     from kernelmark.text import profiles, show
     from kernelmark.text.progress import Reporter
 
-    settings = load_settings(effort="quick", baselines=baselines or ("none",), **given)
+    settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **given)
     if sweep is not None:
         return _swept(settings, problem, (file, *beside), case, sweep, out)
     with Reporter() as reporter:

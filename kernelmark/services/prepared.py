@@ -27,7 +27,13 @@ from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Verdict
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
-from kernelmark.services.problems import find_baselines, find_problem, private_folder, visible_test
+from kernelmark.services.problems import (
+    find_baselines,
+    find_problem,
+    private_folder,
+    refuse_without_project,
+    visible_test,
+)
 from kernelmark.services.recording import record
 from kernelmark.services.records import usual_s
 from kernelmark.services.settings import Settings
@@ -172,9 +178,8 @@ class PreparedJob:
         Returns None before the deadline.
 
         Raises:
-            UsageError: the deadline has passed, or the problem is not the project's.
-            LedgerError: the ledger cannot be appended to.
-            HarnessError: the source cannot be archived.
+            UsageError: the deadline has passed, the problem is not the project's, or nothing can be recorded there.
+            LedgerError: the ledger is broken.
         """
         own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
         remedy = "name the problem by its slug, or grade without recording (--no-record)"
@@ -185,6 +190,7 @@ class PreparedJob:
             raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
         if identify(given, private_folder(self.settings)) != self.problem.sha256:
             raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
+        refuse_without_project(self.settings)
         JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):

@@ -10,12 +10,23 @@ from harness.languages import LANGUAGES
 from harness.problem import Case, Problem, load
 from harness.submission import Submission
 from harness.verdict import DeviceKind
-from kernelmark.services.settings import Place, Settings
+from kernelmark.services.settings import FILE_NAME, Place, Settings
 
 
 def problem_directories(settings: Settings) -> list[Path]:
     """The project's problems, in the order of their slugs."""
     return sorted(file.parent for file in settings.locate("problems").glob("*/problem.toml"))
+
+
+def refuse_without_project(settings: Settings) -> None:
+    """Raise where there is no project, before a command finds nothing in it, or records something outside of one.
+
+    Raises:
+        UsageError: the root has no kernelmark.toml, no problems and no results.
+    """
+    if not any(path.exists() for path in (settings.root / FILE_NAME, *map(settings.locate, ("problems", "results")))):
+        what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
+        raise UsageError(str(settings.root), what, "change to your clone of a project, and try again")
 
 
 def find_problem(settings: Settings, reference: str | Path) -> Problem:
@@ -67,7 +78,7 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
     """The absolute path of a problem's directory, by any path to it or by its slug.
 
     Raises:
-        UsageError: there is none; the message names the nearest slug.
+        UsageError: there is none; the message names the nearest slug, or says that a file was given.
     """
     places = [Path(reference), settings.locate("problems") / reference]
     for directory in places:
@@ -78,8 +89,11 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
             raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
     if places[0].is_dir():
         raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
+    if places[0].is_file() or places[0].suffix.removeprefix(".") in LANGUAGES:
+        raise UsageError(str(reference), "is a file, not a problem", "name the problem first, then the file")
+    refuse_without_project(settings)
     slugs = [directory.name for directory in problem_directories(settings)]
-    remedy = nearest(str(reference), slugs) if slugs else f"there are none under {settings.locate('problems')}"
+    remedy = nearest(str(reference), slugs, "`kernelmark problems list` lists the problems")
     raise UsageError(str(reference), "no such problem", remedy)
 
 

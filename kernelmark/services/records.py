@@ -14,7 +14,7 @@ from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
 from harness.wire import PROTOCOL
-from kernelmark.services.problems import find_problem, private_folder, problem_directories
+from kernelmark.services.problems import find_problem, private_folder, problem_directories, refuse_without_project
 from kernelmark.services.settings import Settings
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
@@ -44,7 +44,7 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
     """The ledger of one problem (given by slug or directory), or all ledgers, in order of slug.
 
     Raises:
-        UsageError: nothing was ever recorded for that problem, and it does not exist.
+        UsageError: nothing was ever recorded for that problem, and it does not exist; or there is no project here.
     """
     paths = sorted(settings.locate("results").glob("*.jsonl"))
     if problem is not None:
@@ -52,6 +52,8 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
         paths = [path for path in paths if path.stem == slug]
         if not paths:
             find_problem(settings, problem)
+    elif not paths:
+        refuse_without_project(settings)
     return [JsonlLedger(path) for path in paths]
 
 

@@ -12,10 +12,10 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UsageError
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.record.durable import unwritable, write_whole
+from leaderboard.record.durable import UNRECORDED, unwritable, write_whole
 
 _NAME_LENGTH = 96
 _COMPONENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}")
@@ -48,14 +48,13 @@ def refuse_if_unwritable(root: Path, slug: str, submission: Submission) -> None:
     """Raise, before a grading spends its time, what `archive` would raise after it; changes nothing.
 
     Raises:
-        HarnessError: as for `archive`.
+        HarnessError: the slug or the author is not a valid path component.
+        UsageError: it cannot be written.
     """
     told = SubmissionId.of(submission)
     for path in (location(root, slug, told.author, told.sha256, told.name), *beside(root, slug, told)):
         if folder := unwritable(path):
-            raise HarnessError(
-                f"{path}: the submission cannot be archived in {folder}", "make it a folder that can be written"
-            )
+            raise UsageError(str(path), f"the submission cannot be archived in {folder}", UNRECORDED)
 
 
 def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path:

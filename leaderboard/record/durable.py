@@ -13,6 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+UNRECORDED = "make that place writable, or grade without recording (--no-record)"
+"""What to do where a result cannot be recorded."""
+
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable: a file's own fsync does not cover its name."""

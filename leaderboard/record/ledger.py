@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
-from leaderboard.record.durable import make_directory, sync_directory, unwritable
+from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode
 from leaderboard.record.moderation import Moderation
 
@@ -57,7 +57,8 @@ class JsonlLedger:
         """Raise, before a grading spends its time, what `append` would raise after it; changes nothing.
 
         Raises:
-            LedgerError: the last line is broken, or the file or its folder cannot be written.
+            LedgerError: the last line is broken.
+            UsageError: the file or its folder cannot be written.
         """
         try:
             if self.path.exists():
@@ -66,9 +67,10 @@ class JsonlLedger:
                 if last_line:
                     self._decode_last(last_line)
             elif folder := unwritable(self.path):
-                raise LedgerError(f"{self.path}: cannot be made in {folder}", "make it a folder that can be written")
+                raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED)
         except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be appended to ({error.strerror})") from error
+            what = f"the result cannot be recorded there ({error.strerror})"
+            raise UsageError(str(self.path), what, UNRECORDED) from error
 
     def moderate(self, event: Moderation) -> Entry:
         """Add a moderation event to the ledger that holds its run, or to any ledger if it is about an author; as

@@ -61,7 +61,12 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
         ((), "Missing argument 'PROBLEM'"),
         (("double",), "Missing argument 'FILE'"),
         (("doubel", "kernel.py"), "doubel: no such problem; did you mean `double`?"),
+        (("wholly", "kernel.py"), "wholly: no such problem; `kernelmark problems list` lists the problems"),
         ((".", "kernel.py"), ".: holds no problem.toml"),
+        (("kernel.py", "double"), "kernel.py: is a file, not a problem; name the problem first, then the file"),
+        (("double", "problems"), "problems: is a folder, not a kernel; name the file in it (.py, .cu or .cpp)"),
+        (("double", "empty.py"), "empty.py: is empty; save your kernel first"),
+        (("double", "latin.py"), "latin.py: is not UTF-8 text (byte 2); save it as UTF-8"),
         (("d" * 5000, "kernel.py"), f"{'d' * 80}: cannot be looked for (File name too long)"),
         (("double", "absent.py"), "absent.py: cannot be read (No such file or directory)"),
         (("double", "kernelmark.toml"), "unknown language '.toml'"),
@@ -77,6 +82,8 @@ def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
     run: Command, judge: Callable[..., Judge], project: Path, args: tuple[str, ...], message: str
 ) -> None:
     (project / "kernel.cpp").write_text("// nothing\n")
+    (project / "empty.py").write_text("\n")
+    (project / "latin.py").write_bytes("# é".encode("latin-1"))
     fake = judge()
     ended = run(*args, command=submit)
     assert (ended.code, ended.out) == (2, "")
@@ -85,6 +92,35 @@ def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(
     assert ended.err.count("\n") == 1
     assert not fake.asked
     assert not (project / "leaderboard").exists()
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("board",), ("problems", "list"), ("show", "abc"), ("board", "double"), ("bench", "double", "../kernel.py")],
+)
+def test_a_folder_that_is_in_no_project_is_named(
+    run: Command, project: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...]
+) -> None:
+    (project / "kernelmark.toml").unlink()
+    (project / "nowhere").mkdir()
+    monkeypatch.chdir(project / "nowhere")
+    ended = run(*args)
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "nowhere: is not in a project: there is no kernelmark.toml here or in a folder above; change to" in ended.err
+
+
+def test_a_path_into_another_project_uses_that_project(
+    run: Command, judge: Callable[..., Judge], project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = project / "own"
+    own.mkdir()
+    (own / "kernelmark.toml").write_text("")
+    monkeypatch.chdir(own)
+    judge(verdict := accepted())
+    assert run("submit", "../problems/double", "../kernel.py").code == 0
+    assert [v.run for v in recorded(project)] == [verdict.run]
+    assert verdict.run in run("board", "../problems/double").out
+    assert not (own / "leaderboard").exists()
 
 
 @pytest.mark.parametrize(

@@ -100,22 +100,30 @@ def a_file_for_the_archive(results: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "message"),
+    ("spoil", "code", "message"),
     [
-        (a_file_for_the_archive, "-kernel.py: the submission cannot be archived in "),
-        (a_broken_ledger, "double.jsonl line 1: is not a ledger line; restore the file"),
-        (a_conflict, "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both"),
-        (a_file_for_a_folder, "double.jsonl: cannot be made in "),
-        (a_folder_for_a_file, "double.jsonl: cannot be appended to (Is a directory)"),
+        (a_file_for_the_archive, 2, "-kernel.py: the submission cannot be archived in "),
+        (a_broken_ledger, 7, "double.jsonl line 1: is not a ledger line; restore the file"),
+        (
+            a_conflict,
+            7,
+            "double.jsonl line 3: is not a ledger line; `kernelmark merge-ledger` makes one ledger of both",
+        ),
+        (a_file_for_a_folder, 2, "double.jsonl: the result cannot be recorded in "),
+        (
+            a_folder_for_a_file,
+            2,
+            "double.jsonl: the result cannot be recorded there (Is a directory); make that place writable",
+        ),
     ],
 )
 def test_what_cannot_be_recorded_is_refused_before_it_is_graded(
-    run: Command, judge: Callable[..., Judge], project: Path, spoil: Callable[[Path], None], message: str
+    run: Command, judge: Callable[..., Judge], project: Path, spoil: Callable[[Path], None], code: int, message: str
 ) -> None:
     spoil(project / "leaderboard/results")
     fake = judge(accepted())
     ended = run("submit", "double", "kernel.py")
-    assert (ended.code, ended.out, fake.asked) == (7, "", [])
+    assert (ended.code, ended.out, fake.asked) == (code, "", [])
     assert message in ended.err
     assert run("submit", "double", "kernel.py", "--no-record").code == 0
 
