@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-KERNELMARK = (sys.executable, "-c", "from kernelmark.commands.scripts import main; main()")
+KERNELMARK = (sys.executable, "-P", "-c", "from kernelmark.commands.scripts import main; main()")
 _NOT_INHERITED = ("KERNELMARK_", "GIT_", "RAY_")
 
 

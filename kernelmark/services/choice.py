@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 
 from harness import sandbox as sandboxes
+from harness.device.cpu import cpu_name
 from harness.errors import DeviceError, UsageError
 from harness.kinds import isolates
 from harness.languages import LANGUAGES
@@ -54,6 +55,18 @@ def cuda_is_here() -> bool:
         return False
     count = ctypes.c_int(0)
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def device_name(kind: DeviceKind) -> str | None:
+    """What a verdict would call this machine's device of this kind; None if there is none. Does not import torch."""
+    if kind == "cpu":
+        return cpu_name()
+    if not cuda_is_here():
+        return None
+    driver, device, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0), ctypes.create_string_buffer(256)
+    if driver.cuDeviceGet(ctypes.byref(device), 0) or driver.cuDeviceGetName(name, len(name), device):
+        return None
+    return name.value.decode(errors="replace")
 
 
 def choose_provider(settings: Settings) -> Provider:

@@ -97,7 +97,7 @@ def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dum
 
 def run(call: Call, *, interactive: bool) -> CaseResult | int:
     """Make the call in this terminal; returns the test's result, or the exit status if it did not come so far."""
-    command = [sys.executable, "-m", "harness.debug", str(call.problem.directory), str(call.files[0]), call.test]
+    command = [sys.executable, "-P", "-m", "harness.debug", str(call.problem.directory), str(call.files[0]), call.test]
     command += ["--device", call.device, "--params", json.dumps(call.params)]
     command += [word for each in call.files[1:] for word in ("--with", str(each))]
     command += ["--seed", str(call.seed)] if call.seed is not None else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from statistics import median
 
@@ -14,6 +13,7 @@ from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
 from harness.wire import PROTOCOL
+from kernelmark.services.choice import device_name
 from kernelmark.services.problems import find_problem, private_folder, problem_directories, refuse_without_project
 from kernelmark.services.settings import Settings
 from leaderboard.record.archive import stored
@@ -85,19 +85,22 @@ def places(settings: Settings) -> dict[str, list[Place]]:
 
 
 def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) -> float | None:
-    """How long a grading takes, in seconds: the median of the newest few that were accepted, of this problem, kind of
-    device, language and effort. None if there are none, or the ledger cannot be read.
+    """How long a grading takes, in seconds: the median of the newest few that were accepted, of this problem, language
+    and effort, on this machine's device, or else on the one of its kind that graded last: never of several models.
+    None if there are none, or the ledger cannot be read.
     """
     words = [f'"{key}":"{value}"'.encode() for key, value in (("device_kind", device), ("language", language))]
     ledger = JsonlLedger(settings.locate("results") / f"{slug}.jsonl")
     try:
         entries = [each for each in ledger.read() if all(word in each.document for word in words)]  # a cheap filter
         verdicts = (entry.verdict for entry in reversed(entries) if entry.kind == VERDICT)
-        alike = (v for v in verdicts if v.score and v.effort == settings.effort and v.submission.language == language)
-        took = [verdict.duration_ns / 1e9 for verdict in islice(alike, _NEWEST)]
+        alike = [v for v in verdicts if v.score and v.effort == settings.effort and v.submission.language == language]
     except LedgerError:
         return None
-    return median(took) if took else None
+    names = [each.environment.device_name for each in alike]
+    name = own if (own := device_name(device)) in names else next(iter(names), None)
+    took = [each.duration_ns / 1e9 for each, ran_on in zip(alike, names, strict=True) if ran_on == name]
+    return median(took[:_NEWEST]) if took else None
 
 
 def current(settings: Settings) -> Current:

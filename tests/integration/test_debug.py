@@ -49,6 +49,17 @@ def test_a_breakpoint_has_the_tensors(project: Path) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+def test_a_file_named_like_a_module_of_ours_is_not_imported_for_it(project: Path) -> None:
+    """The working folder was once on the path of the process that debugs, whose own `import torch` found this."""
+    folder = project / "own"
+    folder.mkdir()
+    for name in ("torch", "typing", "harness"):
+        (folder / f"{name}.py").write_text("raise SystemExit('imported')\n")
+    ended = debug(folder, RIGHT)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("one (n=1): accepted\n")
+
+
 def test_a_wrong_output_is_explained_as_by_check(project: Path) -> None:
     ended = debug(project, RIGHT.replace("2,", "3,"), "--test", "pages")
     assert ended.returncode == 1

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelmark.services import records
 from kernelmark.services.records import usual_s
 from kernelmark.services.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
@@ -30,6 +31,17 @@ def test_it_is_the_median_of_the_newest_five_that_were_accepted(settings: Settin
     assert usual_s(settings, "softmax", "cuda", "py") == 30
     assert usual_s(settings, "softmax", "cpu", "py") == 1
     assert usual_s(settings, "softmax", "cuda", "cu") is None
+
+
+def test_only_gradings_on_this_device_count_if_there_are_any(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = JsonlLedger(settings.locate("results") / "softmax.jsonl")
+    for name, seconds in (("NVIDIA H100", 10), ("NVIDIA H200", 30), ("NVIDIA H200", 50), ("NVIDIA H100", 12)):
+        ledger.append(accepted(device_name=name).model_copy(update={"duration_ns": seconds * 10**9}))
+    for here, expected in (("NVIDIA H200", 40), ("NVIDIA H100", 11), ("NVIDIA B200", 11), (None, 11)):
+        monkeypatch.setattr(records, "device_name", lambda _kind, here=here: here)
+        assert usual_s(settings, "softmax", "cuda", "py") == expected, here
 
 
 def test_nobody_knows_it_of_a_new_problem_or_from_a_broken_ledger(settings: Settings) -> None:
