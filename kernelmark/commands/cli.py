@@ -44,7 +44,6 @@ from kernelmark.commands.printing import (
     load_settings,
     print_json,
     print_lines,
-    print_result,
     sandbox_option,
     say,
 )
@@ -199,7 +198,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
     --watch, that of the last check.
     """
     from kernelmark.services import debugging
-    from kernelmark.text import show
+    from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
     if watch and given["file"] == "-":
@@ -223,7 +222,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
         if form == "json":
             print_lines([result.model_dump_json(exclude_none=True)])
         else:
-            print_result(show.check(result), result.outcome)
+            print_lines(show.check(result), colours.result(result.outcome))
         return result.outcome.exit_code
 
     return watching.repeated(Path(str(given["file"])), once) if watch else once()
@@ -237,7 +236,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
     from kernelmark.services.publishing import publish_all
     from kernelmark.services.records import tables
-    from kernelmark.text import show
+    from kernelmark.text import colours, show
 
     if write:
         publish_all(load_settings())
@@ -245,7 +244,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
     if form == "json":
         print_json([table.model_dump(mode="json") for table in standings])
     else:
-        print_lines(show.board(standings))
+        print_lines(show.board(standings), colours.board)
 
 
 @main.command("show")
@@ -254,7 +253,7 @@ def board(problem: str | None, write: bool, form: str) -> None:
 def show_run(run: str, form: str) -> None:
     """Show everything about one recorded grading; RUN is its id, or the id's first digits."""
     from kernelmark.services.records import find_run
-    from kernelmark.text import show
+    from kernelmark.text import colours, show
     from leaderboard.standings.ranking import moderation, pooled
 
     ledger, entry = find_run(load_settings(), run)
@@ -263,7 +262,8 @@ def show_run(run: str, form: str) -> None:
         return
     verdict = entry.verdict
     entries = ledger.read()
-    print_lines(show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict)))
+    lines = show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict))
+    print_lines(lines, colours.result(verdict.outcome))
 
 
 for _command in (*organizers.COMMANDS, problems.problems, importing.importing, exporting.export):
@@ -343,7 +343,7 @@ def _source(file: str, language: str | None, author: str) -> Path | Submission:
 
 
 def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | None = None, profile: bool = False) -> int:
-    from kernelmark.text import show
+    from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
     lateness = job.admit(late) if record else None
@@ -357,7 +357,7 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
         if form == "json":
             print_lines([result.to_json()])
         else:
-            print_result(show.verdict(result, table, record=record), result.outcome)
+            print_lines(show.verdict(result, table, record=record), colours.result(result.outcome))
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code

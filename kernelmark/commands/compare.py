@@ -15,7 +15,6 @@ from kernelmark.commands.printing import (
     form_option,
     load_settings,
     print_lines,
-    print_result,
     sandbox_option,
 )
 
@@ -45,7 +44,7 @@ def compare(
     Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
     """
     from kernelmark.services.prepared import PreparedJob
-    from kernelmark.text import show
+    from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(problem, effort=effort, sandbox=sandbox, device=device)
@@ -63,7 +62,7 @@ def compare(
     if form == "json":
         print_lines([result.to_json()])
     else:
-        print_result(show.comparison(result, second), result.outcome)
+        print_lines(show.comparison(result, second), colours.comparison(result))
     if result.score is not None and not result.speedups:
         raise SubmissionError(second.name, "could not be timed beside the other one", "`kernelmark check` says why")
     return result.outcome.exit_code

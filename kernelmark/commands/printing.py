@@ -19,8 +19,8 @@ from harness.kinds import DeviceKind, SandboxName
 from kernelmark.text.terminal import has_colours, visible
 
 if TYPE_CHECKING:
-    from harness.verdict import Outcome
     from kernelmark.services.settings import Settings
+    from kernelmark.text.colours import Colouring
 
 F = TypeVar("F", bound=Callable[..., Any])
 _DEVICES, _SANDBOXES = ("auto", *get_args(DeviceKind)), ("auto", *get_args(SandboxName))
@@ -66,16 +66,9 @@ def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
     return Settings.load(folder if folder and find_file(folder) else None, **flags)
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines to stdout."""
-    _echo("\n".join(lines))
-
-
-def print_result(lines: Iterable[str], outcome: Outcome) -> None:
-    """Print a result to stdout, with colours on a terminal."""
-    from kernelmark.text.colours import coloured
-
-    print_lines(coloured(lines, outcome) if has_colours(sys.stdout) else lines)
+def print_lines(lines: Iterable[str], colouring: Colouring | None = None) -> None:
+    """Print lines to stdout; on a terminal with these colours."""
+    _echo("\n".join(colouring(lines) if colouring and has_colours(sys.stdout) else lines))
 
 
 def print_json(document: object) -> None:

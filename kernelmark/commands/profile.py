@@ -92,7 +92,7 @@ def profile(
     """
     from kernelmark.services import profiling
     from kernelmark.services.profiling import folder
-    from kernelmark.text import profiles, show
+    from kernelmark.text import colours, profiles, show
     from kernelmark.text.progress import Reporter
 
     settings = load_settings(problem, effort="quick", baselines=baselines or ("none",), **given)
@@ -102,17 +102,19 @@ def profile(
         found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
-        print_lines(show.verdict(verdict, record=False))
+        print_lines(show.verdict(verdict, record=False), colours.result(verdict.outcome))
         return verdict.outcome.exit_code
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
         say(f"{file.name} cannot run on this machine, so there are no times, only its compiled code")
-    lines = [*measured, *profiles.counted([(each.name, each.nsight) for each in found.profiles])]
+    if verdict is not None:
+        print_lines(measured, colours.result(verdict.outcome))
+    lines = list(profiles.counted([(each.name, each.nsight) for each in found.profiles]))
     lines += profiles.claimed([(each.name, each.torch) for each in found.profiles])
     for each in found.profiles:
         lines += profiles.sanitized(each.sanitized)
     if lines:
-        print_lines(lines)
+        print_lines(lines, colours.sections)
     for each in found.profiles:
         for part, why in each.missing.items():
             say(f"no {part} for {each.name}: {why}")
@@ -125,14 +127,14 @@ def profile(
 
 def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | None, sizes: str, out: Path) -> int:
     from kernelmark.services.profiling import sweep
-    from kernelmark.text import profiles, show
+    from kernelmark.text import colours, profiles, show
     from kernelmark.text.progress import Reporter
 
     chosen = sweep.Sizes.parse(sizes)
     with Reporter() as reporter:
         verdict, points = sweep.sweep(settings, problem, files, case, chosen, reporter.report)
     if verdict.score is None:
-        print_lines(show.verdict(verdict, record=False))
+        print_lines(show.verdict(verdict, record=False), colours.result(verdict.outcome))
         return verdict.outcome.exit_code
     print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
     title = f"{files[0].name} on {verdict.problem.slug}, {verdict.environment.device_name}"

@@ -66,7 +66,11 @@ class InOrder:
 
     def _print(self, place: int) -> None:
         if self._form == "table":
-            print_lines([*self.results[place].lines(), ""])
+            from kernelmark.text import colours
+
+            result = self.results[place]
+            outcome = result.verdict.outcome if result.verdict else None
+            print_lines([*result.lines(), ""], colours.graded(outcome))
 
 
 def grade_all(

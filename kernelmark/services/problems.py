@@ -24,7 +24,9 @@ def refuse_without_project(settings: Settings) -> None:
     Raises:
         UsageError: the root has no kernelmark.toml, no problems and no results.
     """
-    if not any(path.exists() for path in (settings.root / FILE_NAME, *map(settings.locate, ("problems", "results")))):
+    if not any(
+        path.exists() for path in (settings.root / FILE_NAME, settings.locate("problems"), settings.locate("results"))
+    ):
         what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
         raise UsageError(str(settings.root), what, "change to your clone of a project, and try again")
 

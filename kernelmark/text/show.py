@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from harness.verdict import Verdict
 from kernelmark.text import findings, times
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from harness.verdict import (
         Check,
         Environment,
-        Verdict,
+        Speedup,
     )
     from leaderboard.record.moderation import Moderation
     from leaderboard.standings.pooling import Source
@@ -82,18 +83,21 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
     result = with_own_name(result)
-    yield from _outcome(result)
+    yield from _outcome(result, next((_faster(result.submission.name, each) for each in result.speedups), ""))
     yield f"{INDENT}beside      {visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}"
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
         yield ""
-    for each in result.speedups:
-        whether = "faster" if each.ratio.low > 1 else "slower" if each.ratio.high < 1 else "no difference was measured"
-        yield f"{INDENT}it is {ratio(each.ratio)} times as fast as {visible(each.baseline)}: {whether}"
     for doubt in times.doubts(result):
         yield f"{INDENT}doubt       {doubt}"
     yield from _notes(result.environment)
+
+
+def _faster(name: str, speedup: Speedup) -> str:
+    low, high = speedup.ratio.low, speedup.ratio.high
+    whether = "faster" if low > 1 else "slower" if high < 1 else "no difference was measured"
+    return f"{visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(speedup.baseline)}: {whether}"
 
 
 def standing(result: Verdict, table: Table) -> str:
@@ -206,7 +210,7 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
     yield from columns(list(_identity(result)))
     for test in result.tests:
         yield ""
-        yield f"{INDENT}test {findings.line(test)}"
+        yield f"{INDENT}{'failed' if test.outcome.exit_code else 'test':<10}  {findings.line(test)}"
         yield from findings.outputs(test)
     if result.score is not None:
         yield ""
@@ -317,8 +321,8 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
     yield f"{INDENT}stored in {path}"
 
 
-def _outcome(result: Check) -> Iterator[str]:
-    yield from _headline(result)
+def _outcome(result: Check, first: str = "") -> Iterator[str]:
+    yield from _headline(result, first)
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
@@ -328,9 +332,12 @@ def _outcome(result: Check) -> Iterator[str]:
     yield from _traceback_and_log(result)
 
 
-def _headline(result: Check) -> Iterator[str]:
+def _headline(result: Check, first: str = "") -> Iterator[str]:
+    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where."""
     outcome = result.outcome.value.replace("_", " ")
-    yield f"{outcome}: {visible(result.message)}" if result.message else outcome
+    score = result.score if isinstance(result, Verdict) else None
+    why = visible(result.message) or (f"{interval(score)} a call" if score else "")
+    yield first or (f"{outcome}: {why}" if why else outcome)
     told = result.submission
     files = visible(" with ".join([told.name, *([", ".join(told.beside)] if told.beside else [])]))
     who = f"{files} by {visible(told.author)}"

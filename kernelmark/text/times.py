@@ -5,28 +5,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from harness import stats
-from kernelmark.text.terminal import INDENT, columns, visible
+from kernelmark.text.terminal import INDENT, columns, counted, visible
 from leaderboard.text import kernels as kernel_table
 from leaderboard.text.metrics import METRICS
 from leaderboard.text.units import duration, interval, ratio
 from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
-    from harness.verdict import BenchmarkResult, Effort, Interval, PairedBaseline, Ratio, ReplayedBenchmark, Verdict
+    from harness.verdict import (
+        BenchmarkResult,
+        Doubt,
+        Effort,
+        Interval,
+        PairedBaseline,
+        Ratio,
+        ReplayedBenchmark,
+        Verdict,
+    )
 
 _STOPPED = {
     "converged": "the intervals were narrow enough",
-    "budget": "the budget was used up before the intervals were narrow",
-    "unstable": "the interval stayed wide: grade again on a quiet machine",
+    "budget": "time ran out before the intervals were narrow",
+    "unstable": "the interval stayed wide",
 }
 _HOW = {
     "graphs": "captured calls, replayed as one graph",
     "calls": "plain calls: the submission's own code ran",
     "replayed": "replayed: a launcher made the recorded calls",
+}
+_CONFIDENT = 0.9  # below it, an interval that aims at 95 % is told to reach less
+_MEASURE_MORE: Mapping[Effort, str] = {
+    "screen": "grade again with the effort quick",
+    "quick": "grade again without --quick",
+    "default": "grade again with --thorough",
+    "thorough": "grade again on a quiet machine",
 }
 _LETTERS = 40  # maximum length of a kernel's name
 
@@ -36,7 +52,7 @@ def table(result: Verdict, score: Interval) -> Iterator[str]:
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
     metrics = [each for each in METRICS if each.in_tables and any(map(each.cell, result.benchmarks))]
     cold = ["cold, claimed"] if result.timing == "sealed" else []
-    head = ["case", "time", f"{100 * score.confidence:.3g} % interval", *(f"× {visible(name)}" for name in names)]
+    head = ["case", "time", "95 % interval", *(f"× {visible(name)}" for name in names)]
     rows = [(*head, *(each.heading for each in metrics), *cold)]
     for b in result.benchmarks:
         paired = {each.name: each.speedup for each in b.baselines}
@@ -83,11 +99,26 @@ def unfinished(result: Verdict) -> Iterator[str]:
 
 
 def doubts(result: Verdict) -> Iterator[str]:
-    """Reasons to trust the result less: first those about the whole run, then those about cases."""
+    """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases."""
+    if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
+        told = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %: there was no time for more rounds"
+        yield f"few_rounds: {told}; {_MEASURE_MORE[result.effort]}"
     for doubt in result.doubts:
-        yield f"{visible(doubt.code)}: {visible(doubt.text)}"
-    said = [(b.name, f"{visible(doubt.code)}: {visible(doubt.text)}") for b in result.benchmarks for doubt in b.doubts]
-    yield from _by_case(said, len(result.benchmarks))
+        yield f"{visible(doubt.code)}: {_with_advice(doubt)}"
+    of_code: dict[str, list[tuple[str, Doubt]]] = {}
+    for benchmark in result.benchmarks:
+        for doubt in benchmark.doubts:
+            of_code.setdefault(doubt.code, []).append((benchmark.name, doubt))
+    for code, said in of_code.items():
+        (name, first), *others = said
+        where = _cases([each for each, _ in said], len(result.benchmarks))
+        if any(doubt.text != first.text for _, doubt in others):
+            where = f"{visible(name)}, and {counted(len(others), 'more case')} like it"
+        yield f"{where}: {visible(code)}: {_with_advice(first)}"
+
+
+def _with_advice(doubt: Doubt) -> str:
+    return visible(doubt.text) + (f"; {doubt.advice}" if doubt.advice else "")
 
 
 def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
@@ -153,14 +184,20 @@ def _sure(value: Interval | Ratio) -> str:
 
 
 def _stopped(b: BenchmarkResult, effort: Effort) -> str:
-    more = " or with --thorough" if b.stop_reason == "unstable" and effort != "thorough" else ""
-    return _STOPPED[b.stop_reason] + more
+    remedy = "" if b.stop_reason == "converged" else _MEASURE_MORE[effort]
+    if b.stop_reason == "unstable" and effort != "thorough":
+        remedy = remedy.replace("again", "again on a quiet machine or", 1)
+    return _STOPPED[b.stop_reason] + (f"; {remedy}" if remedy else "")
 
 
 def _by_case(said: Iterable[tuple[str, str]], cases: int) -> Iterator[str]:
     """Group pairs of case name and text: each text once, after all the cases that it applies to."""
     names: dict[str, list[str]] = {}
     for name, text in said:
-        names.setdefault(text, []).append(visible(name))
+        names.setdefault(text, []).append(name)
     for text, named in names.items():
-        yield f"{'every case' if 1 < cases == len(named) else ', '.join(named)}: {text}"
+        yield f"{_cases(named, cases)}: {text}"
+
+
+def _cases(named: Sequence[str], cases: int) -> str:
+    return "every case" if 1 < cases == len(named) else ", ".join(map(visible, named))

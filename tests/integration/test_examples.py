@@ -52,7 +52,7 @@ def test_a_copy_of_the_course_has_a_sound_problem_and_a_board(tmp_path: Path) ->
     shutil.copytree(EXAMPLES / "course", course, ignore=shutil.ignore_patterns("leaderboard", "__pycache__"))
     assert command(course, "main", "problems", "lint").startswith("row_sum: passed (3 samples graded)\n")
     example = "submissions/row_sum/example/kernel.py"
-    assert command(course, "submit", "row_sum", example, "--quick", "--author", "ada").startswith("accepted\n")
+    assert command(course, "submit", "row_sum", example, "--quick", "--author", "ada").startswith("accepted: ")
     (entry,) = JsonlLedger(course / "leaderboard/results/row_sum.jsonl").read()
     (table,) = json.loads(command(course, "main", "board", "row_sum", "--format", "json"))
     assert [(row["author"], row["run"]) for row in table["rows"]] == [("ada", entry.verdict.run)]

@@ -99,7 +99,7 @@ def ended(project: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_terminal_has_the_time_and_the_hottest_functions(ended: subprocess.CompletedProcess[str]) -> None:
-    assert ended.stdout.startswith("accepted\n")
+    assert ended.stdout.startswith("accepted: ")
     [head] = [line for line in ended.stdout.splitlines() if line.split()[:2] == ["case", "time"]]
     assert "× eager" in head
     after = ended.stdout[ended.stdout.index("kernel.py, by torch.profiler, cpu time") :]
@@ -323,7 +323,7 @@ def test_a_submission_that_dies_under_the_profiler_is_recorded_all_the_same(proj
     (project / "dies.py").write_text(DIES)
     ended = kernelmark(project, "submit", "double", "dies.py", "--quick", "--profile", "--author", "dee")
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.startswith("accepted\n")
+    assert ended.stdout.startswith("accepted: ")
     line = ended.stderr.splitlines()[-1]
     assert line.startswith("no profile: torch.profiler: ")
     assert [each.suffix for each in (project / "leaderboard/archive/double/dee").iterdir()] == [".py"]

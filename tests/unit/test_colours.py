@@ -10,8 +10,7 @@ import pytest
 
 from harness.verdict import Doubt, DoubtCode, Outcome, Verdict
 from kernelmark.commands import printing
-from kernelmark.text import show
-from kernelmark.text.colours import coloured
+from kernelmark.text import colours, show
 from kernelmark.text.terminal import has_colours
 from tests.verdicts import accepted, failed
 
@@ -24,7 +23,7 @@ class Terminal(io.StringIO):
 
 
 def of(verdict: Verdict) -> list[str]:
-    return list(coloured(show.verdict(verdict), verdict.outcome))
+    return list(colours.result(verdict.outcome)(show.verdict(verdict)))
 
 
 def styled(lines: list[str], label: str) -> str:
@@ -40,7 +39,7 @@ def styled(lines: list[str], label: str) -> str:
 def test_the_first_line_is_the_result_in_its_colour(outcome: Outcome, colour: str) -> None:
     first, *_ = of(failed(outcome))
     assert first == click.style(f"{outcome.value.replace('_', ' ')}: it is not right", fg=colour, bold=True)
-    assert of(accepted())[0] == click.style("accepted", fg="green", bold=True)
+    assert of(accepted())[0] == click.style("accepted: 57.3 µs [57.0, 57.6] a call", fg="green", bold=True)
 
 
 def test_labels_have_colours_and_the_text_stays() -> None:
@@ -63,6 +62,40 @@ def test_a_submission_sets_no_colour() -> None:
     assert shown.count("\x1b[31m") == "\n".join(of(benign)).count("\x1b[31m")
 
 
+BOLD, DIM, RED, GREEN, CYAN, YELLOW = "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[36m", "\x1b[33m"
+
+
+@pytest.mark.parametrize(
+    ("colouring", "lines"),
+    [
+        (colours.board, {"softmax on NVIDIA H200 (cuda)": BOLD, "  rank  author": DIM, "     1  ada     k.py": "",
+                         "     -  bob     k.py": "", "  1234567812345678 by ada: 2 gradings pooled": DIM}),
+        (colours.sections, {"  by Nsight Compute": BOLD, "    of     kernel": ""}),
+        (colours.problem, {"softmax: Row-wise softmax": BOLD, "  entry       softmax(x, y)": DIM,
+                           "              and more of it": "", "A statement, in prose": ""}),
+        (colours.problems, {"softmax  Row-wise softmax": BOLD, "         until tomorrow": DIM}),
+        (colours.statuses, {"this machine can grade": BOLD, "ok    python  3.11": GREEN, "warn  docker  none": YELLOW,
+                            "fail  torch   none": RED}),
+        (colours.difference, {"28.0 µs, before 31.2 µs": BOLD, "--- 3fa1  a.py": BOLD, "+++ 81de  a.py": BOLD,
+                              "@@ -1 +1 @@": CYAN, "-x = 1": RED, "+x = 2": GREEN, " y = 3": ""}),
+        (colours.graded(Outcome.TIMEOUT), {"ada/k.py": BOLD, "timeout: too slow": RED, "  softmax     k.py": DIM}),
+        (colours.graded(None), {"ada/k.py": BOLD, "not graded: it is empty": RED}),
+        (colours.comparison(accepted(speedups={"b": 1.5})), {"a is faster": GREEN}),
+        (colours.comparison(accepted(speedups={"b": 0.5})), {"a is slower": RED}),
+        (colours.comparison(accepted(speedups={"b": 1.0})), {"no difference": YELLOW}),
+        (colours.comparison(failed()), {"wrong answer": RED}),
+    ],
+)  # fmt: skip
+def test_every_commands_lines_have_their_colours_and_keep_their_text(
+    colouring: colours.Colouring, lines: dict[str, str]
+) -> None:
+    shown = list(colouring(lines))
+    assert [click.unstyle(line) for line in shown] == list(lines)
+    assert {
+        plain: line.partition("m")[0] + "m" if line != plain else "" for plain, line in zip(lines, shown, strict=True)
+    } == lines
+
+
 @pytest.mark.parametrize(
     ("stream", "variables", "expected"),
     [
@@ -82,5 +115,5 @@ def test_only_a_terminal_gets_colours_unless_its_user_wants_none(
     printed = stream()
     assert has_colours(printed) == expected
     monkeypatch.setattr("sys.stdout", printed)
-    printing.print_result(["accepted"], Outcome.ACCEPTED)
+    printing.print_lines(["accepted"], colours.result(Outcome.ACCEPTED))
     assert ("\x1b[" in printed.getvalue()) == expected

@@ -82,7 +82,7 @@ def test_what_a_terminal_would_obey_is_written_as_an_escape(character: str, esca
 def test_an_accepted_verdict_shows_times_score_run_and_standing() -> None:
     ada, bob = accepted(author="ada", score_ns=57_300), accepted(author="bob", score_ns=91_000)
     shown = text(show.verdict(bob, tables(ada, bob)[0]))
-    assert shown.startswith("accepted\n")
+    assert shown.startswith("accepted: ")
     assert "tests       4 of 4 right" in shown
     assert "2048 square" in shown
     assert "91.0 µs  [90.5, 91.5]" in shown
@@ -403,7 +403,7 @@ def lines_of(lines: Iterable[str], word: str) -> list[str]:
 def test_speedup_and_roofline_stand_in_the_table_of_times() -> None:
     result = accepted(speedups={"eager": 1.593}, roofline=Roofline(share=0.913, limit="memory"))
     lines = list(show.verdict(result))
-    table = [line for line in lines if "µs" in line or "interval" in line]
+    table = [line for line in lines[1:] if "µs" in line or "interval" in line]
     assert max(map(len, lines)) <= 100
     head, *cases, mean = table
     for line in cases:
@@ -473,13 +473,13 @@ def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
     ("reasons", "effort", "expected"),
     [
         (["converged"] * 4, "default", []),
-        (["budget"] * 4, "default", ["every case: the budget was used up before the intervals were narrow"]),
+        (["budget"] * 4, "default",
+         ["every case: time ran out before the intervals were narrow; grade again with --thorough"]),
         (["budget", "unstable", "converged", "budget"], "quick",
-         ["2048 square, 16384 square: the budget was used up before the intervals were narrow",
-          "4096 square: the interval stayed wide: grade again on a quiet machine or with --thorough"]),
+         ["2048 square, 16384 square: time ran out before the intervals were narrow; grade again without --quick",
+          "4096 square: the interval stayed wide; grade again on a quiet machine or without --quick"]),
         (["unstable", "converged"], "thorough",
-         ["2048 square: the interval stayed wide: grade again on a quiet machine"]),
-        (["budget"], "default", ["2048 square: the budget was used up before the intervals were narrow"]),
+         ["2048 square: the interval stayed wide; grade again on a quiet machine"]),
     ],
 )  # fmt: skip
 def test_cases_that_did_not_converge_are_named_with_the_remedy(
@@ -504,12 +504,35 @@ def test_a_doubt_is_told_once_for_all_the_cases_that_have_it() -> None:
         for b, found in zip(result.benchmarks, ((warm,), (warm, slow), (warm, slow)), strict=True)
     )
     result = result.model_copy(update={"benchmarks": cases, "doubts": (gone,)})
-    assert lines_of(show.verdict(result), "doubt") == [
+    steadier = "rely on the speedup, which is the steadier number"
+    told = [
         "doubt       no_baseline: baseline eager: it \\x1b[2J crashed",
         "doubt       every case: warm_cache: it fits",
-        "doubt       4096 square, 8192 square: drift: by 3 %",
+        f"doubt       4096 square, 8192 square: drift: by 3 %; {steadier}",
     ]
+    assert lines_of(show.verdict(result), "doubt") == told
     assert len(lines_of(show.run(result), "doubt")) == 6, "in full, each stands where it belongs"
+    other = cases[2].model_copy(update={"doubts": (warm, Doubt(code="drift", text="by 4 %"))})
+    told[2] = f"doubt       4096 square, and 1 more case like it: drift: by 3 %; {steadier}"
+    result = result.model_copy(update={"benchmarks": (*cases[:2], other)})
+    assert lines_of(show.verdict(result), "doubt") == told
+
+
+@pytest.mark.parametrize(
+    ("reached", "effort", "told"),
+    [(0.75, "quick", "75 % confidence, not 95 %: there was no time for more rounds; grade again without --quick"),
+     (0.75, "default", "; grade again with --thorough"), (0.9375, "quick", None), (0.969, "default", None)],
+)  # fmt: skip
+def test_intervals_have_one_level_and_one_that_is_far_from_it_is_a_doubt(
+    reached: float, effort: Effort, told: str | None
+) -> None:
+    result = accepted(effort=effort)
+    assert result.score is not None
+    result = result.model_copy(update={"score": result.score.model_copy(update={"confidence": reached})})
+    assert "95 % interval" in text(show.verdict(result))
+    doubts = lines_of(show.verdict(result), "doubt")
+    assert len(doubts) == (told is not None)
+    assert all(line.startswith("doubt       few_rounds: ") and line.endswith(str(told)) for line in doubts)
 
 
 def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
