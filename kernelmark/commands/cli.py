@@ -30,6 +30,7 @@ from kernelmark.commands import (
     organizers,
     problems,
     profile,
+    runs,
     site,
     start,
     watching,
@@ -70,6 +71,9 @@ class Boundary(click.Command):
             status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
         except (click.Abort, KeyboardInterrupt):
             status = fail("interrupted", INTERRUPTED)
+        except click.exceptions.NoArgsIsHelpError as error:  # a bare group, such as `kernelmark site`
+            print_lines([error.format_message()])
+            status = 0
         except click.UsageError as error:
             see = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
             status = fail(error.format_message() + see, error.exit_code)
@@ -103,7 +107,9 @@ def _graded(command: F) -> F:
         device_option("Where to run it."),
         click.option("--language", type=click.Choice(list(LANGUAGES)), help="What stdin holds, where FILE is `-`."),
         beside_option,
-        click.option("--author", help="Who wrote it. [default: from the settings, git or the login]"),
+        click.option(
+            "--author", help="Who wrote it. [default: from its folder in submissions/, the settings, git or the login]"
+        ),
         click.argument("file", shell_complete=complete.files),
         click.argument("problem", shell_complete=complete.problems),
     ):
@@ -245,6 +251,8 @@ def board(problem: str | None, write: bool, form: str) -> None:
         print_json([table.model_dump(mode="json") for table in standings])
     else:
         print_lines(show.board(standings), colours.board)
+        if standings:
+            say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
 
 @main.command("show")
@@ -293,6 +301,7 @@ main.add_command(compare.compare)
 main.add_command(debug.debug)
 main.add_command(fleet.fleet)
 main.add_command(profile.profile)
+main.add_command(runs.runs)
 main.add_command(site.site)
 main.add_command(start.start)
 
@@ -324,7 +333,7 @@ def _job(given: dict[str, Any]) -> PreparedJob:
     given["baselines"] = given.get("baselines") or None
     language = given.pop("language")
     settings = load_settings(problem, **given)
-    author = settings.author_or_default()
+    author = settings.author_of(Path(file)) if given.get("author") is None else settings.author_or_default()
     return PreparedJob.prepare(settings, problem, _source(file, language, author), author=author, beside=beside)
 
 

@@ -28,7 +28,11 @@ _RUN = re.compile("[0-9a-f]{1,16}")
 @click.command()
 @click.argument("one", metavar="A", shell_complete=complete.runs)
 @click.argument("other", metavar="B", shell_complete=complete.runs)
-@click.option("--problem", shell_complete=complete.problems, help="Which problem. [default: that of a run]")
+@click.option(
+    "--problem",
+    shell_complete=complete.problems,
+    help="Which problem. [default: that of a run, or of a file in submissions/ or reference/]",
+)
 @click.option("--thorough", "effort", flag_value="thorough", help="Measure for longer.")
 @click.option("--quick", "effort", flag_value="quick", help="Measure for less time.")
 @sandbox_option("How to isolate them.")
@@ -75,4 +79,12 @@ def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submis
 
     if _RUN.fullmatch(named) and not Path(named).exists():
         return source_of(settings, named)
-    return Submission.read(Path(named), settings.author_or_default()), problem
+    path = Path(named)
+    return Submission.read(path, settings.author_of(path)), problem or _problem_of(settings, path)
+
+
+def _problem_of(settings: Settings, file: Path) -> str | None:
+    """The problem whose folder in `submissions/` or `reference/` holds the file."""
+    path = file.resolve()
+    folders = (settings.locate("submissions").resolve(), settings.locate("reference").resolve())
+    return next((path.relative_to(folder).parts[0] for folder in folders if path.is_relative_to(folder)), None)

@@ -8,7 +8,7 @@ import click
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Take part": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
-    "Look": ("problems", "board", "show", "site"),
+    "Look": ("problems", "board", "runs", "show", "site"),
     "Organize": ("grade", "regrade", "moderate", "audit", "similar", "verify", "export", "merge-ledger", "import"),
     "Set up": ("doctor", "calibrate", "fleet"),
 }
@@ -30,6 +30,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "submit": ("submit softmax softmax.py", "submit softmax softmax.py --thorough --profile"),
     "board": ("kernelmark board softmax",),
+    "runs": ("kernelmark runs softmax --author ada",),
     "show": ("kernelmark show 81def7",),
     "problems": ("kernelmark problems list", "kernelmark problems show softmax"),
     "problems list": ("kernelmark problems list",),

@@ -7,11 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
 from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
+from harness.verdict import Verdict
 from harness.wire import PROTOCOL
 from kernelmark.services.choice import device_name
 from kernelmark.services.problems import find_problem, private_folder, problem_directories, refuse_without_project
@@ -21,7 +23,8 @@ from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
-from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.ranking import Row, Table, rank
 
 _NEWEST = 5  # gradings that say how long one takes
 
@@ -38,6 +41,31 @@ class Place:
     @property
     def text(self) -> str:
         return f"{self.rank} of {self.of} on {self.table}"
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A recorded grading, and where it stands: `rank 2 of 7`, why it has no rank; empty if no row is about it."""
+
+    verdict: Verdict
+    standing: str
+
+    def document(self) -> dict[str, Any]:
+        """For programs: the fields of a list; `kernelmark show RUN --format json` has the whole verdict."""
+        told = self.verdict
+        score = told.score.model_dump(mode="json") if told.score else None
+        return {
+            "run": told.run,
+            "created_at": told.created_at.isoformat(),
+            "problem": told.problem.slug,
+            "author": told.submission.author,
+            "submission": told.submission.name,
+            "sha256": told.submission.sha256,
+            "outcome": told.outcome.value,
+            "device": told.environment.device_name,
+            "score": score,
+            "standing": self.standing,
+        }
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:
@@ -82,6 +110,32 @@ def places(settings: Settings) -> dict[str, list[Place]]:
                 place = Place(row.rank or 0, len(table.ranked), table.key.title, row.run)
                 found.setdefault(table.key.problem, []).append(place)
     return found
+
+
+def newest(
+    settings: Settings, problem: str | None = None, *, author: str | None = None, last: int
+) -> tuple[list[RecordedRun], int]:
+    """The newest recorded gradings, newest first, and how many there are; of one problem or author, if named.
+
+    Raises:
+        UsageError, LedgerError: as for `tables`.
+    """
+    now, verdicts, standings = current(settings), list[Verdict](), dict[str, str]()
+    for ledger in ledgers(settings, problem):
+        entries = ledger.read()
+        verdicts += [each.verdict for each in entries if each.kind == VERDICT]
+        for table in rank(entries, now):
+            for row in table.rows:
+                standings[row.run] = _standing(row, len(table.ranked))
+            standings.update({each.run: each.state.replace("_", " ") for each in table.set_aside})
+    of_author = [each for each in verdicts if author in (None, each.submission.author)]
+    of_author.sort(key=lambda each: each.created_at, reverse=True)
+    return [RecordedRun(each, standings.get(each.run, "")) for each in of_author[:last]], len(of_author)
+
+
+def _standing(row: Row, of: int) -> str:
+    placed = f"rank {row.rank} of {of}" if row.rank is not None else TOO_WIDE
+    return f"{placed}, stale" if row.stale else placed
 
 
 def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) -> float | None:

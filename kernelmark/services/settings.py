@@ -83,6 +83,12 @@ class Settings(BaseSettings):
         path: Path = getattr(self, place)
         return self.root / path
 
+    def author_of(self, file: Path) -> str:
+        """Whose submission a file is: in `submissions/<problem>/<author>/` that author's, else that of the settings."""
+        folder, path = self.locate("submissions").resolve(), file.resolve()
+        parts = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
+        return parts[1] if len(parts) > 2 and name_from(parts[1]) == parts[1] else self.author_or_default()
+
     def author_or_default(self) -> str:
         """The author that was set, else a name made from git's `user.name`, else from the login name."""
         return default_author() if self.author is None else self.author

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from harness.verdict import (
         Check,
         Environment,
+        Interval,
         Speedup,
     )
     from leaderboard.record.moderation import Moderation
@@ -97,7 +98,7 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
 def _faster(name: str, speedup: Speedup) -> str:
     low, high = speedup.ratio.low, speedup.ratio.high
     whether = "faster" if low > 1 else "slower" if high < 1 else "no difference was measured"
-    return f"{visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(speedup.baseline)}: {whether}"
+    return f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(speedup.baseline)}"
 
 
 def standing(result: Verdict, table: Table) -> str:
@@ -110,7 +111,9 @@ def standing(result: Verdict, table: Table) -> str:
     if row is None:
         return f"{visible(own[0].author)}'s better run {own[0].run} ({interval(own[0].score)}) {_keeps(own[0], table)}"
     if row.rank is None:
-        return _too_wide(row) + (f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else "")
+        return _too_wide(row, result) + (
+            f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
+        )
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
 
 
@@ -129,13 +132,20 @@ def _place(row: Row, table: Table) -> str:
     return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.title)}{shared}"
 
 
-def _too_wide(row: Row) -> str:
+def _too_wide(row: Row, result: Verdict) -> str:
     """Why a source does not rank, and what its author can do."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
-    return (
-        f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high); grade it again "
-        "on a quiet machine or with --thorough: gradings of one source are pooled"
-    )
+    why = f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
+    if result.environment.interpreted:
+        return f"{why}, as is common in Triton's interpreter; grade it on a GPU"
+    apart = row.gradings > 1 and result.score is not None and _width(row.score) > _width(result.score)
+    disagree = "; its gradings disagree, so something else used the machine" if apart else ""
+    thorough = "" if result.effort == "thorough" else " or with --thorough"
+    return f"{why}{disagree}; grade it again on a quiet machine{thorough}: gradings of one source are pooled"
+
+
+def _width(score: Interval) -> float:
+    return score.high_ns / score.low_ns
 
 
 def board(tables: Sequence[Table]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,7 +33,7 @@ def test_one_file_is_graded_beside_another(
     assert [each.name for each in asked.timed["baselines"]] == ["other.py"]
     assert asked.timed["effort"] == "quick"
     assert "beside      other.py by ada" in said.out
-    assert f"times as fast as other: {told}\n" in said.out
+    assert re.match(rf"{told}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\n", said.out)
     assert not (project / "leaderboard").exists(), "nothing is recorded"
 
 
@@ -55,6 +56,10 @@ def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Cal
     assert beside_wrong.code == 2
     assert "kernel.py: could not be timed beside the other one; `kernelmark check` says why" in beside_wrong.err
     assert run("compare", "kernel.py", "kernel.py", "--problem", "double").code == 1, "the first one is wrong"
+    folder = project / "submissions" / "double" / "bob"
+    folder.mkdir(parents=True)
+    (folder / "kernel.py").write_bytes((project / "kernel.py").read_bytes())
+    assert run("compare", "kernel.py", str(folder / "kernel.py")).code != 2, "the folder says which problem"
     unknown = run("compare", "kernel.py", "kernel.py")
     assert unknown.code == 2
     assert "are of no problem that is known" in unknown.err

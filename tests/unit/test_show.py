@@ -107,6 +107,10 @@ def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
     [table] = tables(wide)
     assert show.standing(wide, table) == why + remedy
     assert f"standing    {why}" in "\n".join(show.verdict(wide, table))
+    interpreted = accepted(score_ns=380_000, low_ns=31_000, high_ns=407_000, device_kind="cpu", interpreted=True)
+    assert show.standing(interpreted, tables(interpreted)[0]).endswith("Triton's interpreter; grade it on a GPU")
+    thorough = wide.model_copy(update={"effort": "thorough"})
+    assert "; grade it again on a quiet machine: gradings" in show.standing(thorough, table)
     known = accepted(score_ns=500_000, source="known")
     [table] = tables(wide, known)
     assert show.standing(wide, table) == f"{why}{remedy}; run {known.run} keeps rank 1 of 1 on NVIDIA H200"
@@ -119,6 +123,12 @@ def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
     [table] = tables(first, rival, again)
     assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, by 2 gradings: 51.0 µs [49.1, 53.0]"
     assert f"{again.run} by ada: 2 gradings pooled" in "\n".join(show.board([table]))
+
+
+def test_gradings_that_disagree_are_said_to_where_together_they_are_wider_than_the_newest() -> None:
+    runs = [accepted(score_ns=each, created_at=EPOCH + timedelta(hours=i)) for i, each in enumerate((30_000, 90_000))]
+    [table] = tables(*runs)
+    assert "; its gradings disagree, so something else used the machine; grade" in show.standing(runs[1], table)
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,8 @@ class _File:
         yield "@triton.jit"
         yield call(f"def {self._name(group)}", [*given, f"{block}: tl.constexpr"], ":")
         yield f"    {i} = tl.program_id(0).to(tl.int64) * {block} + tl.arange(0, {block})"
-        yield "    # TODO: compute the outputs. Every element, in row-major order, belongs to one program."
+        yield "    # TODO: compute the outputs. Each program has some elements, in row-major order. Divide the work in"
+        yield "    # another way where that suits you better, such as a row for each program."
         for spec, count in zip(self._written(group), counts, strict=True):
             names, at = _layout_names(spec), i
             if names:
@@ -135,8 +136,9 @@ class _File:
                 *(f"stride({number})" for number in range(dimensions)),
             )
         ]
-        given = [*members.values(), *self._numbers(), *counts, *layout, f"{self._block}=1024"]
         most = counts[0] if len(counts) == 1 else f"max({', '.join(counts)})"
+        counts = [self._elements] if len(counts) == 1 else counts
+        given = [*members.values(), *self._numbers(), *counts, *layout, f"{self._block}=1024"]
         yield f"{indent}{self._elements} = {most}"
         launch = call(f"{indent}{self._name(group)}[(triton.cdiv({self._elements}, 1024),)]", given, "")
         yield launch.replace("\n", f"\n{self._how.indent}")
