@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
 from harness.kinds import DeviceKind
@@ -18,6 +17,7 @@ from harness.wire import PROTOCOL
 from kernelmark.services.choice import device_name
 from kernelmark.services.problems import find_problem, private_folder, problem_directories, refuse_without_project
 from kernelmark.services.settings import Settings
+from kernelmark.text.recorded import RecordedRun
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
@@ -41,31 +41,6 @@ class Place:
     @property
     def text(self) -> str:
         return f"{self.rank} of {self.of} on {self.table}"
-
-
-@dataclass(frozen=True)
-class RecordedRun:
-    """A recorded grading, and where it stands: `rank 2 of 7`, why it has no rank; empty if no row is about it."""
-
-    verdict: Verdict
-    standing: str
-
-    def document(self) -> dict[str, Any]:
-        """For programs: the fields of a list; `kernelmark show RUN --format json` has the whole verdict."""
-        told = self.verdict
-        score = told.score.model_dump(mode="json") if told.score else None
-        return {
-            "run": told.run,
-            "created_at": told.created_at.isoformat(),
-            "problem": told.problem.slug,
-            "author": told.submission.author,
-            "submission": told.submission.name,
-            "sha256": told.submission.sha256,
-            "outcome": told.outcome.value,
-            "device": told.environment.device_name,
-            "score": score,
-            "standing": self.standing,
-        }
 
 
 def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]:

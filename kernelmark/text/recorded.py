@@ -1,16 +1,40 @@
-"""Formats a list of recorded gradings for a terminal. Trusted, over untrusted text."""
+"""Recorded gradings as a list, for a terminal and for programs. Trusted, over untrusted text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC
-from typing import TYPE_CHECKING
+from typing import Any
 
+from harness.verdict import Verdict
 from kernelmark.text.terminal import columns, counted, visible
 from leaderboard.text.units import interval
 
-if TYPE_CHECKING:
-    from kernelmark.services.records import RecordedRun
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A recorded grading, and where it stands: `rank 2 of 7`, why it has no rank; empty if no row is about it."""
+
+    verdict: Verdict
+    standing: str
+
+    def document(self) -> dict[str, Any]:
+        """For programs: the fields of a list; `kernelmark show RUN --format json` has the whole verdict."""
+        told = self.verdict
+        score = told.score.model_dump(mode="json") if told.score else None
+        return {
+            "run": told.run,
+            "created_at": told.created_at.isoformat(),
+            "problem": told.problem.slug,
+            "author": told.submission.author,
+            "submission": told.submission.name,
+            "sha256": told.submission.sha256,
+            "outcome": told.outcome.value,
+            "device": told.environment.device_name,
+            "score": score,
+            "standing": self.standing,
+        }
 
 
 def runs(found: Sequence[RecordedRun], total: int, author: str | None = None) -> Iterator[str]:
