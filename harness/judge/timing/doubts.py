@@ -27,7 +27,7 @@ def doubts_of_series(
 ) -> Iterator[tuple[DoubtCode, str]]:
     """The doubts that follow from a series of times and its sensor readings."""
     if moved := stats.drift(times):
-        yield DoubtCode.DRIFT, f"the time moved by {100 * moved:+.1f} % from the first {what} to the last"
+        yield DoubtCode.DRIFT, f"the time moved by {100 * moved:+.1f} % of its median from the first {what} to the last"
     for name, sample in samples.items():
         if modes := stats.two_modes(sample):
             yield DoubtCode.TWO_MODES, f"the times of {name} have two centres, {modes[0]:,.0f} and {modes[1]:,.0f} ns"
