@@ -20,10 +20,10 @@ from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, R
 from leaderboard.publishing.site import processes
 from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
-from leaderboard.publishing.site.pages.overview import counted
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.visibility import Rule
+from leaderboard.text.plural import counted
 from leaderboard.text.units import duration
 from tests.sites import NOW, SiteProject, run_of, statement
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
@@ -299,7 +299,7 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
     page = project.out / "runs" / f"{'a' * 16}.html"
     assert page.stat().st_size < 300_000
     said = text(page.read_text())
-    assert "1500 more rows are in" in said
+    assert "1500 more in" in said
     assert "8000 calls of 8 cases" in page.read_text()
     assert "one in 6 is drawn" in page.read_text()
     paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
@@ -355,7 +355,7 @@ def test_failed_runs_stand_with_their_report_on_their_authors_page(project: Site
     for expected in ("wrong answer", "2 of 9 wrong", "2 of 9 elements wrong (22.2 %)", "Hint: never written", "0.25"):
         assert expected in said
     assert not (project.out / "runs" / f"{'f' * 16}.html").exists()
-    assert "SECRET" not in "".join(path.read_text() for path in project.out.rglob("*") if path.is_file())
+    assert b"SECRET" not in b"".join(path.read_bytes() for path in project.out.rglob("*") if path.is_file())
 
 
 def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(project: SiteProject) -> None:
@@ -667,13 +667,13 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
         *(f"authors/{name}" for name in ("ada", "bob", "cyd")),
     }
     project.problems["softmax"] = "f" * 64
-    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices"}}
     assert "Stale: the problem changed" in project.html(f"runs/{'d' * 16}.html")
     assert "stale" not in project.html(f"runs/{'a' * 16}.html"), "it stands on no board"
     del project.problems["softmax"]
-    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices"}}
     project.protocol = 2
-    assert touched() == {f"{name}.html" for name in {*rows, "index", "problems/gelu", f"runs/{'e' * 16}"}}
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices", "problems/gelu", f"runs/{'e' * 16}"}}
     project.protocol = 1
     touched()
     assert touched() == set()
@@ -681,7 +681,7 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     ran = again.environment.model_copy(update={"torch": "2.12.0"})
     project.add(again.model_copy(update={"environment": ran}))
     compared = {f"compare/{pair[0] * 16}-{pair[1] * 16}" for pair in ("9c", "9d")}
-    changed = {*rows - {f"runs/{'b' * 16}"}, *compared, f"runs/{'9' * 16}", "index", "authors"}
+    changed = {*rows - {f"runs/{'b' * 16}"}, *compared, f"runs/{'9' * 16}", "index", "devices", "authors"}
     assert touched() == {f"{name}.html" for name in changed}
     assert project.json(f"runs/{'c' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0"}
     assert "stale" not in project.json(f"runs/{'9' * 16}.json"), "its file was graded again"

@@ -76,6 +76,7 @@ def _page(
                 key=board.table.key,
                 of=len(board.table.ranked),
                 row=boards.standing(row, book.runs.get(row.run)),
+                current=board.table.key in boards.current(book, site.sha256(book.problem)),
             )
             for book, board, row in rows
         )
@@ -85,6 +86,13 @@ def _page(
             reverse=True,
         )
         return AuthorDocument(author=author, places=places, attempts=attempts), {
+            "firsts": sum(each.current and each.row.rank == 1 for each in places),
+            "boards": sum(each.current for each in places),
+            "graded": sum(sum(each.outcomes.values()) for each in attempts),
+            "accepted": sum(each.outcomes.get(Outcome.ACCEPTED.value, 0) for each in attempts),
+            "latest": max(each.latest for each in attempts),
+            "speedup": boards.speedup,
+            "faster": any(boards.speedup(each.row) is not None for each in places),
             "shares": any(each.row.share is not None for each in places),
             "outcomes": sorted({name for each in attempts for name in each.outcomes}),
             "failures": failures[:_FAILED],
@@ -93,7 +101,15 @@ def _page(
 
     # A run never changes, so its id covers everything that the page shows of it except the row's marks.
     standing = [
-        (book.problem, board.table.key, len(board.table.ranked), row.rank, site.marks(row)) for book, board, row in rows
+        (
+            book.problem,
+            board.table.key,
+            board.table.key in boards.current(book, site.sha256(book.problem)),
+            len(board.table.ranked),
+            row.rank,
+            site.marks(row),
+        )
+        for book, board, row in rows
     ]
     tried = [
         (
