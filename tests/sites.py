@@ -28,13 +28,17 @@ SOURCE = 'import triton\n\n\ndef softmax(x, y):\n    """Rows."""\n    y.copy_(x.
 
 
 class SiteProject:
-    """Ledgers in `root/results`, sources in `root/archive`; the site goes to `root/site`."""
+    """Ledgers in `root/results`, sources in `root/archive`, organizers' kernels in `root/reference`.
+
+    The site goes to `root/site`.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.out = root / "site"
         self.now = NOW
         self.protocol = 1
+        self.url = ""
         self.problems: dict[str, str] = {}  # that are not as their statements say
         self.statements = [statement("softmax"), statement("gelu")]
 
@@ -51,6 +55,13 @@ class SiteProject:
             archive(self.root / "archive", verdict.problem.slug, found)
         JsonlLedger(self.root / "results" / f"{verdict.problem.slug}.jsonl").append(verdict)
         return verdict
+
+    def kernel(self, slug: str, name: str, source: str) -> str:
+        """Write an organizers' kernel; returns its hash."""
+        file = self.root / "reference" / slug / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(source)
+        return Submission.read(file, "baseline").sha256
 
     def profile(self, verdict: Verdict, **sections: Any) -> Path:
         """Keep a profile with a run; sections as in `StoredProfile`."""
@@ -73,6 +84,8 @@ class SiteProject:
             ),
             statements=tuple(self.statements),
             calibrations=(CALIBRATION,),
+            reference=self.root / "reference",
+            url=self.url,
         )
 
     def html(self, path: str) -> str:

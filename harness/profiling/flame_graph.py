@@ -91,7 +91,7 @@ def _note(drawn: int, frames: int) -> str:
     if not drawn:
         return "Nothing was recorded."
     note = "A box is a function, as wide as its share of the whole; below it is what it called."
-    return note if drawn == frames else f"{note} The {frames - drawn:,} smallest of {frames:,} are not shown."
+    return note if drawn == frames else f"{note} Not shown: {frames - drawn:,} of {frames:,}, the smallest."
 
 
 def _boxes(root: Frame, unit: str, max_bytes: int) -> tuple[list[Element], int, int]:

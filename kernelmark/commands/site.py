@@ -123,6 +123,9 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         current=current(settings),
         statements=tuple(_kept_statement(each, memory, private) for each in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
+        reference=settings.locate("reference"),
+        reference_name=settings.reference.as_posix(),
+        url=settings.site_url or "",
     )
 
 
@@ -189,7 +192,7 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 
 def _state(settings: Settings) -> list[tuple[str, int, int]]:
-    """A value that changes when a ledger, a profile, a problem, its private cases or a calibration does."""
+    """A value that changes when a file does that the site is made from."""
     from kernelmark.services.problems import private_folder
     from leaderboard.record.profile import SUFFIX
 
@@ -199,6 +202,7 @@ def _state(settings: Settings) -> list[tuple[str, int, int]]:
         *settings.locate("results").glob("*.jsonl"),
         *settings.locate("archive").glob(f"*/*/*{SUFFIX}"),
         *settings.locate("problems").glob("*/*"),
+        *settings.locate("reference").glob("*/*"),
         *settings.locate("devices").glob("*.json"),
     ]
     state = []

@@ -27,6 +27,8 @@ FILE_NAME = "kernelmark.toml"
 PREFIX = "KERNELMARK_"
 DEBUG = "KERNELMARK_DEBUG"  # prints tracebacks of our own failures; read by the command line, not a setting
 
+_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/@:+-]*)?")  # without query and fragment
+
 DeviceChoice = Literal["auto", DeviceKind]
 SandboxChoice = Literal["auto", SandboxName]
 Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
@@ -54,6 +56,8 @@ class Settings(BaseSettings):
     reference: Path = Path("reference")
     devices: Path = Path("leaderboard/devices")
     submissions: Path = Path("submissions")
+    site_url: str | None = None
+    """Where the site is published, ending in a slash: previews of links need whole addresses."""
     private_cases: Path | None = None
     """A folder outside the project, whose `<slug>.toml` files hold private cases; only for organizers' machines."""
 
@@ -77,6 +81,15 @@ class Settings(BaseSettings):
             if not path.is_absolute():
                 raise ValueError(f"{str(path)!r} is not an absolute path")
         return value
+
+    @field_validator("site_url")
+    @classmethod
+    def _site_is_on_the_web(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        if not _URL.fullmatch(value):
+            raise ValueError("give the address of a folder, as `https://example.org/board/`")
+        return value if value.endswith("/") else f"{value}/"
 
     def locate(self, place: Place) -> Path:
         """The absolute path of a file or directory of the project."""

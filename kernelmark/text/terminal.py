@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
+from leaderboard.text.plural import counted as counted
 from leaderboard.text.visible import visible as visible
 
 INDENT = "  "
@@ -31,11 +32,6 @@ def block(text: str) -> Iterator[str]:
     """Several lines of untrusted text (a log, a traceback), indented; only newlines and tabs keep their meaning."""
     for line in text.rstrip("\n").split("\n"):
         yield INDENT * 2 + visible(line.removesuffix("\r").expandtabs(4))
-
-
-def counted(number: int, one: str, many: str = "") -> str:
-    """`1 test`, `1,200 tests`; `many` is the plural if it is not formed with `s`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def columns(

@@ -20,6 +20,7 @@ from leaderboard.record.durable import write_whole
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.pooling import TOO_WIDE, WIDEST
 from leaderboard.standings.ranking import Row, SetAside, Table
+from leaderboard.text.plural import counted
 from leaderboard.text.units import interval, ratio
 
 _COLUMNS = ("rank", "author", "submission", "language", "time per call")
@@ -144,7 +145,7 @@ def heading(table: Table) -> str:
     parts = [escape(key.device_name), *([key.how_timed] if key.how_timed else [])]
     parts += [f"protocol {key.protocol}", f"problem {key.problem_sha256[:12]}"]
     if table.private and table.private.cases:
-        parts.append(f"{table.private.cases} private case{'s' if table.private.cases > 1 else ''}")
+        parts.append(counted(table.private.cases, "private case"))
     if not key.isolated:
         parts.append("not isolated")
     if key.interpreted:

@@ -29,6 +29,8 @@ SUFFIX = ".profile.json"
 _NOTE_BYTES = 900  # more than a line about a part that was cut has, its name in escapes
 _REMEDY = "restore or remove that file"
 
+MEMORY_DEVICES = ("GPU", "CPU")  # on which PyTorch's memory is followed
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=120)]
 Line = Annotated[str, StringConstraints(max_length=400)]
 Cell = Annotated[str, StringConstraints(max_length=400)]
@@ -124,6 +126,11 @@ def stored_profile(root: Path, slug: str, submission: SubmissionId, run: str) ->
     if (profile.run, profile.sha256) != (run, submission.sha256):
         raise HarnessError(f"{path}: is the profile of another run or source", _REMEDY)
     return profile
+
+
+def memory_file(device: str) -> str:
+    """The name among the `files` of what PyTorch held on a device over time."""
+    return f"memory-{device}.csv"
 
 
 def fitted(profile: StoredProfile, limit: int = MAX_BYTES) -> StoredProfile:

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, sync_playwright
 
 from harness.verdict import BadElement, Doubt, Mismatch, OutputCheck, Roofline
+from leaderboard.record.profile import memory_file
 from tests.sites import SiteProject, run_of, statement
 from tests.verdicts import EPOCH, failed
 
@@ -57,7 +58,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 stacks={"CPU time, µs": f"twice;{HOSTILE.replace(';', ' ')} 9\ntwice;aten::add 5\nmain 3\n"},
                 rows={HOSTILE: (("kernel", "registers"), (HOSTILE, "16"))},
                 tables={"By operator": HOSTILE, "By call stack": f"{HOSTILE}\n" * 900},
-                files={HOSTILE: HOSTILE, "0-doubling.sass": "IMAD R1, R2\n" * 9000},
+                files={
+                    HOSTILE: HOSTILE,
+                    memory_file("GPU"): "us,bytes\n0.0,1024\n5.0,0\n",
+                    "0-doubling.sass": "IMAD R1, R2\n" * 9000,
+                },
                 missing=(HOSTILE,),
             )
     project.add(run_of(HOSTILE, 52_000, "a", name=HOSTILE, created_at=EPOCH + timedelta(days=3)))

@@ -16,6 +16,7 @@ pytestmark = [pytest.mark.full, pytest.mark.browser]
 
 PHONE = {"width": 360, "height": 740}
 SCREEN = {"width": 1200, "height": 900}
+PAPER = {"width": 718, "height": 1047}  # A4 within its margins
 
 
 def paths(site: Path) -> list[str]:
@@ -53,8 +54,8 @@ def test_every_page_opens_fits_and_has_no_error(
     assert grounds == {"rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 20, 23)"}
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [SCREEN, PHONE], ids=["screen", "phone"])
+# Both colours and both sizes, each once: axe takes a second for a page.
+@pytest.mark.parametrize(("size", "scheme"), [(SCREEN, "light"), (PHONE, "dark")], ids=["screen", "phone"])
 def test_axe_finds_nothing_serious(contexts: Contexts, site: Path, scheme: str, size: dict[str, int]) -> None:
     context, axe, found = contexts(color_scheme=scheme, viewport=size), Axe(), []
     page = context.new_page()
@@ -65,6 +66,17 @@ def test_axe_finds_nothing_serious(contexts: Contexts, site: Path, scheme: str, 
             if violation["impact"] in {"serious", "critical"}:
                 found.append((path, violation["id"], [node["html"][:200] for node in violation["nodes"][:3]]))
     assert found == []
+
+
+def test_every_page_fits_on_paper_in_black_on_white(contexts: Contexts, site: Path) -> None:
+    page = contexts(color_scheme="dark", viewport=PAPER).new_page()
+    page.emulate_media(media="print")
+    for path in paths(site):
+        page.goto(f"file://{site}/{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PAPER["width"], path
+        assert page.evaluate("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
+        assert page.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
+        assert page.locator("header").is_hidden()
 
 
 def test_axe_would_find_something(contexts: Contexts, site: Path) -> None:

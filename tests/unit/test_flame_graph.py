@@ -79,7 +79,7 @@ def test_the_header_says_what_was_measured_and_how_much_is_not_shown() -> None:
     quarters = tree([(["wide"], 4 * 1180 - 4), (["half"], 2), (["less", "f"], 1), (["least"], 1)])  # of a pixel
     svg = drawn(quarters)
     assert set(boxes(svg)) == {"all", "wide", "half"}
-    assert (header(svg)[1] or "").endswith("The 3 smallest of 6 are not shown.")
+    assert (header(svg)[1] or "").endswith("Not shown: 3 of 6, the smallest.")
 
 
 def test_an_empty_profile_says_so() -> None:
@@ -202,7 +202,7 @@ def test_100_000_frames_make_a_bounded_file_without_gaps(
     text = flame_graph(wide_and_deep(name, columns, rows), title="&" * 1000, unit="<" * 1000)
     assert len(text.encode()) <= MAX_BYTES
     svg = fromstring(text)
-    left_out = re.search(r"The ([\d,]+) smallest of 100,001 are not shown", header(svg)[1] or "")
+    left_out = re.search(r"Not shown: ([\d,]+) of 100,001, the smallest", header(svg)[1] or "")
     assert left_out
     places = sorted((box.x, box.y) for box in map(Box, svg.iterfind(f"{SVG}svg")))
     assert len(places) + int(left_out[1].replace(",", "")) == 100_001

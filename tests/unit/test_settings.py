@@ -65,6 +65,8 @@ def test_the_nearest_file_upward_is_the_root_of_relative_paths(project: Path) ->
         ("root = '/'", r"kernelmark\.toml: unknown key `root`"),
         ("device = 'tpu'", r"toml: key `device`: 'tpu' is not valid; Input should be 'auto', 'cpu' or 'cuda'"),
         ("docker_binds = ['usr']", r"key `docker_binds`: .*'usr' is not an absolute path"),
+        ("site_url = 'ftp://x/'", r"key `site_url`: 'ftp://x/' is not valid; give the address of a folder"),
+        ("site_url = 'https://x/?a'", r"key `site_url`: .* is not valid; give the address of a folder"),
         ("image = 3", r"key `image`: 3 is not valid"),
         ("a b", r"kernelmark\.toml: cannot be read as TOML"),
     ],
@@ -104,6 +106,12 @@ def test_a_bad_variable_is_refused_by_name(
     monkeypatch.setenv(name, value)
     with pytest.raises(SettingsError, match=expected):
         Settings.load(project)
+
+
+@pytest.mark.parametrize("given", ["https://example.org/board", "https://example.org/board/"])
+def test_the_address_of_the_site_is_a_folder(project: Path, given: str) -> None:
+    write(project, f"site_url = '{given}'")
+    assert Settings.load(project).site_url == "https://example.org/board/"
 
 
 def test_a_bad_flag_is_blamed_on_the_flag_although_the_file_is_bad_too(project: Path) -> None:
@@ -146,6 +154,6 @@ def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -
     text = (ROOT / "kernelmark.toml").read_text(encoding="utf-8")
     assert tuple(re.findall(r"^# (\w+) = ", text, flags=re.M)) == KEYS
     write(tmp_path, re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M))
-    without_default = {"root", "author", "private_cases"}
+    without_default = {"root", "author", "site_url", "private_cases"}
     shipped = Settings.load(tmp_path).model_dump(exclude=without_default)
     assert shipped == Settings.load(tmp_path.parent).model_dump(exclude=without_default)

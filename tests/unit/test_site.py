@@ -20,10 +20,10 @@ from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, R
 from leaderboard.publishing.site import processes
 from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
-from leaderboard.publishing.site.pages.overview import counted
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.visibility import Rule
+from leaderboard.text.plural import counted
 from leaderboard.text.units import duration
 from tests.sites import NOW, SiteProject, run_of, statement
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
@@ -299,7 +299,7 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
     page = project.out / "runs" / f"{'a' * 16}.html"
     assert page.stat().st_size < 300_000
     said = text(page.read_text())
-    assert "1500 more rows are in" in said
+    assert "1500 more in" in said
     assert "8000 calls of 8 cases" in page.read_text()
     assert "one in 6 is drawn" in page.read_text()
     paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
@@ -350,12 +350,63 @@ def test_a_comparison_has_the_difference_and_says_who_is_faster(project: SitePro
     assert made == {f"{a * 16}-{b * 16}" for a, b in ("bc", "cd", "bd")}
 
 
+def test_a_comparison_says_first_who_is_faster_and_what_both_launch(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    for author, ns, run, eager in (("ada", 50_000, "a", 1.5), ("bob", 50_100, "b", 1.4), ("cyd", 80_000, "c", None)):
+        speedups = {"eager": eager} if eager else {}
+        verdict = run_of(author, ns, run, modes=REPLAYED, protocol=4, speedups=speedups)
+        many = tuple(kernel(f"{author}_{number}", time_ns=1000 + number) for number in range(6))
+        costs = {"minimum_bytes": None, "minimum_flops": None} if author == "cyd" else {}
+        cases = [b.model_copy(update={"kernels": many, **costs}) for b in verdict.benchmarks]
+        project.add(verdict.model_copy(update={"benchmarks": tuple(cases)}))
+    project.build()
+    close = text(project.html(f"compare/{'a' * 16}-{'b' * 16}.html"))
+    assert "A , ada , is faster: B takes 1.071 × the time of A [1.061, 1.082]" in close
+    assert "A is shown to be faster in 4 of 4 cases. The ratio is through eager, with which both alternated." in close
+    apart = text(project.html(f"compare/{'b' * 16}-{'c' * 16}.html"))
+    assert "B takes 1.597 × the time of A" in apart
+    assert "alternated" not in apart
+    (first, *_) = project.json(f"compare/{'a' * 16}-{'b' * 16}.json")["kernels"]
+    assert [each["name"] for each in first["one"]] == [f"ada_{number}" for number in (5, 4, 3, 2)], "the longest"
+    assert "bob_5" in close
+    assert "bob_1" not in close
+    assert "of the roofline Not calibrated" in text(project.html(f"runs/{'a' * 16}.html"))
+    assert "Not calibrated" not in project.html(f"runs/{'c' * 16}.html"), "its problem states no cost"
+
+
+def test_devices_have_their_peaks_and_the_first_of_each_board(project: SiteProject) -> None:
+    document, said = project.json("devices.json"), text(project.html("devices.html"))
+    firsts = {(each["leader"]["key"]["device_name"], each["problem"]): each for each in document["firsts"]}
+    assert firsts["NVIDIA H200", "softmax"]["leader"]["row"]["run"] == "b" * 16
+    assert firsts["NVIDIA H200", "softmax"]["rows"] == 3
+    assert "float32 51.1 TFLOP/s" in said
+    h200, l4 = said.split("NVIDIA L4", 2)[1], said.rsplit("NVIDIA L4", 2)[1]
+    assert "Not calibrated" not in h200.partition("NVIDIA L4")[0]
+    assert "Not calibrated" in l4
+    assert "of the roofline 50 % memory" in text(project.html(f"runs/{'b' * 16}.html"))
+
+
+@pytest.mark.parametrize("url", ["", "https://example.org/board/"])
+def test_previews_of_links_have_a_picture_where_the_address_is_known(project: SiteProject, url: str) -> None:
+    project.url = url
+    project.build()
+    for page in pages(project):
+        told = dict(re.findall(r'<meta (?:property|name)="([^"]+)" content="([^"]*)"', page.read_text()))
+        assert told["og:title"], page
+        assert told["og:description"] == told["description"] != "", page
+        path = page.relative_to(project.out).as_posix()
+        assert told.get("og:url") == (url + path if url else None)
+        assert told.get("og:image") == (f"{url}static/social.png" if url else None)
+    assert "50.0 µs [49.8, 50.2] on NVIDIA H200" in project.html(f"runs/{'b' * 16}.html").partition("</head>")[0]
+    assert (project.out / "static/social.png").read_bytes().startswith(b"\x89PNG")
+
+
 def test_failed_runs_stand_with_their_report_on_their_authors_page(project: SiteProject) -> None:
     said = text(project.html("authors/eve.html"))
     for expected in ("wrong answer", "2 of 9 wrong", "2 of 9 elements wrong (22.2 %)", "Hint: never written", "0.25"):
         assert expected in said
     assert not (project.out / "runs" / f"{'f' * 16}.html").exists()
-    assert "SECRET" not in "".join(path.read_text() for path in project.out.rglob("*") if path.is_file())
+    assert b"SECRET" not in b"".join(path.read_bytes() for path in project.out.rglob("*") if path.is_file())
 
 
 def test_a_disqualified_run_has_no_rank_and_no_record_and_the_reason_is_told(project: SiteProject) -> None:
@@ -415,6 +466,40 @@ def test_what_is_embargoed_is_in_no_file(tmp_path: Path, rule: Rule | None, show
     ]
     assert bool(told) == shown, told
     assert ("publish" in text(project.html(f"runs/{'a' * 16}.html"))) != shown
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_sources_are_also_found_by_hash_among_the_organizers_kernels(tmp_path: Path, shown: bool) -> None:
+    """That of a run that no author has archived, and that of a baseline; neither where sources are not shown."""
+    project = SiteProject(tmp_path)
+    if not shown:
+        project.statements = [statement("softmax", rule=Rule(problem="softmax", visibility="never"))]
+    triton = project.kernel("softmax", "triton.py", "# ORGANIZERS made this\n")
+    eager = project.kernel("softmax", "eager.py", "# ORGANIZERS compared with this\n")
+    project.kernel("softmax", "other.py", "# ORGANIZERS kept this\n")
+    (project.root / "reference/softmax/notes.txt").write_text("ORGANIZERS")
+    verdict = run_of("triton", 50_000, "a", name="triton.py", speedups={"eager": 1.5})
+    paired = [
+        b.model_copy(update={"baselines": (b.baselines[0].model_copy(update={"sha256": eager}),)})
+        for b in verdict.benchmarks
+    ]
+    told = verdict.submission.model_copy(update={"sha256": triton})
+    verdict = verdict.model_copy(update={"submission": told, "benchmarks": tuple(paired)})
+    JsonlLedger(project.root / "results" / "softmax.jsonl").append(verdict)
+    project.build()
+    html = project.html(f"runs/{'a' * 16}.html")
+    said = text(html)
+    assert ("# ORGANIZERS made this" in said) == shown
+    assert ("Source of the baseline eager # ORGANIZERS compared with this" in said) == shown
+    assert ("submit softmax reference/softmax/triton.py " in said) == shown
+    document = project.json(f"runs/{'a' * 16}.json")
+    assert document.get("source") == ("# ORGANIZERS made this\n" if shown else None)
+    told_in = {path for path, (_, content) in project.files().items() if b"ORGANIZERS" in content}
+    assert told_in == ({f"runs/{'a' * 16}.{kind}" for kind in ("html", "json")} if shown else set())
+    assert b"kept this" not in html.encode()
+    project.kernel("softmax", "triton.py", "# changed\n")
+    project.build()
+    assert ("The archive does not have this source." in project.html(f"runs/{'a' * 16}.html")) == shown
 
 
 def test_the_deadline_alone_brings_the_sources(tmp_path: Path) -> None:
@@ -667,13 +752,13 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
         *(f"authors/{name}" for name in ("ada", "bob", "cyd")),
     }
     project.problems["softmax"] = "f" * 64
-    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices"}}
     assert "Stale: the problem changed" in project.html(f"runs/{'d' * 16}.html")
     assert "stale" not in project.html(f"runs/{'a' * 16}.html"), "it stands on no board"
     del project.problems["softmax"]
-    assert touched() == {f"{name}.html" for name in {*rows, "index"}}
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices"}}
     project.protocol = 2
-    assert touched() == {f"{name}.html" for name in {*rows, "index", "problems/gelu", f"runs/{'e' * 16}"}}
+    assert touched() == {f"{name}.html" for name in {*rows, "index", "devices", "problems/gelu", f"runs/{'e' * 16}"}}
     project.protocol = 1
     touched()
     assert touched() == set()
@@ -681,7 +766,7 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     ran = again.environment.model_copy(update={"torch": "2.12.0"})
     project.add(again.model_copy(update={"environment": ran}))
     compared = {f"compare/{pair[0] * 16}-{pair[1] * 16}" for pair in ("9c", "9d")}
-    changed = {*rows - {f"runs/{'b' * 16}"}, *compared, f"runs/{'9' * 16}", "index", "authors"}
+    changed = {*rows - {f"runs/{'b' * 16}"}, *compared, f"runs/{'9' * 16}", "index", "devices", "authors"}
     assert touched() == {f"{name}.html" for name in changed}
     assert project.json(f"runs/{'c' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0"}
     assert "stale" not in project.json(f"runs/{'9' * 16}.json"), "its file was graded again"

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from leaderboard.record.profile import StoredProfile, fitted
+from leaderboard.publishing.site.charts import memory
+from leaderboard.record.profile import MEMORY_DEVICES, StoredProfile, fitted, memory_file
 from leaderboard.standings.visibility import Rule
 from tests.sites import NOW, SiteProject, run_of, statement
 from tests.unit.test_site import Links, text
@@ -130,7 +131,7 @@ def test_no_profile_makes_a_page_large(letter: str, tmp_path: Path) -> None:
         "stacks": dict.fromkeys(names[:16], frames),
         "rows": dict.fromkeys(names[:32], ((letter * 400,) * 20,) * 20),
         "tables": dict.fromkeys(names[:32], f"{letter * 100}\n" * 90),
-        "files": dict.fromkeys(names, letter * 300),
+        "files": {**{memory_file(each): TIMELINE for each in MEMORY_DEVICES}, **dict.fromkeys(names[2:], letter * 300)},
         "missing": (letter * 400,) * 500,
     }
     for author, run in (("ada", "a"), ("bob", "b")):
@@ -142,6 +143,40 @@ def test_no_profile_makes_a_page_large(letter: str, tmp_path: Path) -> None:
     sizes = {str(path.relative_to(project.out)): path.stat().st_size for path in project.out.rglob("*.html")}
     assert f"profiles/{A}.html" in sizes
     assert max(sizes.values()) < 300_000, sizes
+
+
+TIMELINE = "us,bytes\n" + "".join(f"{at}.0,{(at % 50) << 20}\n" for at in range(2000))
+
+
+@pytest.mark.parametrize(
+    ("told", "title"),
+    [
+        (TIMELINE, "49 MiB at most"),
+        ("us,bytes\n9.0,0\n0.0,1536\n", "1.5 KiB at most"),
+        ("us,bytes\n0.0,-5\n", "-5 B at most"),
+        (TIMELINE + "2000.0,99999999999\n", "49 MiB at most"),  # more lines than a timeline has
+        ("us,bytes\n", ""),
+        ("", ""),
+        ("us,bytes\n0.0,1\n1.0,inf\n", ""),
+        ("us,bytes\n0.0,1e300\n", ""),
+        ("us,bytes\n0.0,٣\n", ""),
+        ("us,bytes\n<svg/onload=x>,1\n", ""),
+    ],
+)
+def test_memory_over_time_is_drawn_if_it_can_be_read(told: str, title: str, tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.profile(project.add(run_of("ada", 50_000, "a")), **sections(files={"memory-GPU.csv": told}))
+    project.build()
+    page = project.html(f"profiles/{A}.html")
+    drawn = re.findall(r"<title>Memory that PyTorch held on the GPU, as reported: ([^<]*)</title>", page)
+    assert drawn == ([title] if title else [])
+    assert ("as the sandbox reported it" in text(page)) == bool(title)
+    assert len(page) < 40_000
+
+
+def test_a_timeline_is_read_as_it_was_written() -> None:
+    points = [(0.0, 4096), (12.3, -8), (4_000_000.5, 1 << 40)]
+    assert memory.read(memory.written(points)) == points
 
 
 def test_a_profile_comes_with_the_source_and_goes_with_it(project: SiteProject) -> None:

@@ -19,12 +19,11 @@ from kernelmark.services.profiling.charts import line_chart
 from kernelmark.services.profiling.kernel_profile import KernelProfile
 from kernelmark.services.profiling.written import write_files
 from kernelmark.text.terminal import columns
-from leaderboard.publishing.site.charts.plot import linear
+from leaderboard.publishing.site.charts.memory import steps
 from leaderboard.text.visible import visible
 
 if TYPE_CHECKING:
     from harness.audit.tools import ToolReport
-    from harness.profiling.memory import Timeline
     from harness.profiling.nsight import NsightProfile
     from harness.profiling.torch_profile import TorchProfile
 
@@ -110,7 +109,8 @@ def _add_torch(section: dict[str, Any], stem: str, profile: TorchProfile, files:
     for timeline in profile.memory:
         if timeline.peak_bytes:
             file = f"{stem}.memory-{timeline.device}.svg"
-            picture = _memory_chart(f"{section['name']}: memory that PyTorch held", timeline)
+            x, y, line = steps(timeline.points)
+            picture = line_chart(f"{section['name']}: memory that PyTorch held", x, y, {timeline.device: line}, {})
             files[file] = picture.encode()
             told = {"device": timeline.device, "peak_bytes": timeline.peak_bytes, "file": file}
             section["memory"].append({**told, "picture": Markup(picture)})
@@ -119,16 +119,6 @@ def _add_torch(section: dict[str, Any], stem: str, profile: TorchProfile, files:
         files[section["snapshot"]] = profile.memory_snapshot
     section["no_stacks"] = bool(profile.traces) and not profile.stacks
     section["unreadable"] += map(visible, profile.unreadable)
-
-
-def _memory_chart(title: str, timeline: Timeline) -> str:
-    """As steps: what is held changes at once and then stays."""
-    points: list[tuple[float, float]] = [(0.0, 0.0)]
-    for at_us, held in timeline.points:
-        points += [(at_us, points[-1][1]), (at_us, float(held))]
-    x = linear([at for at, _ in points], lambda value, _: f"{value:g}", "µs", zero=True)
-    y = linear([held for _, held in points], lambda value, _: f"{value:,.0f}", "bytes", zero=True)
-    return line_chart(title, x, y, {timeline.device: points}, {})
 
 
 def _nsight(stem: str, profile: NsightProfile, files: dict[str, bytes]) -> dict[str, Any]:

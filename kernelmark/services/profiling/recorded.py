@@ -18,7 +18,8 @@ from kernelmark.services.profiling.folder import TABLES, TIMES
 from kernelmark.services.profiling.kernel_profile import PARTS, KernelProfile, kernel_profile
 from kernelmark.text.profiles import USE, use
 from kernelmark.text.terminal import counted
-from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fitted
+from leaderboard.publishing.site.charts import memory
+from leaderboard.record.profile import Rows, StoredProfile, archive_profile, fitted, memory_file
 
 _LETTERS = 300  # of a line about what is missing, or of a cell
 _LINES = 100
@@ -61,8 +62,7 @@ def to_store(profile: KernelProfile, verdict: Verdict, case: str) -> StoredProfi
             peaks = ((each.device, f"{each.peak_bytes:,}") for each in held)
             rows["Memory that PyTorch held"] = (("device", "most at once (B)"), *peaks)
             for each in held:
-                points = "".join(f"{at_us:.1f},{nbytes}\n" for at_us, nbytes in each.points)
-                files[f"memory-{each.device}.csv"] = f"us,bytes\n{points}"
+                files[memory_file(each.device)] = memory.written(each.points)
     if (of_nsight := profile.nsight) is not None:
         used = (tuple(cell[:_LETTERS] for cell in use(kernel)) for kernel in of_nsight.kernels)
         rows["Nsight Compute"] = (USE, *used)

@@ -12,11 +12,12 @@ from typing import NamedTuple
 from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
 from harness.stats import geometric_mean
-from harness.verdict import Interval
+from harness.verdict import Interval, Speedup
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
-from leaderboard.publishing.site.document import BoardDocument, Device, Holder, Leader, Overall, Standing
+from leaderboard.publishing.site.document import BoardDocument, Device, First, Holder, Leader, Overall, Standing
 from leaderboard.standings.ranking import Row, TableKey
 
+_COMPARED = ("compiled", "eager")  # the baseline of a row in a list: the first of these that it was measured against
 CASE_ROWS = 10  # the first rows of a board, which are shown case by case
 
 
@@ -72,6 +73,12 @@ def standing(row: Row, run: Run | None) -> Standing:
         moderation=row.moderation,
         stale=row.stale,
     )
+
+
+def speedup(row: Standing) -> Speedup | None:
+    """The speedup over torch.compile, else over the eager baseline; None if the row was measured against neither."""
+    known = {each.baseline: each for each in row.speedups}
+    return next((known[name] for name in _COMPARED if name in known), None)
 
 
 def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
@@ -135,6 +142,15 @@ def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:
     ]
     now = tuple(each for each in found if each.current)
     return now or tuple(sorted(found, key=lambda each: (each.key.protocol, each.row.created_at), reverse=True)[:1])
+
+
+def firsts(books: Iterable[tuple[LedgerDigest, str | None]]) -> Iterator[First]:
+    """The first rows of the current boards; `books` as for `overall`."""
+    for book, sha256 in books:
+        rows = {board.table.key: len(board.table.rows) for board in book.boards}
+        for leader in leaders(book, sha256):
+            if leader.current:
+                yield First(problem=book.problem, rows=rows[leader.key], leader=leader)
 
 
 def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, ...]:

@@ -29,7 +29,7 @@ from leaderboard.record.entry import Entry
 from leaderboard.standings.ranking import no_cycles
 from leaderboard.standings.visibility import Rule
 
-_STATIC = ("site.css", "site.js", "favicon.svg")
+_STATIC = ("site.css", "site.js", "favicon.svg", "social.png")
 _LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pydantic")
 
 
@@ -143,6 +143,8 @@ def _version() -> str:
     """The hash of the code, the templates and the library versions; when it changes, every page is rebuilt."""
     flames = Path(flame_graph.__file__)
     files = sorted(each for each in (*HERE.parent.glob("*.py"), *HERE.rglob("*"), flames) if each.is_file())
-    code = [each.read_bytes() for each in files if each.suffix in {".py", ".html", ".xml", ".css", ".js", ".svg"}]
+    code = [
+        each.read_bytes() for each in files if each.suffix in {".py", ".html", ".xml", ".css", ".js", ".svg", ".png"}
+    ]
     libraries = [distribution_version(name).encode() for name in _LIBRARIES]
     return length_prefixed_sha256(*code, *libraries)[:16]

@@ -17,6 +17,7 @@ from harness.submission import BesideName
 from harness.verdict import (
     CaseResult,
     Interval,
+    LaunchedKernel,
     Mismatch,
     Outcome,
     Ratio,
@@ -29,9 +30,12 @@ from harness.verdict import (
 from leaderboard.publishing.site.summary import VerdictSummary
 from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Ranking, Table
+from leaderboard.text.visible import shortened
 
 _FAILURES = 5  # newest failures shown per author and problem
 _ELEMENTS = 8
+KERNELS = 4  # kept of each case
+_LETTERS, _TAIL = 120, 40  # of a kernel's name, and of those at its end
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -53,6 +57,8 @@ class TimedCase(Record):
     minimum_bytes: int | None = None
     minimum_flops: int | None = None
     baselines: dict[str, BaselineTime] = Field(default={})
+    kernels: tuple[LaunchedKernel, ...] = ()
+    """If the calls were replayed, those that take longest, with shortened names."""
 
 
 class Run(Record):
@@ -284,10 +290,16 @@ def _run(digest: str, verdict: Verdict) -> Run:
                     p.name: BaselineTime(sha256=p.sha256, claimed_ns=p.claimed_ns, speedup=p.speedup)
                     for p in b.baselines
                 },
+                kernels=_longest(b.kernels) if b.mode == "replayed" else (),
             )
             for b in verdict.benchmarks
         ),
     )
+
+
+def _longest(kernels: Iterable[LaunchedKernel]) -> tuple[LaunchedKernel, ...]:
+    first = sorted(kernels, key=lambda kernel: -(kernel.time_ns or 0))[:KERNELS]
+    return tuple(each.model_copy(update={"name": shortened(each.name, _LETTERS, _TAIL)}) for each in first)
 
 
 def _failure(digest: str, verdict: Verdict) -> Failure:

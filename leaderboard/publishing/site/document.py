@@ -12,7 +12,18 @@ from typing import Literal
 from pydantic import Field
 
 from harness.roofline import Calibration
-from harness.verdict import Interval, PrivateId, Ratio, Record, SandboxName, Sha256, Speedup, Timing, Verdict
+from harness.verdict import (
+    Interval,
+    LaunchedKernel,
+    PrivateId,
+    Ratio,
+    Record,
+    SandboxName,
+    Sha256,
+    Speedup,
+    Timing,
+    Verdict,
+)
 from leaderboard.publishing.site.digest import Failure, Step
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.moderation import Moderation
@@ -141,6 +152,7 @@ class RunDocument(Record):
     verdict: Verdict
     source: str | None = None
     beside: dict[str, str] | None = Field(default=None, description="the files beside the source, by name")
+    baseline_sources: dict[str, str] | None = Field(default=None, description="of the organizers' kernels, by baseline")
     hidden: str = ""
     command: str
     gradings: int = 1
@@ -170,6 +182,14 @@ class Side(Record):
     gradings: int = 1
 
 
+class CaseKernels(Record):
+    """What a call of one case launches in both runs, the longest kernels first."""
+
+    case: str
+    one: tuple[LaunchedKernel, ...] = ()
+    other: tuple[LaunchedKernel, ...] = ()
+
+
 class Compared(Record):
     """One case of both runs. `faster` is the second's time over the first's; `paired` is the same ratio through a
     baseline that both alternated with, which a warm chip affects less."""
@@ -190,18 +210,25 @@ class ComparisonDocument(Record):
     key: TableKey
     one: Side
     other: Side
+    faster: Ratio | None = None
+    """The second's pooled time over the first's."""
+    paired: Ratio | None = None
+    """The same ratio over all cases through a baseline that both alternated with, whose name is in `baseline`."""
+    baseline: str | None = None
     cases: tuple[Compared, ...]
+    kernels: tuple[CaseKernels, ...] = ()
     diff: tuple[str, ...] | None = None
     hidden: str = ""
 
 
 class Place(Record):
-    """An author's place on one board."""
+    """An author's place on one board; `current` as in `BoardDocument`."""
 
     problem: str
     key: TableKey
     of: int
     row: Standing
+    current: bool = True
 
 
 class Attempts(Record):
@@ -240,11 +267,20 @@ class AuthorsDocument(Record):
     authors: tuple[Activity, ...]
 
 
+class First(Record):
+    """The first row of a current board, and how many rows that board has."""
+
+    problem: str
+    rows: int
+    leader: Leader
+
+
 class DevicesDocument(Record):
-    """Every device that has a board."""
+    """Every device that has a board, and the first rows of the current boards of all devices."""
 
     kind: Literal["devices"] = "devices"
     devices: tuple[Device, ...]
+    firsts: tuple[First, ...] = ()
 
 
 class MethodDocument(Record):

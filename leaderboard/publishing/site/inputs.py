@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -16,14 +15,15 @@ from typing import Any, NamedTuple
 
 from harness.errors import HarnessError
 from harness.roofline import Calibration
+from harness.submission import Submission
 from harness.verdict import Record, Verdict
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import Standing
 from leaderboard.publishing.site.folder import Files, Page, key
 from leaderboard.publishing.site.markup import page as render
+from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
-from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.profile import StoredProfile, stored_profile
 from leaderboard.standings.ranking import Row
@@ -43,6 +43,12 @@ class SiteInputs:
     """The current problems, protocol and software, by which rows are marked as stale."""
     statements: tuple[Statement, ...] = ()
     calibrations: tuple[Calibration, ...] = ()
+    reference: Path | None = None
+    """The organizers' kernels, in a folder for each problem."""
+    reference_name: str = "reference"
+    """Its path, relative to the project's root."""
+    url: str = ""
+    """Where the site will be published, ending in a slash; empty if that is not known."""
 
 
 class Profiled(NamedTuple):
@@ -96,14 +102,21 @@ class Site:
         known = self.statements.get(problem)
         return (known.rule if known else Rule(problem=problem)).hidden(self.material.now)
 
+    @cached_property
+    def _sources(self) -> Sources:
+        return Sources(self.material.archive, self.material.reference)
+
     def sources(self, problem: str, run: Run) -> dict[str, str] | None:
-        """A run's files by name, its own first; None if they may not be shown or are not in the archive."""
-        if self.hidden(problem):
-            return None
-        with suppress(HarnessError, UnicodeDecodeError):
-            files = stored(self.material.archive, problem, run.submission).files
-            return {name: content.decode() for name, content in files}
-        return None
+        """A run's files by name, its own first; None if they may not be shown or were not found."""
+        return None if self.hidden(problem) else self._sources.of(problem, run.submission)
+
+    def kernel(self, problem: str, sha256: str) -> Submission | None:
+        """The organizers' kernel with this hash; None if sources may not be shown or `reference/` does not have it."""
+        return None if self.hidden(problem) else self._sources.kernel(problem, sha256)
+
+    def source_mark(self, problem: str, run: Run) -> str:
+        """Whether and where a run's source is found, as part of the page's key."""
+        return "" if self.hidden(problem) else self._sources.mark(problem, run.submission)
 
     def profile(self, problem: str, run: Run) -> StoredProfile | None:
         """A run's profile; None if it has none, or if its source, which the profile quotes, is not shown.
@@ -145,10 +158,11 @@ class Site:
 
         def files() -> Files:
             document, values = make()
-            html = render(template, path, page=document, titles=self.titles, runs=self.runs, menu=self.menu, **values)
+            shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu, "site_url": self.material.url}
+            html = render(template, path, page=document, **shared, **values)
             return {path: html, paths.document(path): published(document, path)}
 
-        return Page((path, paths.document(path)), key(self.version, path, *key_parts), files)
+        return Page((path, paths.document(path)), key(self.version, self.material.url, path, *key_parts), files)
 
 
 def published(document: Record, path: str) -> bytes:

@@ -29,6 +29,7 @@ from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.tiny import bar, spark
 from leaderboard.standings.pooling import TOO_WIDE
 from leaderboard.text.kernels import HEAD, LEFT
+from leaderboard.text.plural import counted
 from leaderboard.text.units import duration, interval, percent, ratio
 from leaderboard.text.visible import escaped, parameters, visible
 
@@ -173,6 +174,7 @@ def _environment() -> Environment:
         kernels_head=HEAD,
         kernels_left=LEFT,
         bar=bar,
+        counted=counted,
         spark=spark,
     )
     return environment

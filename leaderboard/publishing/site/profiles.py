@@ -13,7 +13,8 @@ from markupsafe import Markup
 from harness.profiling.flame_graph import MAX_BYTES, flame_graph
 from harness.profiling.stacks import parse
 from leaderboard.publishing.site import markup
-from leaderboard.record.profile import StoredProfile
+from leaderboard.publishing.site.charts import memory
+from leaderboard.record.profile import MEMORY_DEVICES, StoredProfile, memory_file
 
 _NUMBER = re.compile(r"[0-9].{0,20}")
 _CELL_BYTES, _NAME_BYTES = 24, 200  # of the markup around a cell, and around a text
@@ -33,6 +34,15 @@ class Table(NamedTuple):
         return [all(not cell or _NUMBER.fullmatch(cell) for cell in column) for column in zip(*self.rows, strict=True)]
 
 
+class Memory(NamedTuple):
+    """The memory held on a device over time: a chart, the most at once, and the file with the numbers."""
+
+    device: str
+    chart: Markup
+    peak: str
+    file: str
+
+
 class Text(NamedTuple):
     """A text by its name; the page links to one for which there is no room."""
 
@@ -47,6 +57,17 @@ def flame(profile: StoredProfile, name: str, *, max_bytes: int = MAX_BYTES, styl
     root = parse(profile.stacks[name].encode())
     # ElementTree escaped all names in it.
     return Markup(flame_graph(root, title=what or name, unit=unit, max_bytes=max_bytes, style=style))
+
+
+def memories(profile: StoredProfile) -> list[Memory]:
+    """The charts of memory, for each device whose file can be read as a timeline."""
+    read = ((device, memory_file(device)) for device in MEMORY_DEVICES)
+    found = ((device, file, memory.read(profile.files.get(file, ""))) for device, file in read)
+    return [
+        Memory(device, memory.memory(points, device), memory.amount(max(held for _, held in points)), file)
+        for device, file, points in found
+        if points
+    ]
 
 
 def tables(profile: StoredProfile, room: int) -> list[Table]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
@@ -21,14 +21,25 @@ _LISTED = 1000  # maximum number of authors in the list
 _FAILED = 40  # maximum number of failure reports on a page, which keeps it below 300 KB
 
 
+class Ranked(NamedTuple):
+    """A row with its board, its problem's ledger, and whether the board is current."""
+
+    book: LedgerDigest
+    board: Board
+    row: Row
+    current: bool
+
+
 def pages(site: Site) -> Iterator[Page]:
     """The list of authors, and a page for each of them."""
-    rows: dict[str, list[tuple[LedgerDigest, Board, Row]]] = {}
+    rows: dict[str, list[Ranked]] = {}
     tallies: dict[str, list[tuple[str, Tally]]] = {}
     for book in site.books:
+        current = boards.current(book, site.sha256(book.problem))
         for board in book.boards:
             for row in board.table.rows:
-                rows.setdefault(row.author, []).append((book, board, row))
+                ranked = Ranked(book, board, row, board.table.key in current)
+                rows.setdefault(row.author, []).append(ranked)
         for author, tally in book.authors.items():
             tallies.setdefault(author, []).append((book.problem, tally))
     yield _everybody(site, rows, tallies)
@@ -36,9 +47,7 @@ def pages(site: Site) -> Iterator[Page]:
         yield _page(site, author, rows.get(author, []), tallies[author])
 
 
-def _everybody(
-    site: Site, rows: dict[str, list[tuple[LedgerDigest, Board, Row]]], tallies: dict[str, list[tuple[str, Tally]]]
-) -> Page:
+def _everybody(site: Site, rows: dict[str, list[Ranked]], tallies: dict[str, list[tuple[str, Tally]]]) -> Page:
     document = AuthorsDocument(
         authors=tuple(
             Activity(
@@ -57,9 +66,7 @@ def _everybody(
     )
 
 
-def _page(
-    site: Site, author: str, rows: list[tuple[LedgerDigest, Board, Row]], tallies: list[tuple[str, Tally]]
-) -> Page:
+def _page(site: Site, author: str, rows: list[Ranked], tallies: list[tuple[str, Tally]]) -> Page:
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
         attempts = tuple(
             Attempts(
@@ -76,8 +83,9 @@ def _page(
                 key=board.table.key,
                 of=len(board.table.ranked),
                 row=boards.standing(row, book.runs.get(row.run)),
+                current=current,
             )
-            for book, board, row in rows
+            for book, board, row, current in rows
         )
         failures = sorted(
             ((each.problem, failure) for each in attempts for failure in each.failures),
@@ -85,6 +93,13 @@ def _page(
             reverse=True,
         )
         return AuthorDocument(author=author, places=places, attempts=attempts), {
+            "firsts": sum(each.current and each.row.rank == 1 for each in places),
+            "boards": sum(each.current for each in places),
+            "graded": sum(sum(each.outcomes.values()) for each in attempts),
+            "accepted": sum(each.outcomes.get(Outcome.ACCEPTED.value, 0) for each in attempts),
+            "latest": max(each.latest for each in attempts),
+            "speedup": boards.speedup,
+            "faster": any(boards.speedup(each.row) is not None for each in places),
             "shares": any(each.row.share is not None for each in places),
             "outcomes": sorted({name for each in attempts for name in each.outcomes}),
             "failures": failures[:_FAILED],
@@ -93,7 +108,15 @@ def _page(
 
     # A run never changes, so its id covers everything that the page shows of it except the row's marks.
     standing = [
-        (book.problem, board.table.key, len(board.table.ranked), row.rank, site.marks(row)) for book, board, row in rows
+        (
+            book.problem,
+            board.table.key,
+            current,
+            len(board.table.ranked),
+            row.rank,
+            site.marks(row),
+        )
+        for book, board, row, current in rows
     ]
     tried = [
         (

@@ -13,15 +13,17 @@ from markupsafe import Markup
 
 from harness.verdict import Interval, Ratio
 from leaderboard.publishing.site import boards, markup, paths, profiles
-from leaderboard.publishing.site.digest import Board, LedgerDigest, Run, TimedCase
-from leaderboard.publishing.site.document import Compared, ComparisonDocument, Side
+from leaderboard.publishing.site.digest import KERNELS, Board, LedgerDigest, Run, TimedCase
+from leaderboard.publishing.site.document import CaseKernels, Compared, ComparisonDocument, Side
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row, TableKey
+from leaderboard.text import kernels as kernel_table
 
 _LINES = 1200  # maximum number of lines of a diff, which keeps a page below 300 KB
 _FLAMES, _FLAME_BYTES, _ROWS_BYTES = 2, 24_000, 12_000  # of a side's profile, for the same reason
+_KERNELS, _LETTERS = 120, 60  # rows of the table of kernels and length of a name, for the same reason
 _LONGEST = 400_000  # maximum length of a source, in characters: difflib takes quadratic time
 
 Shown = Markup | profiles.Table
@@ -50,22 +52,32 @@ def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) 
     hidden = site.hidden(book.problem)
 
     def make() -> tuple[ComparisonDocument, dict[str, Any]]:
+        cases = tuple(compared(one, other))
+        baseline, paired = _paired_over_all(rows)
         document = ComparisonDocument(
             problem=book.problem,
             key=key,
             one=_side(rows[0]),
             other=_side(rows[1]),
-            cases=tuple(compared(one, other)),
+            faster=_ratio(rows[0].score, rows[1].score),
+            paired=paired,
+            baseline=baseline,
+            cases=cases,
+            kernels=tuple(_kernels(one, other)),
             diff=_difference(site, book.problem, one, other),
             hidden=hidden,
         )
         return document, {
-            "paired": any(case.paired is not None for case in document.cases),
+            "title": site.titles.get(book.problem, book.problem),
+            "wins": _wins(cases),
+            "kernels": list(_launched(document.kernels))[:_KERNELS],
+            "most_kernels": KERNELS,
+            "paired": any(case.paired is not None for case in cases),
             "shown": _LINES,
             "profiles": list(_profiles(site, book.problem, one, other)),
         }
 
-    scores = str([(row.score, row.gradings) for row in rows])
+    scores = str([(row.score, row.gradings, row.speedups) for row in rows])
     profiled = str([site.profiles.get(run.run) for run in (one, other)])
     key_parts = (one.hash, other.hash, scores, hidden, profiled, site.titles.get(book.problem, ""))
     return site.page(path, "comparison.html", key_parts, make)
@@ -88,6 +100,28 @@ def compared(one: Run, other: Run) -> Iterator[Compared]:
             )
 
 
+def _wins(cases: Iterable[Compared]) -> dict[str, int]:
+    """In how many cases each side is shown to be faster."""
+    judged = [ratio for case in cases if (ratio := case.paired or case.faster) is not None]
+    return {"A": sum(ratio.low > 1 for ratio in judged), "B": sum(ratio.high < 1 for ratio in judged)}
+
+
+def _kernels(one: Run, other: Run) -> Iterator[CaseKernels]:
+    """What a call launches, for the cases that both runs have, if the calls of either were replayed."""
+    cases = {case.name: case for case in other.cases}
+    for case in one.cases:
+        against = cases.get(case.name)
+        if against is not None and (case.kernels or against.kernels):
+            yield CaseKernels(case=case.name, one=case.kernels, other=against.kernels)
+
+
+def _launched(cases: Iterable[CaseKernels]) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The rows of the table of kernels: case, side and cells."""
+    for case in cases:
+        for mark, kernels in (("A", case.one), ("B", case.other)):
+            yield from ((case.case, mark, kernel_table.cells(kernel, _LETTERS)) for kernel in kernels)
+
+
 def _ratio(one: Interval, other: Interval) -> Ratio | None:
     if not one.low_ns or not other.low_ns:
         return None
@@ -104,14 +138,30 @@ def _paired(one: TimedCase, other: TimedCase) -> tuple[str | None, Ratio | None]
     for name, mine in sorted(one.baselines.items()):
         theirs = other.baselines.get(name)
         if theirs is not None and theirs.sha256 == mine.sha256:
-            a, b = mine.speedup, theirs.speedup
-            return name, Ratio(
-                median=a.median / b.median,
-                low=a.low / b.high,
-                high=a.high / b.low,
-                confidence=min(a.confidence, b.confidence),
-            )
+            return name, _over(mine.speedup, theirs.speedup)
     return None, None
+
+
+def _paired_over_all(rows: tuple[Row, Row]) -> tuple[str | None, Ratio | None]:
+    """The same over all cases, by the rows' speedups; none if one of them pools gradings, which its speedups do not."""
+    if max(row.gradings for row in rows) > 1:
+        return None, None
+    others = {each.baseline: each for each in rows[1].speedups}
+    for mine in sorted(rows[0].speedups, key=lambda each: each.baseline):
+        theirs = others.get(mine.baseline)
+        if theirs is not None and theirs.sha256 == mine.sha256:
+            return mine.baseline, _over(mine.ratio, theirs.ratio)
+    return None, None
+
+
+def _over(one: Ratio, other: Ratio) -> Ratio:
+    """The second's time over the first's, from their speedups over the same baseline."""
+    return Ratio(
+        median=one.median / other.median,
+        low=one.low / other.high,
+        high=one.high / other.low,
+        confidence=min(one.confidence, other.confidence),
+    )
 
 
 def _difference(site: Site, problem: str, one: Run, other: Run) -> tuple[str, ...] | None:

@@ -10,7 +10,6 @@ from typing import Any
 from markupsafe import Markup
 from pydantic_core import to_json
 
-from harness.verdict import Speedup
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.accuracy import tables
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
@@ -20,17 +19,17 @@ from leaderboard.publishing.site.document import (
     DevicesDocument,
     FrontDocument,
     MethodDocument,
-    Standing,
     Summary,
 )
 from leaderboard.publishing.site.folder import Page, key
 from leaderboard.publishing.site.inputs import Link, Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
+from leaderboard.text.plural import counted
 
 _RECORDS, _FEED = 20, 40
 _OVERALL = 20
-_COMPARED = ("compiled", "eager")  # the baseline of the front page: the first of these that a row was measured against
+_FIRSTS = 60  # maximum number of boards of a device, which keeps the page below 300 KB
 _WEEKS = 52
 
 
@@ -63,10 +62,10 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
         return document, {
             "activity": _activity(document.activity),
             "shares": any(leader.row.share is not None for leader in leaders),
-            "faster": any(speedup(leader.row) is not None for leader in leaders),
+            "faster": any(boards.speedup(leader.row) is not None for leader in leaders),
             "courses": any(len(leader.records) > 1 for leader in leaders),
             "deadlines": any(each.deadline is not None for each in document.problems),
-            "speedup": speedup,
+            "speedup": boards.speedup,
             "most": _OVERALL,
         }
 
@@ -90,16 +89,18 @@ def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Sum
     )
 
 
-def speedup(row: Standing) -> Speedup | None:
-    """The speedup over torch.compile, else over the eager baseline; None if the row was measured against neither."""
-    known = {each.baseline: each for each in row.speedups}
-    return next((known[name] for name in _COMPARED if name in known), None)
-
-
 def _devices(site: Site, devices: tuple[Device, ...]) -> Page:
-    document = DevicesDocument(devices=devices)
-    parts = (document.model_dump_json(), str(sorted(site.titles.items())))
-    return site.page(paths.DEVICES, "devices.html", parts, lambda: (document, {}))
+    document = DevicesDocument(
+        devices=devices,
+        firsts=tuple(boards.firsts((book, site.sha256(book.problem)) for book in site.books)),
+    )
+
+    def make() -> tuple[DevicesDocument, dict[str, Any]]:
+        return document, {"speedup": boards.speedup, "shown": _FIRSTS}
+
+    marks = [site.marks(each.leader.row) for each in document.firsts]
+    parts = (document.model_dump_json(), str(sorted(site.titles.items())), *marks)
+    return site.page(paths.DEVICES, "devices.html", parts, make)
 
 
 def _method(site: Site) -> Page:
@@ -166,11 +167,6 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
     runs, good = (sum(counts[index] for _, counts in bars) for index in (0, 1))
     title = f"Activity: {counted(runs, 'run')} in {counted(span, 'week')}, {good:,} accepted"
     return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks), y, series, width=720, height=170)
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun, which is plural unless the number is 1."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _bars(counts: list[tuple[int, int]]) -> list[Point | None]:

@@ -48,6 +48,7 @@ def _page(site: Site, problem: str, run: Run, profiled: Profiled) -> Page:
                 (name, profiles.flame(profile, name, max_bytes=_FLAME_BYTES, style=False) if at < _FLAMES else "")
                 for at, name in enumerate(profile.stacks)
             ],
+            "memories": profiles.memories(profile),
             "tables": profiles.tables(profile, _ROWS_BYTES),
             "texts": [
                 ("tables", "Tables", *profiles.texts(profile, "tables", _TABLE_BYTES)),

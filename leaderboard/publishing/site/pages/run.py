@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from harness import stats
 from harness.errors import HarnessError
-from harness.verdict import Doubt, Verdict
+from harness.verdict import BenchmarkResult, Doubt, Outcome, Verdict
 from leaderboard.publishing.site import markup, paths
 from leaderboard.publishing.site.charts import trace
 from leaderboard.publishing.site.digest import LedgerDigest, Run
@@ -39,6 +39,7 @@ _CALLS = Markup(
 )
 _CASES = 12  # maximum number of cases with plots, which keeps a page below 300 KB
 _KERNELS = 100  # maximum number of rows in the table of kernels, for the same reason
+_BASELINES, _BASELINE_BYTES = 3, 20_000  # number and size of the baselines' sources, for the same reason
 _LETTERS = 80  # maximum length of a kernel's name
 
 
@@ -80,10 +81,13 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
     path = paths.run(run.run)
     hidden = site.hidden(book.problem)
     on_board, profiled = _on_board(row), site.profiles.get(run.run)
+    alternated = {name: each.sha256 for case in run.cases for name, each in case.baselines.items()}
+    baselines = {name: found for name, sha256 in alternated.items() if (found := site.kernel(book.problem, sha256))}
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
         verdict = site.fetch(book.problem, run.hash)
         sources = site.sources(book.problem, run)
+        baseline_sources = {name: each.source.decode() for name, each in sorted(baselines.items())}
         if sources is None:  # the log and the traceback can quote it
             verdict = verdict.model_copy(update={"log": "", "traceback": ""})
         document = RunDocument(
@@ -92,6 +96,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             beside={name: text for name, text in (sources or {}).items() if name != run.name} or None,
             hidden=hidden,
             command=command(site, verdict),
+            baseline_sources=baseline_sources or None,
             **on_board,
         )
         kernels = list(launched(verdict))
@@ -107,10 +112,19 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
+            "right": sum(case.outcome is Outcome.ACCEPTED for case in verdict.tests),
+            "share": run.share,
+            "limits": " and ".join(sorted({b.roofline.limit for b in verdict.benchmarks if b.roofline})),
+            "uncalibrated": any(b.roofline is None and _states_cost(b) for b in verdict.benchmarks),
+            "title": site.titles.get(book.problem, book.problem),
             "sources": markup.sources(sources or {}, run.language),
+            "baseline_sources": [
+                (name, *markup.source(text, baselines[name].language, _BASELINE_BYTES))
+                for name, text in [*baseline_sources.items()][:_BASELINES]
+            ],
         }
 
-    there = str(not hidden and present(site.material.archive, book.problem, run.submission))
+    there = site.source_mark(book.problem, run) + str([(name, each.sha256) for name, each in baselines.items()])
     linked = row is not None and row.stale is not None and row.stale.again in site.runs
     marks = f"{on_board} {linked} {profiled}"
     return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
@@ -127,11 +141,14 @@ def _on_board(row: Row | None) -> dict[str, Any]:
 def command(site: Site, verdict: Verdict) -> str:
     """The command that grades the same source again, from the project's root."""
     told, ran, archive = verdict.submission, verdict.environment, Path(site.material.archive_name)
+    kernel = site.kernel(verdict.problem.slug, told.sha256)
     try:
         file = location(archive, verdict.problem.slug, told.author, told.sha256, told.name).as_posix()
         others = [path.as_posix() for path in beside(archive, verdict.problem.slug, told)]
     except HarnessError:  # its slug or author is not a valid archive path
         file, others = "FILE", list(told.beside or ())
+    if kernel is not None and not present(site.material.archive, verdict.problem.slug, told):
+        file, others = f"{site.material.reference_name}/{verdict.problem.slug}/{kernel.name}", []
     words = ["submit", verdict.problem.slug, file]
     for other in others:
         words += ["--with", other]
@@ -160,6 +177,11 @@ def launched(verdict: Verdict) -> Iterator[Kernel]:
     for b in verdict.benchmarks:
         for kernel in b.kernels if b.mode == "replayed" else ():
             yield Kernel(b.name, kernel_table.cells(kernel, _LETTERS), kernel.time_ns or 0)
+
+
+def _states_cost(benchmark: BenchmarkResult) -> bool:
+    """Whether the problem states what a call must move or compute, without which there is no share of the roofline."""
+    return bool(benchmark.minimum_bytes or benchmark.minimum_flops)
 
 
 def _over_time(verdict: Verdict) -> list[tuple[Markup, Markup | str]]:

@@ -1,0 +1,53 @@
+"""Finds the sources of graded kernels by their hash: in the archive, else among the organizers' in `reference/`.
+
+`inputs` calls it, after it has asked whether the problem's sources may be shown. Trusted code; the sources are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from harness.errors import KernelmarkError
+from harness.languages import LANGUAGES
+from harness.submission import Submission
+from harness.verdict import SubmissionId
+from leaderboard.record.archive import present, stored
+
+
+class Sources:
+    """The archive and the folder of the organizers' kernels, of which there may be none."""
+
+    def __init__(self, archive: Path, reference: Path | None) -> None:
+        self._archive = archive
+        self._reference = reference
+        self._kernels = cache(self._read)  # every run of a problem looks among the same few files
+
+    def of(self, problem: str, told: SubmissionId) -> dict[str, str] | None:
+        """A submission's files by name, its own first; None if no file has its hash or one is not UTF-8."""
+        with suppress(KernelmarkError, UnicodeDecodeError):
+            return {name: content.decode() for name, content in stored(self._archive, problem, told).files}
+        found = self.kernel(problem, told.sha256)
+        return {told.name: found.source.decode()} if found is not None else None
+
+    def kernel(self, problem: str, sha256: str) -> Submission | None:
+        """The organizers' kernel with this hash."""
+        return self._kernels(problem).get(sha256)
+
+    def mark(self, problem: str, told: SubmissionId) -> str:
+        """Changes when a source appears or disappears; the archive's is not read for it."""
+        found = self.kernel(problem, told.sha256)
+        return f"{present(self._archive, problem, told)} {found.name if found is not None else ''}"
+
+    def _read(self, problem: str) -> Mapping[str, Submission]:
+        if self._reference is None:
+            return {}
+        kernels = {}
+        for file in sorted((self._reference / problem).glob("*")):
+            with suppress(KernelmarkError):  # one that cannot be read now was graded all the same
+                if file.suffix[1:] in LANGUAGES:
+                    kernel = Submission.read(file, "baseline")
+                    kernels[kernel.sha256] = kernel
+        return kernels
