@@ -132,8 +132,8 @@ def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject)
     ]
     titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
     assert titles[0].startswith("Record over time: from 57.4 µs to 50.0 µs in 2 steps")
-    assert titles[1].startswith("Roofline: 12 cases")
-    assert sum("2048 square" in title for title in titles) == 1
+    assert titles[1].startswith("Roofline of NVIDIA H200: 12 cases")
+    assert sum("2048 square: time per call" in title and "from zero" in title for title in titles) == 1
 
 
 def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
