@@ -18,7 +18,7 @@ from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.palette import Palette
 from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, logarithmic, plot, ratios
 from leaderboard.publishing.site.digest import Board, Run, TimedCase, moment
-from leaderboard.text.units import duration
+from leaderboard.text.units import duration, percent
 from leaderboard.text.visible import visible
 
 _AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
@@ -88,7 +88,7 @@ def roofline(
         for case in run.cases:
             if case.minimum_bytes and case.minimum_flops and case.score.median_ns:
                 rate = case.minimum_flops / case.score.median_ns * 1e9
-                share = f", {case.roofline.share:.0%} of the roof" if case.roofline is not None else ""
+                share = f", {percent(case.roofline.share)} of the roof" if case.roofline is not None else ""
                 label = f"{visible(run.author)}, {visible(case.name)}: {_rate(rate)}{share}"
                 at, number = (case.minimum_flops / case.minimum_bytes, rate), palette.case(case.name)
                 link = root + paths.run(run.run)

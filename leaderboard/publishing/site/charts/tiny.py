@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from leaderboard.publishing.site.digest import Step
-from leaderboard.text.units import duration
+from leaderboard.text.units import duration, percent
 
 _WIDTH, _HEIGHT = 72, 16
 _LEAST = 0.05  # the least height, as a part of the first record
@@ -43,7 +43,7 @@ def spark(records: Sequence[Step]) -> Markup:
         path += f"H{x:.1f}V{y:.1f}" if path else f"M{x:.1f} {y:.1f}"
     days = f"{records[0].at:%Y-%m-%d} to {records[-1].at:%Y-%m-%d}"
     times = f"{duration(top)} to {duration(low)}"
-    title = f"{len(records)} records, {days}: {times}; the height is {height_ns / top:.0%} of the first"
+    title = f"{len(records)} records, {days}: {times}; the height is {percent(height_ns / top)} of the first"
     return Markup(
         f'<svg class="spark" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img"><title>{title}</title>'
         f'<path d="{path}H{_WIDTH - 2}"/></svg>'
