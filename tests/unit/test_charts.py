@@ -19,7 +19,7 @@ from tests.sites import CALIBRATION
 from tests.verdicts import EPOCH, interval, sha256
 
 SVG = "{http://www.w3.org/2000/svg}"
-PALETTE = Palette(["ada", "bob"], ["half", "single"])
+PALETTE = Palette(["ada", "bob"], ["half", "single", "copy"])
 
 
 def test_an_author_keeps_a_colour_and_a_case_its_shape() -> None:
@@ -88,7 +88,7 @@ def test_what_reaches_the_roofline_lies_on_the_roof_of_its_dtype(calibrated: boo
         "float32 1 TFLOP/s",
     }
     assert {(mark.get("class"), mark.get("data-case")) for mark in marks.values()} == {
-        ("mark by1", "0"), ("mark by1", "1"), ("mark by1", None), ("mark by2", "0"),
+        ("mark by1", "0"), ("mark by1", "1"), ("mark by1", "2"), ("mark by2", "0"),
     }  # fmt: skip
     assert "ada, half: 8 TFLOP/s, 100 % of the roof" in marks
 

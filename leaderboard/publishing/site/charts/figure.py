@@ -22,7 +22,7 @@ from leaderboard.text.units import duration, percent
 from leaderboard.text.visible import visible
 
 _AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
-_RUNS = 8  # the first rows of a board, whose cases lie under the roofline
+RUNS = 8  # the first rows of a board, whose cases lie under the roofline
 _DAY_S = 86_400.0
 
 
@@ -81,20 +81,22 @@ def roofline(
 ) -> Figure | None:  # fmt: skip
     """FLOP per second over FLOP per byte, under a roof for each dtype; None if no case states its cost and a roof.
 
-    `dtypes` has that of each case by its name. Without a calibration the roofs follow from the shares in the verdicts.
+    `dtypes` has that of each case by its name; cases that the palette does not have are left out. Without a calibration
+    the roofs follow from the shares in the verdicts.
     """
     marks = []
-    for run in runs[:_RUNS]:
+    for run in runs[:RUNS]:
         for case in run.cases:
-            if case.minimum_bytes and case.minimum_flops and case.score.median_ns:
+            number = palette.case(case.name)
+            if number is not None and case.minimum_bytes and case.minimum_flops and case.score.median_ns:
                 rate = case.minimum_flops / case.score.median_ns * 1e9
                 share = f", {percent(case.roofline.share)} of the roof" if case.roofline is not None else ""
                 label = f"{visible(run.author)}, {visible(case.name)}: {_rate(rate)}{share}"
-                at, number = (case.minimum_flops / case.minimum_bytes, rate), palette.case(case.name)
+                at = (case.minimum_flops / case.minimum_bytes, rate)
                 link = root + paths.run(run.run)
                 short = f"{run.author} {_rate(rate)}"
-                marks.append(Mark(at, label, short, link, palette.style(run.author), number or 0, number))
-    roofs = _roofs([case for run in runs[:_RUNS] for case in run.cases], calibration, dtypes)
+                marks.append(Mark(at, label, short, link, palette.style(run.author), number, number))
+    roofs = _roofs([case for run in runs[:RUNS] for case in run.cases], calibration, dtypes)
     if not marks or not (roofs.memory or roofs.arithmetic):
         return None
     intensities = [mark.at[0] for mark in marks]
@@ -104,7 +106,7 @@ def roofline(
     x = logarithmic([low, high], lambda value: f"{value:g}", "FLOP per byte")
     rates = [mark.at[1] for mark in marks] + [at[1] for line in lines for at in line]
     y = logarithmic([*rates, 1.3 * max(rates)], _rate, "FLOP per second")  # with room for the highest roof's name
-    title = f"Roofline of {visible(device)}: {len(marks)} cases of the first {len(runs[:_RUNS])} rows"
+    title = f"Roofline of {visible(device)}: {len(marks)} cases of the first {len(runs[:RUNS])} rows"
     picture = plot(title, x, y, [Series("roof", line) for line in lines], marks, list(_names(roofs, x, y)), height=260)
     named = [f"memory {_rate(roofs.memory, 'B')}"] if roofs.memory else []
     named += [f"{name} {_rate(rate)}" for rate, name in roofs.arithmetic.items()]

@@ -32,7 +32,7 @@ class Palette:
         return self._styles.get(author, "faint")
 
     def case(self, name: str) -> int | None:
-        """The number of a case, which is also that of its shape; None if the board's first row does not have it."""
+        """The number of a case, which is also that of its shape; None if it is not drawn."""
         return self._cases.get(name)
 
     def authors(self) -> list[Key]:

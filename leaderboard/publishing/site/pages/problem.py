@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from harness.roofline import Calibration, choose
+from harness.roofline import choose
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.figure import Figure
@@ -21,7 +21,7 @@ from leaderboard.publishing.site.statement import Statement
 
 _ROWS, _OLD_ROWS = 150, 10  # maximum rows of a current and of an old board, which keeps a page below 300 KB
 _OLD_BOARDS = 6
-_DRAWN = 4  # maximum number of boards with plots
+_MARKS = 800  # maximum of marks in all plots of a page, for the same reason: each takes some 230 bytes
 _TEXT = 40_000
 
 
@@ -61,11 +61,12 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
         document = ProblemDocument(statement=statement, boards=tuple(each for each, _ in ordered))
         current = sum(each.current for each in documents)
         room = _ROWS if current < 4 else 4 * _ROWS // current
-        shown = [
-            _shown(number, each, board, book, statement, site.material.calibrations, path, room)
-            for number, (each, board) in enumerate(ordered[: current + _OLD_BOARDS], start=1)
-            if book
-        ]
+        shown, marks = list[ShownBoard](), _MARKS
+        for number, (each, board) in enumerate(ordered[: current + _OLD_BOARDS], start=1):
+            if book:
+                drawn = _drawn(each, book, marks) if each.current else []
+                marks -= len(drawn) * _marks_a_case(each)
+                shown.append(_shown(site, statement, number, each, board, book, path, room, drawn))
         return document, {
             "boards": shown,
             "hidden": hidden,
@@ -79,23 +80,36 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
     return site.page(path, "problem.html", parts, make)
 
 
+def _marks_a_case(document: BoardDocument) -> int:
+    return figure.RUNS + 2 * boards.CASE_ROWS + len(document.baselines)
+
+
+def _drawn(document: BoardDocument, book: LedgerDigest, marks: int) -> list[str]:
+    """The cases of a board for whose plots there is room, if there is for all of them or if it is the first board."""
+    first = next((book.runs[row.run] for row in document.rows if row.run in book.runs), None)
+    names = list(dict.fromkeys(case.name for case in first.cases)) if first is not None else []
+    room = marks // _marks_a_case(document)
+    return names[:room] if len(names) <= room or marks == _MARKS else []
+
+
 def _shown(
-    number: int, document: BoardDocument, board: Board, book: LedgerDigest, statement: Statement,
-    calibrations: Sequence[Calibration], path: str, room: int,
+    site: Site, statement: Statement, number: int, document: BoardDocument, board: Board, book: LedgerDigest,
+    path: str, room: int, names: list[str],
 ) -> ShownBoard:  # fmt: skip
     rows = document.rows[: room if document.current else _OLD_ROWS]
     root = paths.root(path)
     runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]
-    drawn = document.current and number <= _DRAWN and bool(runs)
-    names = list(dict.fromkeys(case.name for case in runs[0].cases)) if drawn else []
     by_case = boards.by_case(document, book.runs, names)
     palette = Palette([run.author for run in runs], names)
     device = document.key.device_name
-    figures = [
-        figure.records(board, palette, root),
-        figure.roofline(runs, device, choose(calibrations, device, None), _dtypes(statement), palette, root),
-        cases.overview(names, by_case, palette, root),
-    ] if drawn else []  # fmt: skip
+    figures = []
+    if names:
+        roofs = choose(site.material.calibrations, device, None)
+        figures = [
+            figure.records(board, palette, root),
+            figure.roofline(runs, device, roofs, _dtypes(statement), palette, root),
+            cases.overview(names, by_case, palette, root),
+        ]
     return ShownBoard(
         id=f"board-{number}",
         document=document,
