@@ -15,7 +15,7 @@ pytest := $(bin)/python -m pytest -rs --durations=20
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint workflows unit integration test full test-full image doctor schema cli-reference clean
+.PHONY: help setup submit check lint workflows unit integration test full test-full image demo doctor schema cli-reference clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -62,6 +62,9 @@ test-full: test full ## the long ones too
 
 image: $(ready) ## build the image of the Docker sandbox (does nothing when nothing changed)
 	PYTHON=$(bin)/python tools/image
+
+demo: $(ready) ## build a site of real results, from an H200, into build/demo/site
+	$(bin)/python -m benchmarks.demo
 
 doctor: $(ready) ## what this machine needs before it can grade
 	$(bin)/kernelmark doctor

@@ -16,15 +16,12 @@ from statistics import geometric_mean, median
 import pytest
 from playwright.sync_api import Locator, Page
 
+from benchmarks import demo
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Interval, Outcome, Verdict
-from leaderboard.record.archive import archive
-from leaderboard.record.entry import VERDICT
-from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.pooling import too_wide
 from leaderboard.text.units import duration, interval, ratio
 from tests.browser.conftest import Contexts
-from tests.browser.project import REFERENCE, ROOT, begin, run
 from tests.browser.test_site import (  # noqa: F401 - most of them run here too, on this module's site
     PHONE,
     SCREEN,
@@ -38,55 +35,34 @@ from tests.browser.test_site import (  # noqa: F401 - most of them run here too,
 
 pytestmark = [pytest.mark.full, pytest.mark.browser]
 
-RESULTS = ROOT / "benchmarks" / "results"
 # Both ways of timing, one and many cases, with and without baselines; every page takes Chromium half a second.
 PROBLEMS = ("adam_multi_tensor", "attention", "layernorm", "matmul", "matmul_int4", "softmax")
-LEDGERS = (
-    *(RESULTS / "baselines_h200" / f"{problem}.jsonl" for problem in PROBLEMS),
-    RESULTS / "baselines_sealed_h200" / "softmax.jsonl",
-)
-CALIBRATION = RESULTS / "calibration_h200.json"
+SEALED = ("softmax",)
 LARGEST_BYTES = 300_000
 
 
 @pytest.fixture(scope="module")
 def verdicts() -> list[Verdict]:
     """Every verdict that was recorded, in the order of the gradings."""
-    found = [entry.verdict for ledger in LEDGERS for entry in JsonlLedger(ledger).read() if entry.kind == VERDICT]
+    wanted = {*(("baselines_h200", each) for each in PROBLEMS), *(("baselines_sealed_h200", each) for each in SEALED)}
+    found = demo.recorded(path for path in demo.LEDGERS if (path.parent.name, path.stem) in wanted)
     assert {each.environment.device_name for each in found} == {"NVIDIA H200"}
     assert {each.timing for each in found} == {"replayed", "sealed"}
-    return sorted(found, key=lambda each: each.created_at)
+    return found
 
 
 @pytest.fixture(scope="module")
 def sources(verdicts: list[Verdict]) -> dict[str, Submission]:
     """By run, the source that was graded, where the kernel in `reference/` has not changed since."""
-    found = {}
-    for each in verdicts:
-        told, file = each.submission, REFERENCE / each.problem.slug / each.submission.name
-        if file.is_file():
-            source = file.read_bytes()
-            now = Submission(name=told.name, author=told.author, language=told.language, source=source)
-            if now.sha256 == told.sha256:
-                found[each.run] = now
+    found = {each.run: kept for each in verdicts if (kept := demo.source(each)) is not None}
     assert found, "every kernel has changed since it was graded"
     return found
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory, verdicts: list[Verdict], sources: dict[str, Submission]) -> Path:
-    """One project in which all of it was graded; built by the command."""
-    project = tmp_path_factory.mktemp("h200")
-    begin(project)
-    for each in verdicts:
-        if each.run in sources:
-            archive(project / "leaderboard/archive", each.problem.slug, sources[each.run])
-        JsonlLedger(project / "leaderboard" / "results" / f"{each.problem.slug}.jsonl").append(each)
-    devices = project / "leaderboard" / "devices"
-    devices.mkdir()
-    (devices / CALIBRATION.name).write_bytes(CALIBRATION.read_bytes())
-    run(project, 0, "main", "site", "build")
-    return project / "site"
+def site(tmp_path_factory: pytest.TempPathFactory, verdicts: list[Verdict]) -> Path:
+    """The demo site of these verdicts."""
+    return demo.build(tmp_path_factory.mktemp("h200"), verdicts)
 
 
 @pytest.fixture
@@ -263,7 +239,7 @@ def test_a_source_is_shown_where_it_is_what_was_graded(
 
 
 def test_the_front_and_the_devices_name_all_of_it(site: Path, verdicts: list[Verdict]) -> None:
-    boards, calibration = standings(verdicts), json.loads(CALIBRATION.read_bytes())
+    boards, calibration = standings(verdicts), json.loads(demo.CALIBRATION.read_bytes())
     rows = sum(len(board) for board in boards.values())
     problems = len({slug for slug, *_ in boards})
     assert f"NVIDIA H200: {problems} problems, {rows} rows" in text(site, "index.html")

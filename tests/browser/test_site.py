@@ -143,15 +143,64 @@ def test_a_plot_is_enlarged_and_closed_by_keyboard(contexts: Contexts, site: Pat
     small = page.locator("figure svg").first.bounding_box()
     button.focus()
     page.keyboard.press("Enter")
-    large = page.locator("dialog svg").bounding_box()
+    large = page.locator("dialog svg.plot").bounding_box()
     assert small is not None
     assert large is not None
     assert large["width"] > 1.5 * small["width"]
+    assert page.locator("dialog text.label").all_text_contents()[-1] == "ada 50.0 µs", "the record is named in the plot"
+    letters = page.locator("dialog text.label").last.bounding_box()
+    assert letters is not None
+    assert letters["height"] < 20, "lines grow, letters do not"
     again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
-    assert again.locator("dialog[open] svg").count() == 1
+    assert again.locator("dialog[open] svg.plot").count() == 1
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
     assert page.evaluate("document.activeElement.textContent") == "Enlarge"
+    assert errors == []
+
+
+def test_marks_are_read_by_pointer_and_keyboard(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, "problems/softmax.html", viewport=SCREEN)
+    tip, plots = page.locator(".tip"), page.locator("figure svg.plot")
+    record = plots.first.locator(".mark").last
+    record.hover()
+    assert tip.inner_text() == record.get_attribute("aria-label")
+    page.mouse.move(0, 0)
+    assert not tip.is_visible()
+    bars = page.locator("figure[data-case='0'] svg.plot").first
+    assert bars.locator("[tabindex='0']").count() == 1, "one stop of the tab key a plot"
+    bars.locator("[tabindex='0']").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    third = bars.locator(".mark").nth(2)
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == third.get_attribute("aria-label")
+    assert tip.inner_text().startswith("bob, ")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/runs/*.html")
+    assert errors == []
+
+
+def test_a_case_is_chosen_for_plots_and_table_and_the_address_says_which(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, "problems/softmax.html")
+    drawn = "section:has(#board-1) :is(.mark, th, figure)[data-case]:visible"
+    numbers = "all => [...new Set(all.map(each => each.dataset.case))]"
+    assert page.locator(drawn).evaluate_all(numbers) == ["0", "1", "2", "3"]
+    page.get_by_label("Case").first.select_option("2")
+    assert page.locator(drawn).evaluate_all(numbers) == ["2"]
+    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    assert again.locator(drawn).evaluate_all(numbers) == ["2"]
+    assert errors == []
+
+
+def test_the_front_page_is_searched(contexts: Contexts, site: Path) -> None:
+    page, errors = opened(contexts, site, "index.html")
+    rows = page.locator("table.searched tbody tr:visible")
+    every = rows.count()
+    page.get_by_label("Search").fill("nvidia l4")
+    assert 0 < rows.count() < every
+    assert all("NVIDIA L4" in said for said in rows.all_inner_texts())
+    again, _ = opened(contexts, site, page.url.rpartition("/site/")[2])
+    assert again.locator("table.searched tbody tr:visible").all_inner_texts() == rows.all_inner_texts()
     assert errors == []
 
 

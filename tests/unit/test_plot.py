@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from xml.etree.ElementTree import Element, fromstring
 
-from leaderboard.publishing.site.charts.plot import Axis, Series, linear, plot
+import pytest
+
+from leaderboard.publishing.site.charts.plot import SHAPES, Axis, Mark, Series, linear, plot, ratios
 
 SVG = "{http://www.w3.org/2000/svg}"
 X = Axis(0, 3, [(0, "left"), (3, "right")], "across")
 Y = Axis(1, 100, [(1, "low"), (100, "high")], log=True)
 LINE = Series("faint", [(0, 1), (1, 10), None, (2, 10), (3, 100)])
-DOTS = Series("main", [(0, 1), None, (3, 100)], line=False, dots=True, labels=["a & b", "", "c"], links=["a", "b", "c"])
+MARKS = (
+    Mark((0, 1), "a & b", "a", "here/", "by1", 1, 0),
+    Mark((3, 100), "c", style="by2"),
+    Mark((3, 10), "d", start=0.0, link="there/"),
+)
 
 
-def drawn(*series: Series, x: Axis = X, y: Axis = Y) -> Element:
-    return fromstring(plot("title", x, y, series, width=300, height=100))
+def drawn(*series: Series, marks: Sequence[Mark] = (), x: Axis = X, y: Axis = Y) -> Element:
+    return fromstring(plot("title", x, y, series, marks, width=300, height=100))
 
 
 def group(root: Element, style: str) -> Element:
@@ -42,11 +49,38 @@ def test_zero_lies_at_the_low_end_of_a_logarithmic_axis() -> None:
     assert places(path)[0][1] == places(path)[1][1]
 
 
-def test_dots_link_and_are_named_and_a_missing_one_takes_its_label_with_it() -> None:
-    links = list(group(drawn(LINE, DOTS), "s-main"))
-    assert [(each.get("href"), each.get("aria-label")) for each in links] == [("a", "a & b"), ("c", "c")]
-    assert [[title.text for title in each.iter(f"{SVG}title")] for each in links] == [["a & b"], ["c"]]
-    assert [drawn(each).get("role") for each in (LINE, DOTS)] == ["img", "group"]
+def test_marks_are_named_coloured_and_linked_and_bars_lie_below_lines() -> None:
+    root = drawn(LINE, marks=MARKS)
+    found = [each for each in root if each.get("class", "").startswith(("mark", "s-"))]
+    assert [each.get("class") for each in found] == ["mark bar main", "s-faint", "mark by1", "mark by2"]
+    bar, _, first, second = found
+    assert [[title.text for title in each.iter(f"{SVG}title")] for each in (bar, first, second)] == [
+        ["d"],
+        ["a & b"],
+        ["c"],
+    ]
+    assert [each.tag.removeprefix(SVG) for each in (bar, first, second)] == ["a", "a", "g"]
+    assert [first.get(name) for name in ("href", "data-short", "data-case", "tabindex")] == ["here/", "a", "0", "-1"]
+    assert [drawn(marks=each).get("role") for each in (MARKS[1:2], MARKS[:1])] == ["img", "group"]
+    (square,), (rectangle,) = (each.findall(f"{SVG}path") for each in (first, bar))
+    assert square.get("d", "").endswith(SHAPES[1])
+    start, end = (float(at) for at in re.findall(r"[MH]([\d.]+)", rectangle.get("d", ""))[:2])
+    labels = {text.text: float(text.get("x", "")) for text in root.iter(f"{SVG}text")}
+    assert [start, end] == [labels["left"], labels["right"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "log", "first", "last"),
+    [
+        ([1.0, 1.38], False, "1.0 ×", "1.3 ×"),
+        ([1.004, 1.011], False, "1.000 ×", "1.010 ×"),
+        ([1.0, 40.0], True, "1 ×", "20 ×"),
+    ],
+)
+def test_multiples_begin_at_one(values: list[float], log: bool, first: str, last: str) -> None:
+    axis = ratios(values)
+    assert axis.low < 1 <= max(values) < axis.high
+    assert (axis.log, axis.ticks[0][1], axis.ticks[-1][1]) == (log, first, last)
 
 
 def test_labels_that_would_overlap_are_left_out() -> None:

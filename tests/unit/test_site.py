@@ -132,8 +132,8 @@ def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject)
     ]
     titles = re.findall(r"<svg[^>]*><title>([^<]*)", html)
     assert titles[0].startswith("Record over time: from 57.4 µs to 50.0 µs in 2 steps")
-    assert titles[1].startswith("Roofline: 12 cases")
-    assert sum("2048 square" in title for title in titles) == 1
+    assert titles[1].startswith("Roofline of NVIDIA H200: 12 cases")
+    assert sum("2048 square: time per call" in title and "from zero" in title for title in titles) == 1
 
 
 def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
@@ -304,6 +304,23 @@ def test_many_calls_and_kernels_do_not_make_a_page_large(tmp_path: Path) -> None
     assert "one in 6 is drawn" in page.read_text()
     paths = re.findall(r'<g class="s-main">.*?<path[^>]* d="([^"]*)"', page.read_text(), re.DOTALL)
     assert len(re.findall(r"[\d.]+ [\d.]+", paths[0])) == 167, "of a thousand calls of the first case every sixth"
+
+
+@pytest.mark.parametrize(("runs", "devices", "cases", "drawn"), [(30, 3, 12, 24), (2, 1, 40, 28)])
+def test_the_plots_of_a_problem_leave_its_page_small(
+    tmp_path: Path, runs: int, devices: int, cases: int, drawn: int
+) -> None:
+    """There is room for 28 cases: of two boards with 12 each, or of one that has more."""
+    project = SiteProject(tmp_path)
+    for index in range(runs):
+        modes = ("replayed",) * cases
+        device = f"NVIDIA H{index % devices}00"
+        verdict = run_of(f"author {index}", 50_000 + 2_000 * index, "0", device_name=device, modes=modes)
+        project.add(verdict.model_copy(update={"run": f"{index:016x}"}))
+    project.build()
+    page = project.out / "problems/softmax.html"
+    assert page.stat().st_size < 300_000
+    assert page.read_text().count("<figure data-case=") == drawn
 
 
 def test_the_labels_of_an_axis_can_be_told_apart(project: SiteProject) -> None:

@@ -85,9 +85,9 @@ def test_the_csv_is_read_back() -> None:
 def test_the_plot_has_a_line_and_a_name_for_each_kernel() -> None:
     hostile = '<script>"&\u202e'
     root = ET.fromstring(sweep.as_svg(hostile, "n", points(names=("yours", hostile))))
-    circles = list(root.iter(f"{SVG}circle"))
-    assert len(circles) == 4
-    titles = [title.text or "" for circle in circles for title in circle]
+    marks = [each for each in root.iter(f"{SVG}g") if each.get("class", "").startswith("mark ")]
+    assert len(marks) == 4
+    titles = [mark.findtext(f"{SVG}title", "") for mark in marks]
     assert "yours, n 10: 10 GB/s" in titles
     assert next(each.text for each in root.iter(f"{SVG}text") if str(each.get("class")).startswith("l-")) == "yours"
     assert not list(root.iter(f"{SVG}script"))

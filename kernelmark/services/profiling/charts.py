@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import escape
 
-from leaderboard.publishing.site.charts.plot import Axis, Point, Series, plot
+from leaderboard.publishing.site.charts.plot import Axis, Mark, Point, Series, plot
 from leaderboard.text.visible import visible
 
 _COLOURS = ("#0969da", "#bc4c00", "#1a7f37", "#8250df", "#cf222e", "#6e7781")  # of lines, in light pages and in dark
@@ -21,13 +21,15 @@ def line_chart(
     title: str, x: Axis, y: Axis, lines: Mapping[str, Sequence[Point]], labels: Mapping[str, Sequence[str]]
 ) -> str:
     """A line per name, with a legend if there are several; points that have labels are dots, which show them."""
-    series = [
-        Series(str(k), points, dots=name in labels, labels=labels.get(name, ()), links=[""] * len(labels.get(name, ())))
+    series = [Series(str(k), points) for k, points in enumerate(lines.values())]
+    marks = [
+        Mark(at, label, style=f"m-{k}")
         for k, (name, points) in enumerate(lines.items())
+        for at, label in zip(points, labels.get(name, ()), strict=name in labels)
     ]
-    drawn = str(plot(title, x, y, series, width=760, height=380))
+    drawn = str(plot(title, x, y, series, marks, width=760, height=380))
     colours = "".join(
-        f".s-{k} path {{ stroke: {c}; }} .s-{k} circle {{ fill: {c}; }} .l-{k} {{ fill: {c}; }}\n"
+        f".s-{k} path {{ stroke: {c}; }} .m-{k} path {{ fill: {c}; }} .l-{k} {{ fill: {c}; }}\n"
         for k, c in enumerate(_COLOURS[: len(lines)])
     )
     named = lines if len(lines) > 1 else {}

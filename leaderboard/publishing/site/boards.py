@@ -101,9 +101,10 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
 
 
 class CaseTimes(NamedTuple):
-    """The times of an author or a baseline, one for each case; None where a case was not timed."""
+    """The times of an author or a baseline in a run, one for each case; None where a case was not timed."""
 
     name: str
+    run: str
     baseline: bool
     times: tuple[Interval | None, ...]
 
@@ -114,7 +115,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
     for row in board.rows[:CASE_ROWS]:
         if row.run is not None and row.run in runs:
             scores = {case.name: case.score for case in runs[row.run].cases}
-            found.append(CaseTimes(row.author, False, tuple(map(scores.get, names))))
+            found.append(CaseTimes(row.author, row.run, False, tuple(map(scores.get, names))))
     for row in board.baselines:
         if row.run is not None and row.run in runs:
             times = {
@@ -123,7 +124,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
                 if row.submission in case.baselines
                 for ns in (case.baselines[row.submission].claimed_ns,)
             }
-            found.append(CaseTimes(row.submission, True, tuple(map(times.get, names))))
+            found.append(CaseTimes(row.submission, row.run, True, tuple(map(times.get, names))))
     return found
 
 

@@ -29,7 +29,7 @@ from leaderboard.record.entry import Entry
 from leaderboard.standings.ranking import no_cycles
 from leaderboard.standings.visibility import Rule
 
-_STATIC = ("site.css", "site.js", "favicon.svg", "social.png")
+_STATIC = ("site.css", "site.js", "plots.js", "favicon.svg", "social.png")
 _LIBRARIES = ("jinja2", "pygments", "markdown-it-py", "pydantic")
 
 

@@ -1,141 +1,160 @@
-"""The charts of a board: records over time, the roofline, and its cases. `trace` has those of a run.
+"""The charts of a board: the record over time, and the roofline. `cases` has those by case, `trace` those of a run.
 
-Pages call these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says what it shows.
+The page of a problem calls these; `plot` draws. Trusted; pure. Every chart has a title for screen readers that says
+what it shows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import NamedTuple
 
 from markupsafe import Markup
 
+from harness.roofline import Calibration
 from leaderboard.publishing.site import paths
-from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, logarithmic, plot
+from leaderboard.publishing.site.charts.palette import Palette
+from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, logarithmic, plot, ratios
 from leaderboard.publishing.site.digest import Board, Run, TimedCase, moment
-from leaderboard.text.units import apart, duration
+from leaderboard.text.units import duration, percent
 from leaderboard.text.visible import visible
 
 _AUTHORS = 12  # the first authors of a board, whose personal bests are drawn
-_ROWS = 10
+RUNS = 8  # the first rows of a board, whose cases lie under the roofline
 _DAY_S = 86_400.0
 
 
-def records(board: Board, root: str) -> Markup | None:
+class Figure(NamedTuple):
+    """A plot with the sentence that stands below it."""
+
+    picture: Markup
+    caption: str
+
+
+def records(board: Board, palette: Palette, root: str) -> Figure | None:
     """The record as a step line, over the personal bests of the first authors; None if there is no record."""
     if not board.records:
         return None
     shown = [row.author for row in board.table.rows[:_AUTHORS]]
     bests = {author: board.bests[author] for author in shown if author in board.bests}
     moments = [at for best in bests.values() for at, _ in best] + [step.at for step in board.records]
-    times = [ns for best in bests.values() for _, ns in best] + [step.score_ns for step in board.records]
-    x = _dates(moments)
-    end = x.high
-    y = logarithmic(map(float, times), _time, "time per call")
-    series = [Series("faint", _steps([(at.timestamp(), float(ns)) for at, ns in best], end)) for best in bests.values()]
-    held = [(step.at.timestamp(), float(step.score_ns)) for step in board.records]
-    labels = [f"{visible(s.author)}: {duration(s.score_ns)}" for s in board.records]
-    links = [root + paths.run(step.run) for step in board.records]
-    series += [
-        Series("main", _steps(held, end)),
-        Series("main", held, line=False, dots=True, labels=labels, links=links),
-    ]
     first, last = board.records[0], board.records[-1]
+    now_ns = max(1, last.score_ns)
+    over = [ns / now_ns for best in bests.values() for _, ns in best] + [s.score_ns / now_ns for s in board.records]
+    x = _dates(moments)
+    y = ratios(over, f"× the record of {duration(last.score_ns)}")
+    series = [
+        Series(f"best {palette.style(author)}", _steps([(at.timestamp(), ns / now_ns) for at, ns in best], x.high))
+        for author, best in bests.items()
+    ]
+    held = [(step.at.timestamp(), step.score_ns / now_ns) for step in board.records]
+    marks = [
+        Mark(
+            at,
+            f"{visible(step.author)}, {step.at:%Y-%m-%d}: {duration(step.score_ns)}",
+            f"{step.author} {duration(step.score_ns)}",
+            root + paths.run(step.run),
+            palette.style(step.author),
+        )
+        for at, step in zip(held, board.records, strict=True)
+    ]
     title = (
         f"Record over time: from {duration(first.score_ns)} to {duration(last.score_ns)} in {len(board.records)} "
-        f"steps; faint lines are the personal bests of the first {len(bests)} authors"
+        f"steps; thin lines are the personal bests of the first {len(bests)} authors"
     )
-    return plot(title, x, y, series)
+    picture = plot(title, x, y, [*series, Series("record", _steps(held, x.high))], marks)
+    return Figure(picture, "Record over time; thin lines: the personal bests of the first authors.")
 
 
-def roofline(runs: Sequence[Run], root: str) -> Markup | None:
-    """FLOP per second over FLOP per byte, with the device's roofline; None if no case states both."""
-    dots: list[tuple[Point, str, str]] = []
-    roofs: dict[str, float] = {}
-    for run in runs[:5]:
+class _Roofs(NamedTuple):
+    """What a device allows: bytes per second, and FLOP per second by the names of the dtypes that share it."""
+
+    memory: float | None
+    arithmetic: Mapping[float, str]
+
+
+def roofline(
+    runs: Sequence[Run], device: str, calibration: Calibration | None, dtypes: Mapping[str, str], palette: Palette,
+    root: str,
+) -> Figure | None:  # fmt: skip
+    """FLOP per second over FLOP per byte, under a roof for each dtype; None if no case states its cost and a roof.
+
+    `dtypes` has that of each case by its name; cases that the palette does not have are left out. Without a calibration
+    the roofs follow from the shares in the verdicts.
+    """
+    marks = []
+    for run in runs[:RUNS]:
         for case in run.cases:
-            rates = _rates(case)
-            if rates is None:
-                continue
-            (intensity, rate), limit, peak = rates
-            roofs[limit] = max(peak, roofs.get(limit, 0.0))
-            dots.append(
-                ((intensity, rate), f"{visible(run.author)}, {case.name}: {_rate(rate)}", root + paths.run(run.run))
-            )
-    if not dots:
+            number = palette.case(case.name)
+            if number is not None and case.minimum_bytes and case.minimum_flops and case.score.median_ns:
+                rate = case.minimum_flops / case.score.median_ns * 1e9
+                share = f", {percent(case.roofline.share)} of the roof" if case.roofline is not None else ""
+                label = f"{visible(run.author)}, {visible(case.name)}: {_rate(rate)}{share}"
+                at = (case.minimum_flops / case.minimum_bytes, rate)
+                link = root + paths.run(run.run)
+                short = f"{run.author} {_rate(rate)}"
+                marks.append(Mark(at, label, short, link, palette.style(run.author), number, number))
+    roofs = _roofs([case for run in runs[:RUNS] for case in run.cases], calibration, dtypes)
+    if not marks or not (roofs.memory or roofs.arithmetic):
         return None
-    intensities = [point[0] for point, _, _ in dots]
-    low, high = min(intensities) / 4, max(intensities) * 4
-    roof = _roof(roofs, low, high)
+    intensities = [mark.at[0] for mark in marks]
+    ridges = [rate / roofs.memory for rate in roofs.arithmetic] if roofs.memory else []
+    low, high = min([*intensities, *ridges]) / 3, max([*intensities, *ridges]) * 3
+    lines = list(_lines(roofs, low, high))
     x = logarithmic([low, high], lambda value: f"{value:g}", "FLOP per byte")
-    y = logarithmic([p[1] for p, _, _ in dots] + [p[1] for p in roof], _rate, "FLOP per second")
-    series = [
-        Series("roof", roof),
-        Series(
-            "main",
-            [p for p, _, _ in dots],
-            line=False,
-            dots=True,
-            labels=[d[1] for d in dots],
-            links=[d[2] for d in dots],
-        ),
-    ]
-    title = f"Roofline: {len(dots)} cases of the first {min(5, len(runs))} rows, under what the device allows"
-    return plot(title, x, y, series)
+    rates = [mark.at[1] for mark in marks] + [at[1] for line in lines for at in line]
+    y = logarithmic([*rates, 1.3 * max(rates)], _rate, "FLOP per second")  # with room for the highest roof's name
+    title = f"Roofline of {visible(device)}: {len(marks)} cases of the first {len(runs[:RUNS])} rows"
+    picture = plot(title, x, y, [Series("roof", line) for line in lines], marks, list(_names(roofs, x, y)), height=260)
+    named = [f"memory {_rate(roofs.memory, 'B')}"] if roofs.memory else []
+    named += [f"{name} {_rate(rate)}" for rate, name in roofs.arithmetic.items()]
+    measured = f", calibrated {calibration.created_at:%Y-%m-%d}" if calibration else ", as its verdicts say"
+    return Figure(picture, f"Roofline of {visible(device)}{measured}: {'; '.join(named)}.")
 
 
-def cases(runs: Sequence[Run], root: str) -> list[tuple[str, Markup]]:
-    """For each case, a small plot of the first rows: the median as a dot, the interval as a line."""
-    runs = runs[:_ROWS]
-    names = [case.name for case in runs[0].cases] if runs else []
-    return [
-        (name, _case(name, [(run, c) for run in runs for c in run.cases if c.name == name], root)) for name in names
-    ]
+def _roofs(cases: Sequence[TimedCase], calibration: Calibration | None, dtypes: Mapping[str, str]) -> _Roofs:
+    memory, arithmetic = None, dict[str, float]()
+    if calibration is not None:
+        memory = float(calibration.copy_bytes_per_s)
+        used = {dtypes[case.name] for case in cases if case.name in dtypes}
+        arithmetic = {dtype: float(calibration.throughput(dtype)) for dtype in used}
+    else:
+        for case in cases:
+            if case.roofline is not None and case.score.median_ns:
+                seconds = case.score.median_ns / 1e9 * case.roofline.share
+                if case.roofline.limit == "memory" and case.minimum_bytes:
+                    memory = max(memory or 0.0, case.minimum_bytes / seconds)
+                elif case.roofline.limit == "arithmetic" and case.minimum_flops:
+                    dtype = dtypes.get(case.name, "arithmetic")
+                    arithmetic[dtype] = max(arithmetic.get(dtype, 0.0), case.minimum_flops / seconds)
+    rates = sorted(set(arithmetic.values()), reverse=True)
+    return _Roofs(memory, {rate: ", ".join(sorted(d for d, r in arithmetic.items() if r == rate)) for rate in rates})
 
 
-def _case(name: str, results: Sequence[tuple[Run, TimedCase]], root: str) -> Markup:
-    height = len(results)
-    dots, bars, labels, links = [], list[Point | None](), [], []
-    for index, (run, case) in enumerate(results):
-        line, score = float(height - index), case.score
-        dots.append((float(score.median_ns), line))
-        bars += [(float(score.low_ns), line), (float(score.high_ns), line), None]
-        labels.append(f"{visible(run.author)}: {duration(score.median_ns)}")
-        links.append(root + paths.run(run.run))
-    spread = [ns for _, case in results for ns in (case.score.low_ns, case.score.high_ns) if ns > 0]
-    wide = bool(spread) and max(spread) > 8 * min(spread)
-    values = list(map(float, spread))
-    x = logarithmic(values, _time) if wide else linear(values, apart)
-    ticks = [(float(height - index), _short(run.author)) for index, (run, _) in enumerate(results)]
-    y = Axis(0.4, height + 0.6, ticks)
-    title = f"{visible(name)}: time per call of the first {height} rows, with intervals"
-    series = [Series("main", bars[:-1]), Series("main", dots, line=False, dots=True, labels=labels, links=links)]
-    return plot(title, x, y, series, width=340, height=44 + 16 * height)
+def _lines(roofs: _Roofs, low: float, high: float) -> Iterable[list[Point]]:
+    """The roofs from `low` to `high` FLOP per byte: one that rises, of memory, and a level one for each dtype."""
+    starts = {rate: max(low, rate / roofs.memory) if roofs.memory else low for rate in roofs.arithmetic}
+    if roofs.memory:
+        end = max(starts.values(), default=high)
+        yield [(low, roofs.memory * low), (end, roofs.memory * end)]
+    for rate, start in starts.items():
+        yield [(start, rate), (high, rate)]
 
 
-def _short(name: str) -> str:
-    shown = visible(name[:15])
-    return shown if len(shown) <= 14 else f"{shown[:13]}…"
-
-
-def _rates(case: TimedCase) -> tuple[Point, str, float] | None:
-    """A case's point (FLOP per byte, FLOP/s), its limit, and the rate of that limit (bytes or FLOP per second)."""
-    if case.roofline is None or not case.minimum_bytes or not case.minimum_flops or not case.score.median_ns:
-        return None
-    seconds = case.score.median_ns / 1e9
-    work = case.minimum_bytes if case.roofline.limit == "memory" else case.minimum_flops
-    point = (case.minimum_flops / case.minimum_bytes, case.minimum_flops / seconds)
-    return point, case.roofline.limit, work / seconds / case.roofline.share
-
-
-def _roof(roofs: Mapping[str, float], low: float, high: float) -> list[Point]:
-    """The roofline from `low` to `high` FLOP per byte: limited by memory first, then by arithmetic."""
-    memory, arithmetic = roofs.get("memory"), roofs.get("arithmetic")
-    if memory is None:
-        return [(low, arithmetic or 1.0), (high, arithmetic or 1.0)]
-    if arithmetic is None or not low < arithmetic / memory < high:
-        return [(at, min(memory * at, arithmetic or memory * at)) for at in (low, high)]
-    return [(low, memory * low), (arithmetic / memory, arithmetic), (high, arithmetic)]
+def _names(roofs: _Roofs, x: Axis, y: Axis) -> Iterable[Note]:
+    """The names at the roofs' lines, where there is room; the caption has all of them."""
+    before = math.inf
+    for rate, name in roofs.arithmetic.items():
+        if before - y.share(rate) > 0.08:
+            yield Note((x.high, rate), f"{name} {_rate(rate)}", down=-4)
+            before = y.share(rate)
+    if roofs.memory:
+        end = max(roofs.arithmetic, default=roofs.memory * x.high) / roofs.memory
+        middle = x.low * (end / x.low) ** 0.85
+        if x.share(middle) > 0.34:
+            yield Note((middle, roofs.memory * middle), f"memory {_rate(roofs.memory, 'B')}", right=-8)
 
 
 def _steps(points: Iterable[Point], end: float) -> list[Point | None]:
@@ -164,12 +183,8 @@ def _dates(moments: Sequence[datetime]) -> Axis:
     )
 
 
-def _time(ns: float) -> str:
-    return duration(max(0, round(ns)))
-
-
-def _rate(value: float) -> str:
+def _rate(value: float, of: str = "FLOP") -> str:
     for unit, size in (("P", 1e15), ("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if value >= size:
-            return f"{value / size:.3g} {unit}/s"
-    return f"{value:.3g}/s"
+            return f"{value / size:.3g} {unit}{of}/s"
+    return f"{value:.3g} {of}/s"

@@ -1,8 +1,8 @@
-"""A plot as inline SVG: axes with guides and labels, lines, and dots that may be links.
+"""A plot as inline SVG: axes with guides and labels, lines, bars, and marks that have a label and may be links.
 
-`figure`, `trace` and the front page say what is drawn. Trusted; the names in it are hostile, and ElementTree escapes
-them. The SVG has no script, style, identifier or date, so that equal data give equal bytes; the stylesheet colours it
-by class.
+The other modules here and the front page say what is drawn. Trusted; the names in it are hostile, and ElementTree
+escapes them. The SVG has no script, style, identifier or date, so that equal data give equal bytes; the stylesheet
+colours it by class. Without JavaScript a pointer brings up a mark's label; `plots.js` shows it to the keyboard too.
 """
 
 from __future__ import annotations
@@ -24,21 +24,56 @@ _LETTER = 6
 _TOP, _RIGHT, _BOTTOM, _LEFT = 6, 12, 22, 10  # margins; on the left the labels' width is added
 _INSET = 8  # from the ends of the horizontal axis, for the first and the last dot
 _X_TITLE, _Y_TITLE = 19, 16  # added to the bottom and to the left where the axis has a title
+_BAR = 9  # how wide a bar is
+
+# Of marks, as paths around their place; they look about equally large.
+SHAPES = (
+    "m-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+    "m-2.7-2.7h5.4v5.4h-5.4z",
+    "m0-3.9l3.9 3.9-3.9 3.9-3.9-3.9z",
+    "m0-3.7l3.6 6.2h-7.2z",
+    "m0 3.7l3.6-6.2h-7.2z",
+    "m-1.2-3.6h2.4v2.4h2.4v2.4h-2.4v2.4h-2.4v-2.4h-2.4v-2.4h2.4z",
+    "m-3.7 0l6.2 3.6v-7.2z",
+    "m3.7 0l-6.2 3.6v-7.2z",
+)
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points as a line (None breaks it), as dots, or both; `style` is a class of the stylesheet.
-
-    Where there are links there are labels, one for each point.
-    """
+    """Points as a line, which None breaks, with or without dots; `style` is a class of the stylesheet."""
 
     style: str
     points: Sequence[Point | None]
-    line: bool = True
     dots: bool = False
-    labels: Sequence[str] = ()
-    links: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point with a label, as one of `SHAPES`; a bar, if it has the place where that begins.
+
+    `style` is a class of the stylesheet, `short` the words that stand beside it in the enlarged plot, and `case` the
+    number of the case that it belongs to, by which readers choose.
+    """
+
+    at: Point
+    label: str
+    short: str = ""
+    link: str = ""
+    style: str = "main"
+    shape: int = 0
+    case: int | None = None
+    start: float | None = None
+
+
+@dataclass(frozen=True)
+class Note:
+    """A short text in the plot, whose end lies so many pixels from a point."""
+
+    at: Point
+    text: str
+    right: float = 0
+    down: float = 0
 
 
 @dataclass(frozen=True)
@@ -76,20 +111,38 @@ class _Frame:
         return self.bottom - (self.bottom - self.top) * self.y.share(value)
 
 
-def plot(title: str, x: Axis, y: Axis, series: Sequence[Series], *, width: int = 460, height: int = 220) -> Markup:
-    """Draw; `title` is what a screen reader says of it."""
+def plot(
+    title: str,
+    x: Axis,
+    y: Axis,
+    series: Sequence[Series],
+    marks: Sequence[Mark] = (),
+    notes: Sequence[Note] = (),
+    *,
+    width: int = 460,
+    height: int = 220,
+    right: int = 0,
+) -> Markup:
+    """Draw; `title` is what a screen reader says of it, and `right` is room for notes beside the axes."""
     svg = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "plot", "viewBox": f"0 0 {width} {height}"})
     svg.set("width", str(width))
     svg.set("height", str(height))
-    svg.set("role", "group" if any(each.links for each in series) else "img")
+    svg.set("role", "group" if any(each.link for each in marks) else "img")
     SubElement(svg, "title").text = visible(title)
     left = _LEFT + _LETTER * max((len(label) for _, label in y.ticks), default=0) + (_Y_TITLE if y.title else 0)
     bottom = height - _BOTTOM - (_X_TITLE if x.title else 0)
-    frame = _Frame(x, y, left, width - _RIGHT, _TOP, bottom)
+    frame = _Frame(x, y, left, width - _RIGHT - right, _TOP, bottom)
     _draw_x(svg, frame)
     _draw_y(svg, frame)
+    for mark in (each for each in marks if each.start is not None):
+        _draw_mark(svg, frame, mark)
     for each in series:
         _draw_series(svg, frame, each)
+    for mark in (each for each in marks if each.start is None):
+        _draw_mark(svg, frame, mark)
+    for note in notes:
+        group = SubElement(svg, "g", {"class": "note"})
+        _write(group, note.text, frame.column(note.at[0]) + note.right, frame.row(note.at[1]) + note.down)
     return Markup(tostring(svg, encoding="unicode"))
 
 
@@ -123,6 +176,14 @@ def logarithmic(values: Iterable[float], say: Callable[[float], str], title: str
         return Axis(low, high, [(t, say(t)) for t in ends], title, log=True)
     every = -(-len(ticks) // 6)
     return Axis(low, high, [(t, say(t)) for t in ticks[::every]], title, log=True)
+
+
+def ratios(values: Iterable[float], title: str = "") -> Axis:
+    """An axis from 1 for multiples of the best value; it is logarithmic if they go far."""
+    numbers = [1.0, *values]
+    if max(numbers) <= 6:
+        return linear(numbers, lambda value, step: f"{value:.{max(0, -math.floor(math.log10(step)))}f} ×", title)
+    return logarithmic(numbers, lambda value: f"{value:g} ×", title)
 
 
 def _draw_x(svg: Element, frame: _Frame) -> None:
@@ -168,24 +229,34 @@ def _write(parent: Element, text: str, x: float, y: float) -> None:
 def _draw_series(svg: Element, frame: _Frame, series: Series) -> None:
     group = SubElement(svg, "g", {"class": f"s-{series.style}"})
     places = [point and (_number(frame.column(point[0])), _number(frame.row(point[1]))) for point in series.points]
-    if series.line:
-        for there, run in groupby(places, key=bool):
-            if there:
-                SubElement(group, "path", {"d": "M" + " ".join(f"{x} {y}" for x, y in filter(None, run))})
+    for there, run in groupby(places, key=bool):
+        if there:
+            SubElement(group, "path", {"d": "M" + " ".join(f"{x} {y}" for x, y in filter(None, run))})
     if series.dots:
-        labels, links = (each or [""] * len(places) for each in (series.labels, series.links))
-        for place, label, link in zip(places, labels, links, strict=True):
-            if place:
-                _draw_dot(group, *place, visible(label[:80]), link)
+        for place in filter(None, places):
+            SubElement(group, "circle", {"cx": place[0], "cy": place[1], "r": "3"})
 
 
-def _draw_dot(parent: Element, x: str, y: str, label: str, link: str) -> None:
-    """A pointer brings up the label. The tab key leaves out links: a table beside the plot has the same ones."""
-    if link:
-        parent = SubElement(parent, "a", {"href": link, "tabindex": "-1", "aria-label": label})
-    dot = SubElement(parent, "circle", {"cx": x, "cy": y, "r": "3"})
-    if label:
-        SubElement(dot, "title").text = label
+def _draw_mark(svg: Element, frame: _Frame, mark: Mark) -> None:
+    """The tab key leaves out links, unless a script says otherwise: a table beside the plot has the same ones."""
+    group = SubElement(
+        svg, "a" if mark.link else "g", {"class": f"{'mark' if mark.start is None else 'mark bar'} {mark.style}"}
+    )
+    if mark.link:
+        group.set("href", mark.link)
+        group.set("tabindex", "-1")
+    if mark.case is not None:
+        group.set("data-case", str(mark.case))
+    if mark.short:
+        group.set("data-short", visible(mark.short[:40]))
+    SubElement(group, "title").text = visible(mark.label[:120])
+    x, y = frame.column(mark.at[0]), frame.row(mark.at[1])
+    if mark.start is None:
+        path = f"M{_number(x)} {_number(y)}{SHAPES[mark.shape % len(SHAPES)]}"
+    else:
+        path = f"M{_number(frame.column(mark.start))} {_number(y - _BAR / 2)}H{_number(x)}v{_BAR}H"
+        path += f"{_number(frame.column(mark.start))}z"
+    SubElement(group, "path", {"d": path})
 
 
 def _number(value: float) -> str:

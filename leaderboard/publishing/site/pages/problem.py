@@ -7,8 +7,11 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
+from harness.roofline import choose
 from leaderboard.publishing.site import boards, markup, paths
-from leaderboard.publishing.site.charts import figure
+from leaderboard.publishing.site.charts import cases, figure
+from leaderboard.publishing.site.charts.figure import Figure
+from leaderboard.publishing.site.charts.palette import Key, Palette
 from leaderboard.publishing.site.digest import Board, LedgerDigest
 from leaderboard.publishing.site.document import BoardDocument, ProblemDocument, Standing
 from leaderboard.publishing.site.folder import Page
@@ -18,7 +21,7 @@ from leaderboard.publishing.site.statement import Statement
 
 _ROWS, _OLD_ROWS = 150, 10  # maximum rows of a current and of an old board, which keeps a page below 300 KB
 _OLD_BOARDS = 6
-_DRAWN = 4  # maximum number of boards with plots
+_MARKS = 800  # maximum of marks in all plots of a page, for the same reason: each takes some 230 bytes
 _TEXT = 40_000
 
 
@@ -31,9 +34,13 @@ class ShownBoard(NamedTuple):
     rows: tuple[Standing, ...]
     more: int
     shares: bool
-    figures: list[tuple[Markup, str]]
-    cases: list[tuple[str, Markup]]
+    authors: list[Key]
+    """The legend of the plots: colours."""
+    cases: list[Key]
+    """Shapes; none where nothing is drawn, as on older boards."""
     by_case: list[boards.CaseTimes]
+    figures: list[Figure]
+    bars: list[Markup]
     slowest_ns: int
     """The whole width of the rows' bars."""
 
@@ -54,11 +61,12 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
         document = ProblemDocument(statement=statement, boards=tuple(each for each, _ in ordered))
         current = sum(each.current for each in documents)
         room = _ROWS if current < 4 else 4 * _ROWS // current
-        shown = [
-            _shown(number, each, board, book, path, room)
-            for number, (each, board) in enumerate(ordered[: current + _OLD_BOARDS], start=1)
-            if book
-        ]
+        shown, marks = list[ShownBoard](), _MARKS
+        for number, (each, board) in enumerate(ordered[: current + _OLD_BOARDS], start=1):
+            if book:
+                drawn = _drawn(each, book, marks) if each.current else []
+                marks -= len(drawn) * _marks_a_case(each)
+                shown.append(_shown(site, statement, number, each, board, book, path, room, drawn))
         return document, {
             "boards": shown,
             "hidden": hidden,
@@ -67,21 +75,41 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
         }
 
     marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
-    parts = (statement.model_dump_json(), book.source if book else "", hidden, *marks)
+    roofs = [each.model_dump_json() for each in site.material.calibrations]
+    parts = (statement.model_dump_json(), book.source if book else "", hidden, *roofs, *marks)
     return site.page(path, "problem.html", parts, make)
 
 
-def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDigest, path: str, room: int) -> ShownBoard:
+def _marks_a_case(document: BoardDocument) -> int:
+    return figure.RUNS + 2 * boards.CASE_ROWS + len(document.baselines)
+
+
+def _drawn(document: BoardDocument, book: LedgerDigest, marks: int) -> list[str]:
+    """The cases of a board for whose plots there is room, if there is for all of them or if it is the first board."""
+    first = next((book.runs[row.run] for row in document.rows if row.run in book.runs), None)
+    names = list(dict.fromkeys(case.name for case in first.cases)) if first is not None else []
+    room = marks // _marks_a_case(document)
+    return names[:room] if len(names) <= room or marks == _MARKS else []
+
+
+def _shown(
+    site: Site, statement: Statement, number: int, document: BoardDocument, board: Board, book: LedgerDigest,
+    path: str, room: int, names: list[str],
+) -> ShownBoard:  # fmt: skip
     rows = document.rows[: room if document.current else _OLD_ROWS]
     root = paths.root(path)
     runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]
-    figures, cases = list[tuple[Markup, str]](), list[tuple[str, Markup]]()
-    if document.current and number <= _DRAWN:
-        if (drawn := figure.records(board, root)) is not None:
-            figures.append((drawn, "Record over time; faint: the personal bests of the first authors."))
-        if (drawn := figure.roofline(runs, root)) is not None:
-            figures.append((drawn, "Roofline: the cases of the first rows under what the device allows."))
-        cases = figure.cases(runs, root)
+    by_case = boards.by_case(document, book.runs, names)
+    palette = Palette([run.author for run in runs], names)
+    device = document.key.device_name
+    figures = []
+    if names:
+        roofs = choose(site.material.calibrations, device, None)
+        figures = [
+            figure.records(board, palette, root),
+            figure.roofline(runs, device, roofs, _dtypes(statement), palette, root),
+            cases.overview(names, by_case, palette, root),
+        ]
     return ShownBoard(
         id=f"board-{number}",
         document=document,
@@ -89,11 +117,22 @@ def _shown(number: int, document: BoardDocument, board: Board, book: LedgerDiges
         rows=rows,
         more=len(document.rows) - len(rows),
         shares=any(row.share is not None for row in document.rows),
-        figures=figures,
-        cases=cases,
-        by_case=boards.by_case(document, book.runs, [name for name, _ in cases]),
+        authors=palette.authors(),
+        cases=palette.cases(),
+        by_case=by_case,
+        figures=[each for each in figures if each is not None],
+        bars=[cases.case(at, name, by_case, palette, root) for at, name in enumerate(names)],
         slowest_ns=max((row.score.median_ns for row in (*rows, *document.baselines)), default=0),
     )
+
+
+def _dtypes(statement: Statement) -> dict[str, str]:
+    """The dtype of each case, which decides what its arithmetic could reach: that of its first input."""
+    return {
+        shapes.case: next((tensor for tensor in shapes.tensors if tensor.role != "output"), shapes.tensors[0]).dtype
+        for shapes in statement.shapes
+        if shapes.tensors
+    }
 
 
 KIND = Kind(pages, (ProblemDocument,))

@@ -1,4 +1,4 @@
-// Sorts and filters tables, and enlarges plots; the URL's fragment keeps the state. Pages also work without this script.
+// Sorts and filters tables; the URL's fragment keeps the state. Pages also work without this script.
 "use strict";
 
 const state = new URLSearchParams(location.hash.startsWith("#!") ? location.hash.slice(2) : "");
@@ -56,66 +56,36 @@ function sortable(table) {
   if (stored && Math.abs(stored) <= table.tHead.rows[0].cells.length) apply(stored);
 }
 
-function filterable(table) {
-  const key = `${table.id}.filter`;
+// An input that leaves only the rows of these tables that contain what was typed.
+function filterable(tables, key, words, put) {
   const tools = document.createElement("div");
   tools.className = "tools";
   const label = document.createElement("label");
   const input = document.createElement("input");
   const count = document.createElement("span");
+  const rows = tables.flatMap((table) => table.original);
   input.type = "search";
   count.setAttribute("role", "status");
-  label.append("Only rows with ", input);
+  label.append(words, input);
   tools.append(label, count);
-  table.closest(".scroll").before(tools);
+  put(tools);
   const apply = () => {
     const wanted = input.value.trim().toLowerCase();
-    let shown = 0;
-    for (const row of table.original) {
-      row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
-      if (!row.hidden) shown += 1;
-    }
-    count.textContent = wanted ? `${shown} of ${table.original.length} rows` : "";
+    for (const row of rows) row.hidden = wanted !== "" && !row.textContent.toLowerCase().includes(wanted);
+    count.textContent = wanted ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
   };
   input.addEventListener("input", () => { apply(); remember(key, input.value.trim()); });
   input.value = state.get(key) || "";
   apply();
 }
 
-function enlargeable(figures) {
-  if (!figures.length || typeof HTMLDialogElement === "undefined") return;
-  const dialog = document.createElement("dialog");
-  const close = document.createElement("button");
-  const place = document.createElement("div");
-  close.type = "button";
-  close.className = "enlarge";
-  close.textContent = "Close";
-  close.addEventListener("click", () => dialog.close());
-  dialog.setAttribute("aria-label", "Plot, enlarged");
-  dialog.append(close, place);
-  dialog.addEventListener("close", () => remember("plot", ""));
-  document.body.append(dialog);
-  const open = (index) => {
-    place.replaceChildren(figures[index].querySelector("svg").cloneNode(true));
-    dialog.showModal();
-    remember("plot", String(index + 1));
-  };
-  figures.forEach((figure, index) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "enlarge";
-    button.textContent = "Enlarge";
-    button.setAttribute("aria-label", `Enlarge: ${figure.querySelector("figcaption").textContent}`);
-    button.addEventListener("click", () => open(index));
-    figure.append(button);
-  });
-  const stored = parseInt(state.get("plot") || "", 10);
-  if (stored >= 1 && stored <= figures.length) open(stored - 1);
-}
-
+for (const table of document.querySelectorAll("table:is(.sortable, .searched)")) table.original = [...table.tBodies[0].rows];
 for (const table of document.querySelectorAll("table.sortable")) {
-  table.original = [...table.tBodies[0].rows];
   sortable(table);
-  if (table.classList.contains("filterable") && table.original.length > 1) filterable(table);
+  if (table.classList.contains("filterable") && table.original.length > 1) {
+    filterable([table], `${table.id}.filter`, "Only rows with ", (tools) => table.closest(".scroll").before(tools));
+  }
 }
-enlargeable([...document.querySelectorAll("figure")].filter((figure) => figure.querySelector("svg")));
+const searched = [...document.querySelectorAll("table.searched")];
+const search = document.getElementById("search");
+if (search && searched.length) filterable(searched, "search", "Search problems, devices and authors ", (tools) => search.append(tools));

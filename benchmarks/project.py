@@ -1,4 +1,7 @@
-"""A project outside this repository that has its problems, and the commands as a user types them there."""
+"""A project outside this repository that has its problems, and the commands as a user types them there.
+
+The demo site and the tests that begin with a project of their own use it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS, REFERENCE = ROOT / "problems", ROOT / "reference"
 
 
@@ -19,12 +22,15 @@ def begin(project: Path) -> None:
     )
 
 
-def run(project: Path, status: int, script: str, *args: str | Path) -> None:
-    """A command of ours in the project, which must end with this status."""
+def run(project: Path, status: int, script: str, *args: str | Path) -> str:
+    """Run a command of ours in the project, which must end with this status; returns what it printed."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
     code = f"from kernelmark.commands.scripts import {script}; {script}()"
     ended = subprocess.run(
         [sys.executable, "-c", code, *map(str, args)],
         cwd=project, env={**environment, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert ended.returncode == status, ended.stdout + ended.stderr
+    said = ended.stdout + ended.stderr
+    if ended.returncode != status:
+        raise RuntimeError(f"{script} {' '.join(map(str, args))} ended with {ended.returncode}: {said}")
+    return said

@@ -1,0 +1,159 @@
+"""The charts of a board say what its numbers are: where marks, bars and roofs lie, and what they are called."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from xml.etree.ElementTree import Element, fromstring
+
+import pytest
+
+from harness.roofline import Calibration
+from harness.verdict import Interval, Roofline
+from leaderboard.publishing.site.boards import CaseTimes
+from leaderboard.publishing.site.charts import cases, figure
+from leaderboard.publishing.site.charts.palette import COLOURS, Palette
+from leaderboard.publishing.site.charts.tiny import spark
+from leaderboard.publishing.site.digest import Run, Step, TimedCase
+from tests.sites import CALIBRATION
+from tests.verdicts import EPOCH, interval, sha256
+
+SVG = "{http://www.w3.org/2000/svg}"
+PALETTE = Palette(["ada", "bob"], ["half", "single", "copy"])
+
+
+def test_an_author_keeps_a_colour_and_a_case_its_shape() -> None:
+    authors = [f"author {number}" for number in range(COLOURS + 2)]
+    palette = Palette([*authors, authors[0]], ["one", "two"])
+    styles = [palette.style(author) for author in authors]
+    assert len(set(styles[:COLOURS])) == COLOURS
+    assert styles[COLOURS:] == ["faint", "faint"]
+    assert [palette.case(name) for name in ("one", "two", "three")] == [0, 1, None]
+    assert [[key.name for key in keys] for keys in (palette.authors(), palette.cases())] == [
+        authors[:COLOURS],
+        ["one", "two"],
+    ]
+
+
+def run(author: str, *timed: TimedCase) -> Run:
+    return Run(
+        hash=sha256(author), run="a" * 16, author=author, name="k.py", language="py", sha256=sha256(author),
+        size_bytes=1, created_at=EPOCH, score=interval(1000), cases=timed,
+    )  # fmt: skip
+
+
+def timed(name: str, calibration: Calibration, dtype: str, limit: str, share: float) -> TimedCase:
+    """A case that reaches this share of what the calibration allows it."""
+    flops = 10**9
+    peak = calibration.throughput(dtype)
+    ridge = peak / calibration.copy_bytes_per_s  # FLOP per byte
+    nbytes = round(flops / ridge * (4 if limit == "memory" else 0.25))
+    least_s = max(flops / peak, nbytes / calibration.copy_bytes_per_s)
+    roof = Roofline.model_validate({"share": share, "limit": limit})
+    score = interval(round(least_s / share * 1e9))
+    return TimedCase(name=name, score=score, roofline=roof, minimum_bytes=nbytes, minimum_flops=flops)
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_what_reaches_the_roofline_lies_on_the_roof_of_its_dtype(calibrated: bool) -> None:
+    rates = {"float16": 8 * 10**12, "float32": 10**12}
+    calibration = CALIBRATION.model_copy(update={"copy_bytes_per_s": 10**11, "flops_per_s": rates})
+    runs = [
+        run(
+            "ada",
+            timed("half", calibration, "float16", "arithmetic", 1.0),
+            timed("single", calibration, "float32", "arithmetic", 1.0),
+            timed("copy", calibration, "float16", "memory", 1.0),
+        ),
+        run("bob", timed("half", calibration, "float16", "arithmetic", 0.5)),
+    ]
+    dtypes = {"half": "float16", "single": "float32", "copy": "float16"}
+    told = figure.roofline(runs, "NVIDIA H200", calibration if calibrated else None, dtypes, PALETTE, "../")
+    assert told is not None
+    since = "calibrated 2026-01-01" if calibrated else "as its verdicts say"
+    assert told.caption == (f"Roofline of NVIDIA H200, {since}: memory 100 GB/s; float16 8 TFLOP/s; float32 1 TFLOP/s.")
+    root = fromstring(told.picture)
+    memory, half, single = (places(each) for each in root.iter(f"{SVG}g") if each.get("class") == "s-roof")
+    level_half, level_single = half[1], single[1]
+    marks = {mark.findtext(f"{SVG}title", ""): mark for mark in root.iter(f"{SVG}a")}
+    by_name = {tuple(title.split(":")[0].split(", ")): places(mark)[:2] for title, mark in marks.items()}
+    assert by_name["ada", "half"][1] == pytest.approx(level_half, abs=0.2)
+    assert by_name["ada", "single"][1] == pytest.approx(level_single, abs=0.2)
+    assert level_half + 1 < by_name["bob", "half"][1] < level_single, "half of a roof of eight lies between it and one"
+    x0, y0, x1, y1 = memory
+    x, y = by_name["ada", "copy"]
+    assert y == pytest.approx(y0 + (y1 - y0) * (x - x0) / (x1 - x0), abs=0.3)
+    assert {note.text for each in root.iter(f"{SVG}g") if each.get("class") == "note" for note in each} >= {
+        "float16 8 TFLOP/s",
+        "float32 1 TFLOP/s",
+    }
+    assert {(mark.get("class"), mark.get("data-case")) for mark in marks.values()} == {
+        ("mark by1", "0"), ("mark by1", "1"), ("mark by1", "2"), ("mark by2", "0"),
+    }  # fmt: skip
+    assert "ada, half: 8 TFLOP/s, 100 % of the roof" in marks
+
+
+def test_no_cost_or_no_roof_draws_none() -> None:
+    bare = TimedCase(name="half", score=interval(1000))
+    assert figure.roofline([run("ada", bare)], "d", CALIBRATION, {"half": "float16"}, PALETTE, "") is None
+    costly = bare.model_copy(update={"minimum_bytes": 8, "minimum_flops": 8})
+    assert figure.roofline([run("ada", costly)], "d", None, {}, PALETTE, "") is None
+
+
+def places(element: Element) -> list[float]:
+    """The numbers of an element's path: x and y of each point in turn, while no letter but M and L is in it."""
+    path = element.find(f"{SVG}path")
+    assert path is not None
+    return [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
+
+
+def row(name: str, *times_ns: int, baseline: bool = False) -> CaseTimes:
+    scores = [Interval(median_ns=ns, low_ns=ns - 5, high_ns=ns + 5, confidence=0.95) for ns in times_ns]
+    return CaseTimes(name, "a" * 16, baseline, tuple(scores))
+
+
+def test_bars_of_a_case_begin_at_zero_and_are_as_long_as_their_times() -> None:
+    rows = [row("ada", 1000, 9), row("bob", 2000, 9), row("eager", 500, 9, baseline=True)]
+    root = fromstring(cases.case(0, "half", rows, PALETTE, ""))
+    ends = [
+        [float(at) for at in re.findall(r"[MH]([\d.]+)", mark.find(f"{SVG}path").get("d"))[:2]]
+        for mark in root.iter(f"{SVG}a")
+    ]  # type: ignore[union-attr]
+    zero = next(float(text.get("x", "")) for text in root.iter(f"{SVG}text") if text.text == "0")
+    assert {start for start, _ in ends} == {zero}
+    first, second, third = (end - zero for _, end in ends)
+    assert second / first == pytest.approx(2, abs=0.02)
+    assert third / first == pytest.approx(0.5, abs=0.02)
+    notes = [note.text for each in root.iter(f"{SVG}g") if each.get("class") == "note" for note in each]
+    assert notes == ["1.00 µs, 1.00 ×", "2.00 µs, 2.00 ×", "500 ns, 0.50 ×"], "the fastest is that of an author"
+    assert [each.get("class") for each in root.iter(f"{SVG}a")] == ["mark bar by1", "mark bar by2", "mark bar baseline"]
+
+
+def test_the_overview_has_each_case_as_multiples_of_its_fastest() -> None:
+    told = cases.overview(["half", "single"], [row("ada", 1000, 300), row("bob", 1500, 200)], PALETTE, "")
+    assert told is not None
+    titles = [mark.findtext(f"{SVG}title", "").rpartition(", ")[2] for mark in fromstring(told.picture).iter(f"{SVG}a")]
+    assert titles == ["1.000 × the fastest", "1.500 × the fastest", "1.500 × the fastest", "1.000 × the fastest"]
+    assert cases.overview(["half"], [row("ada", 1000), row("eager", 500, baseline=True)], PALETTE, "") is None
+
+
+@pytest.mark.parametrize(
+    ("times_ns", "part", "lowest"),
+    [
+        ((1000, 990), "5 %", 4.4),
+        ((1000, 950), "5 %", 14.0),
+        ((1000, 500), "50 %", 14.0),
+        ((1000, 750, 500), "50 %", 14.0),
+    ],
+)
+def test_a_sparkline_says_how_high_it_is(times_ns: tuple[int, ...], part: str, lowest: float) -> None:
+    """From 2 at the top to 14 at the bottom; 1 % of a height of 5 % is a fifth of that."""
+    steps = [
+        Step(run="a" * 16, author="ada", at=EPOCH + timedelta(days=day), score_ns=ns) for day, ns in enumerate(times_ns)
+    ]
+    root = fromstring(spark(steps))
+    (title, path) = root
+    assert f"the height is {part} of the first" in (title.text or "")
+    heights = [float(at) for at in re.findall(r"V([\d.]+)", path.get("d", ""))]
+    assert heights[-1] == lowest
+    assert heights == sorted(heights)
