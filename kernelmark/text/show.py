@@ -57,8 +57,8 @@ def check(result: Check) -> Iterator[str]:
     yield from _notes(result.environment)
 
 
-def verdict(result: Verdict, table: Table | None = None, *, record: bool = True) -> Iterator[str]:
-    """The result of a whole grading; `table` is the one that ranks it, if any.
+def verdict(result: Verdict, table: Table | None = None, left: str = "", *, record: bool = True) -> Iterator[str]:
+    """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
 
     The run is named only if it is recorded, since `kernelmark show` does not know any other.
     """
@@ -77,6 +77,8 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
         yield f"{INDENT}standing    {standing(result, table)}"
     if record:
         yield f"{INDENT}run         {result.run}"
+    if left:
+        yield f"{INDENT}left today  {left}"
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
@@ -97,14 +99,20 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
 
 
 def standing(result: Verdict, table: Table) -> str:
-    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or which better source the author ranks with."""
+    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
+    ranks.
+    """
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
-    own = [row for row in table.rows if row.author == result.submission.author]  # the best one, then one too wide
-    row = next((row for row in own if row.sha256 == result.submission.sha256), None)
+    told = result.submission
+    own = [row for row in table.rows if row.belongs_to(told.author)]  # the best one, then one too wide
+    row = next((row for row in own if (row.author, row.sha256) == (told.author, told.sha256)), None)
     if row is None:
-        return f"{visible(own[0].author)}'s better run {own[0].run} ({interval(own[0].score)}) {_keeps(own[0], table)}"
+        best = own[0]
+        team = f" for {visible(best.team.name)}" if best.team and best.author != told.author else ""
+        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)})"
+        return f"{better} {_keeps(best, table)}{team}"
     if row.rank is None:
         return _too_wide(row) + (f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else "")
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
@@ -159,7 +167,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
         for row in table.rows:
             speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
-            who = (visible(row.author), visible(row.submission))
+            who = (visible(row.who), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
             how = () if alike else (", ".join(row.modes), row.sandbox)
             rank = "-" if row.rank is None else str(row.rank)
