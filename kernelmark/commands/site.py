@@ -123,6 +123,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         current=current(settings),
         statements=tuple(_kept_statement(each, memory, private) for each in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
+        teams=settings.teams,
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from itertools import accumulate
 
 from harness.errors import UsageError
 from kernelmark.services.records import ledgers
@@ -39,8 +40,9 @@ class Allowance:
             return
         reached = dict(self._reached(author))
         if reached:
-            where = shown(author, self._teams.of(author))
-            raise UsageError(where, " and ".join(reached), f"possible again from {_minute(max(reached.values()))}")
+            what = f"has used {' and '.join(reached)} in 24 hours"
+            remedy = f"possible again from {_minute(max(reached.values()))}"
+            raise UsageError(shown(author, self._teams.of(author)), what, remedy)
         expected_s = (usual_s() or 0.0) if self._limits.device_seconds_a_day else 0.0
         self._used.setdefault(self._teams.name_of(author), []).append(Use(author, self._now, round(expected_s * 1e9)))
 
@@ -72,15 +74,11 @@ class Allowance:
         gradings, device_seconds = self._limits.gradings_a_day, self._limits.device_seconds_a_day
         used = self._of(author)
         if gradings is not None and len(used) >= gradings:
-            yield f"has used all of the {gradings} gradings in 24 hours", used[len(used) - gradings].at + DAY
-        if device_seconds is not None and _seconds(used) >= device_seconds:
-            said = f"has used {_seconds(used):.0f} of the {device_seconds} device seconds in 24 hours"
-            yield (
-                said,
-                next(
-                    use.at + DAY for number, use in enumerate(used, start=1) if _seconds(used[number:]) < device_seconds
-                ),
-            )
+            yield f"{len(used)} of {gradings} gradings", used[len(used) - gradings].at + DAY
+        if device_seconds is not None and (total := _seconds(used)) >= device_seconds:
+            gone = accumulate(use.device_ns / 1e9 for use in used)  # once this one and those before it are a day old
+            again = next(use.at + DAY for use, old in zip(used, gone, strict=True) if total - old < device_seconds)
+            yield f"{total:.0f} of {device_seconds} device seconds", again
 
     def _of(self, author: str) -> list[Use]:
         return self._used.get(self._teams.name_of(author), [])
