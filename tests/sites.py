@@ -20,6 +20,7 @@ from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.profile import StoredProfile, archive_profile
+from leaderboard.record.teams import NO_TEAMS
 from leaderboard.standings.visibility import Rule
 from tests.verdicts import accepted, sha256
 
@@ -35,6 +36,7 @@ class SiteProject:
         self.out = root / "site"
         self.now = NOW
         self.protocol = 1
+        self.teams = NO_TEAMS
         self.problems: dict[str, str] = {}  # that are not as their statements say
         self.statements = [statement("softmax"), statement("gelu")]
 
@@ -73,6 +75,7 @@ class SiteProject:
             ),
             statements=tuple(self.statements),
             calibrations=(CALIBRATION,),
+            teams=self.teams,
         )
 
     def html(self, path: str) -> str:

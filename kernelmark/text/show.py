@@ -111,8 +111,8 @@ def standing(result: Verdict, table: Table) -> str:
     if row is None:
         best = own[0]
         team = f" for {visible(best.team.name)}" if best.team and best.author != told.author else ""
-        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)})"
-        return f"{better} {_keeps(best, table)}{team}"
+        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
+        return f"{better} {_keeps(best, table)}"
     if row.rank is None:
         return _too_wide(row) + (f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else "")
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")

@@ -92,7 +92,7 @@ def test_every_board_names_the_team_and_who_wrote_the_run() -> None:
     assert "quickfix \\(bob\\)" in board([table])
     assert show.standing(bob, table) == "rank 1 of 1 on NVIDIA H200"
     assert show.standing(ada, table).startswith(f"bob's better run {bob.run} (")
-    assert show.standing(ada, table).endswith("keeps rank 1 of 1 on NVIDIA H200 for quickfix")
+    assert show.standing(ada, table).endswith(") for quickfix keeps rank 1 of 1 on NVIDIA H200")
 
 
 @pytest.mark.parametrize(("teams", "found"), [(NO_TEAMS, [("ada", "bob"), ("ada", "eve"), ("bob", "eve")]),
