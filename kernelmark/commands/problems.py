@@ -34,7 +34,9 @@ def problems() -> None:
 @problems.command("list")
 @form_option
 def problems_list(form: str) -> int:
-    """List the problems, one line each, with deadlines and your place on each board; then what the limits a day leave.
+    """List the problems, one line each, with tags, deadlines and your place on each board.
+
+    If there are limits a day, the last line says what they leave to you.
 
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
@@ -61,6 +63,7 @@ def problems_list(form: str) -> int:
                 {
                     "slug": p.slug,
                     "title": p.title,
+                    "tags": list(p.tags),
                     "directory": str(p.directory),
                     "deadline": p.deadline.isoformat() if p.deadline else None,
                     "places": [asdict(place) for place in found.get(p.slug, ())],

@@ -163,6 +163,7 @@ def _statement(problem: Problem) -> Statement:
     return Statement(
         slug=problem.slug,
         title=problem.title,
+        tags=problem.tags,
         sha256=problem.sha256,
         text=readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else "",
         entry=problem.entry,

@@ -229,18 +229,19 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
 
 
 def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now: datetime) -> Iterator[str]:
-    """One line per problem: with its deadline if any has one, and the author's places (`2 of 7 on NVIDIA H200`)."""
+    """One line per problem, with tags, deadline and the author's places (`2 of 7 on NVIDIA H200`) where there are any."""
     rows = [
         (
             p.slug,
             p.title,
             f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}",
+            ", ".join(p.tags),
             _deadline(p, now),
             "; ".join(f"you are {visible(each)}" for each in places.get(p.slug, ())),
         )
         for p in loaded
     ]
-    kept = [n for n in range(5) if any(row[n] for row in rows)]
+    kept = [n for n in range(6) if any(row[n] for row in rows)]
     yield from columns([tuple(row[n] for n in kept) for row in rows], indent="") if rows else ["no problems here"]
 
 
@@ -274,6 +275,8 @@ def problem(spec: Problem) -> Iterator[str]:
     yield f"{INDENT}tolerance   {_tolerance(spec)}"
     if spec.deadline is not None:
         yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
+    if spec.tags:
+        yield f"{INDENT}tags        {', '.join(spec.tags)}"
     yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
     weighted = any(case.weight != 1 for case in spec.benchmarks)
     for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):

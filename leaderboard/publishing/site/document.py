@@ -75,6 +75,7 @@ class Summary(Record):
 
     slug: str
     title: str
+    tags: tuple[str, ...] = ()
     verdicts: int
     accepted: int
     authors: int
