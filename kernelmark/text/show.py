@@ -229,7 +229,7 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
 
 
 def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now: datetime) -> Iterator[str]:
-    """One line per problem, with tags, deadline and the author's places (`2 of 7 on NVIDIA H200`) where there are any."""
+    """One line per problem, with tags, deadline and the author's places (`2 of 7 on NVIDIA H200`), if any."""
     rows = [
         (
             p.slug,

@@ -137,6 +137,15 @@ def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject)
     assert sum("2048 square" in title for title in titles) == 1
 
 
+def test_a_problem_shows_its_tags_on_the_front_and_on_its_page(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.statements = [statement("softmax", tags=("reduction", "for beginners"))]
+    project.build()
+    assert "Softmax reduction, for beginners" in text(project.html("index.html"))
+    assert "reduction, for beginners" in text(project.html("problems/softmax.html"))
+    assert project.json("index.json")["problems"][0]["tags"] == ["reduction", "for beginners"]
+
+
 def test_a_team_has_a_page_and_each_member_too(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     project.add(run_of("ada", 60_000, "a", created_at=EPOCH, roofline=MEMORY))
