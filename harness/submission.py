@@ -44,7 +44,7 @@ def _may_lie_beside(name: str) -> str:
 BesideName = Annotated[str, AfterValidator(_may_lie_beside)]
 """The name of a file beside a submission's own. Only `Submission.of` refuses names that a sandbox's modules have: with
 another Python these are others, and what was recorded must stay readable."""
-_AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+AUTHOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 def language_of(path: PurePath) -> str:
@@ -138,7 +138,7 @@ class Submission(BaseModel):
         raw, others = _encoded(name, source), _others(name, language, beside or {})
         if len(raw) + sum(len(content) for _, content in others) > MAX_SOURCE_BYTES:
             raise SubmissionError(name, f"with the files beside it {_TOO_LARGE}" if others else _TOO_LARGE, _REMEDY)
-        if not _AUTHOR.fullmatch(author):
+        if not AUTHOR.fullmatch(author):
             raise SubmissionError(
                 "author",
                 f"{author[:80]!r} is not a valid name",

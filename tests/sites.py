@@ -20,6 +20,7 @@ from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.profile import StoredProfile, archive_profile
+from leaderboard.record.teams import NO_TEAMS
 from leaderboard.standings.visibility import Rule
 from tests.verdicts import accepted, sha256
 
@@ -39,6 +40,7 @@ class SiteProject:
         self.now = NOW
         self.protocol = 1
         self.url = ""
+        self.teams = NO_TEAMS
         self.problems: dict[str, str] = {}  # that are not as their statements say
         self.statements = [statement("softmax"), statement("gelu")]
 
@@ -86,6 +88,7 @@ class SiteProject:
             calibrations=(CALIBRATION,),
             reference=self.root / "reference",
             url=self.url,
+            teams=self.teams,
         )
 
     def html(self, path: str) -> str:

@@ -57,6 +57,12 @@ def _case_name(text: str) -> str:
     return text
 
 
+def _tag(text: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]+(?:[ -][a-z0-9]+)*", text) or len(text) > 24:
+        raise ValueError(f"{text!r} is not a valid tag: use up to 24 lower-case letters, digits, '-' and spaces")
+    return text
+
+
 def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
     if len(set(devices)) != len(devices):
         raise ValueError("a device is named twice")
@@ -77,6 +83,7 @@ def _moment(value: object) -> object:
 Name = Annotated[str, AfterValidator(_name)]
 Option = Annotated[str, AfterValidator(_option)]
 CaseName = Annotated[str, AfterValidator(_case_name)]
+Tag = Annotated[str, AfterValidator(_tag)]
 Whole = Annotated[int, Field(strict=True, ge=-(2**63), le=2**63 - 1)]
 Real = Annotated[float, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]

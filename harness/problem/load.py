@@ -1,8 +1,8 @@
 """Reads a problem's directory into a `Problem`, and reports every error in one line; trusted, no torch.
 
 The front end and the tests call it. The hash that identifies a problem is computed here, over the bytes that were read,
-less the lines for deadline and visibility: an organizer who changes those does not change the task, and times for the
-same task stay in one table. Private cases are part of the task.
+less the lines for tags, deadline and visibility: an organizer who changes those does not change the task, and times for
+the same task stay in one table. Private cases are part of the task.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _MODELS: dict[str, type[BaseModel]] = {
     "fill": Fill,
     "draw": Range,
 }
-_RULES = ("visibility", "deadline")  # rules of the competition, not part of the task
-_RULE = re.compile(rb"(visibility|deadline)[ \t]*=[^\r\n]*(\r?\n|\Z)")
+_RULES = ("tags", "visibility", "deadline")  # rules of the competition, not part of the task
+_RULE = re.compile(rb"(tags|visibility|deadline)[ \t]*=[^\r\n]*(\r?\n|\Z)")
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
@@ -173,7 +173,7 @@ def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
         unchanged = False
     if not unchanged:
         remedy = "write each as `key = value` on a line of its own, above the first table"
-        raise ProblemError(str(path), "key `visibility` or `deadline` is not on a line of its own", remedy)
+        raise ProblemError(str(path), "key `tags`, `visibility` or `deadline` is not on a line of its own", remedy)
     return question
 
 

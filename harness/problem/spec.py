@@ -21,7 +21,20 @@ from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind as DeviceKind
 from harness.languages.beside import malformed
 from harness.problem.expression import parse
-from harness.problem.keys import Bound, CaseName, Deadline, Devices, Expression, Flag, Name, Option, Real, Spec, Whole
+from harness.problem.keys import (
+    Bound,
+    CaseName,
+    Deadline,
+    Devices,
+    Expression,
+    Flag,
+    Name,
+    Option,
+    Real,
+    Spec,
+    Tag,
+    Whole,
+)
 
 Role = Literal["input", "output", "inout"]
 Scale = Literal["row", "tensor"]
@@ -333,6 +346,7 @@ class ProblemFile(Spec):
     limits: Limits = Field(default=Limits(), description="what a submission may use")
     tests: tuple[Case, ...] = Field(min_length=1, description="graded for correctness")
     benchmarks: tuple[Case, ...] = Field(min_length=1, description="graded for speed")
+    tags: tuple[Tag, ...] = Field(default=(), max_length=8, description="what it is about, for lists of problems")
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"
     )
@@ -365,7 +379,7 @@ class ProblemSpec(ProblemFile):
     directory: Path
     sha256: str = Field(
         pattern=r"^[0-9a-f]{64}$",
-        description="over problem.toml, less visibility and deadline, reference.py, and a private file",
+        description="over problem.toml, less tags, visibility and deadline, reference.py, and a private file",
     )
     private: Private | None = None
 

@@ -17,6 +17,7 @@ from harness.errors import SubmissionError, UsageError, nearest
 from harness.languages import LANGUAGES
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.several import Asked, Ready
+from kernelmark.services.allowance import Allowance
 from kernelmark.services.settings import Settings
 
 _PLAIN = {"100644", "100755"}
@@ -133,8 +134,19 @@ def _parts(settings: Settings, path: str) -> tuple[str, ...]:
     return PurePosixPath(path).relative_to(settings.submissions.as_posix()).parts
 
 
-def asked(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Asked:
-    """A submission as `several` grades it."""
+def asked(
+    settings: Settings,
+    submitted: SubmittedFile,
+    allowance: Allowance,
+    *,
+    only: str | None,
+    late: str | None,
+    record: bool,
+) -> Asked:
+    """A submission as `several` grades it.
+
+    The limits a day hold even if nothing is recorded: then the record of the base says what was used.
+    """
 
     def read() -> Ready:
         from kernelmark.services.prepared import PreparedJob
@@ -142,8 +154,15 @@ def asked(settings: Settings, submitted: SubmittedFile, *, only: str | None, lat
         directory, author, name = submitted.place(settings)
         if only is not None and author != only:
             raise UsageError(submitted.path, f"is in the folder of {author}, but {only} submits it", "use your own")
+        team = settings.teams.of(author)
+        if team is not None and author not in team.members:
+            remedy = f"use a folder of your own; members: {', '.join(team.members)}"
+            raise UsageError(submitted.path, f"is in a folder with the name of a team, {team.name}", remedy)
         job = PreparedJob.prepare(settings, directory, submitted.read(settings, author, name), author=author)
-        return Ready(job, job.admit(late) if record else None)
+        if record:
+            return Ready(job, job.admit(late, allowance))
+        allowance.take(author, job.usual_s)
+        return Ready(job, None)
 
     return Asked(submitted.path, read)
 

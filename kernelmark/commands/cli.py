@@ -262,7 +262,7 @@ def show_run(run: str, form: str) -> None:
     """Show everything about one recorded grading; RUN is its id, or the id's first digits."""
     from kernelmark.services.records import find_run
     from kernelmark.text import colours, show
-    from leaderboard.standings.ranking import moderation, pooled
+    from leaderboard.standings.run import moderation, pooled
 
     ledger, entry = find_run(load_settings(), run)
     if form == "json":
@@ -366,7 +366,8 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
         if form == "json":
             print_lines([result.to_json()])
         else:
-            print_lines(show.verdict(result, table, record=record), colours.result(result.outcome))
+            left = job.left_today() if record else ""
+            print_lines(show.verdict(result, table, left, record=record), colours.result(result.outcome))
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code

@@ -84,7 +84,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
     settings = load_settings(problem)
     entries = (entry for ledger in ledgers(settings, problem) for entry in ledger.read())
     try:
-        verdicts, cases = tabular.export(entries, tables(settings, problem), out)
+        verdicts, cases = tabular.export(entries, tables(settings, problem), out, settings.teams)
     except OSError as error:
         raise UsageError(str(out), f"cannot be written to ({error.strerror})") from error
     document = {"verdicts": verdicts, "cases": cases, "out": str(out)}

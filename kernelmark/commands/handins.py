@@ -1,10 +1,11 @@
-"""The hand-ins of a course: a folder, or the zip archive of a learning platform, with one kernel an author.
+"""The hand-ins of a course: a folder, or the zip archive of a learning platform, with one kernel an author or team.
 
 `kernelmark grade PROBLEM HANDINS` calls it. Trusted, over files that strangers wrote: an archive is read in memory, and
 no file beyond what a submission may have. Nothing is extracted.
 
 The author is the folder that the kernel lies in, or else the name of its file, without what Moodle and Canvas append
-(`Ada Lovelace_31415_assignsubmission_file/softmax.py`, `lovelaceada_LATE_31415_92653_softmax.py`).
+(`Ada Lovelace_31415_assignsubmission_file/softmax.py`, `lovelaceada_LATE_31415_92653_softmax.py`). A team's name counts
+as that of an author of the team.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from harness.languages import LANGUAGES, known
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.settings import Settings, name_from
+from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _MOST_FILES = 20_000
 _APPENDED = re.compile(r"_(LATE_)?\d{4,}(_.*)?", re.DOTALL)
@@ -40,6 +42,14 @@ class HandIn:
 
     author: str
     kernels: tuple[_File, ...]
+    team: Team | None = None
+    teammates: tuple[str, ...] = ()
+    """Who else of the author's team handed something in."""
+
+    @property
+    def authors(self) -> tuple[str, ...]:
+        """Whose marks it decides: those of the whole team, unless several of it handed in."""
+        return (self.author,) if self.team is None or self.teammates else self.team.members
 
     @property
     def path(self) -> str:
@@ -50,8 +60,11 @@ class HandIn:
         """The kernel.
 
         Raises:
-            UsageError: there are several, or it is not a valid submission.
+            UsageError: there are several, a teammate handed in another, or it is not a valid submission.
         """
+        if self.teammates:
+            what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
+            raise UsageError(self.author, what, "leave one hand-in")
         if len(self.kernels) > 1:
             names = ", ".join(str(each.path) for each in self.kernels[:4])
             raise UsageError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
@@ -60,7 +73,7 @@ class HandIn:
         return Submission.of(source, language_of(kernel.path), author=self.author, name=kernel.path.name)
 
 
-def handed_in(place: Path) -> list[HandIn]:
+def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     """The hand-ins in a folder or a zip archive, by author. Files in no language of a submission are left out.
 
     Raises:
@@ -78,17 +91,28 @@ def handed_in(place: Path) -> list[HandIn]:
     kernels: dict[str, list[_File]] = {}
     for each in files:
         kernels.setdefault(_author(each.path), []).append(each)
-    return [HandIn(author, tuple(kernels[author])) for author in sorted(kernels)]
+    together: dict[str, list[str]] = {}
+    for author in sorted(kernels):
+        together.setdefault(teams.name_of(author), []).append(author)
+    return [
+        HandIn(
+            author,
+            tuple(kernels[author]),
+            teams.of(author),
+            tuple(each for each in together[teams.name_of(author)] if each != author),
+        )
+        for author in sorted(kernels)
+    ]
 
 
 def asked(settings: Settings, problem: str, hand_in: HandIn, *, late: str | None, record: bool) -> Asked:
-    """A hand-in as `several` grades it."""
+    """A hand-in as `several` grades it; it is exempt from the limits a day, since an organizer wants it graded."""
 
     def read() -> Ready:
         from kernelmark.services.prepared import PreparedJob
 
         job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author)
-        return Ready(job, job.admit(late) if record else None)
+        return Ready(job, job.admit(late, exempt=True) if record else None, exempt=True)
 
     return Asked(hand_in.path, read)
 

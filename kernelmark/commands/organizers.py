@@ -147,14 +147,15 @@ def grade(
     """Grade and record several submissions: of a branch (--changed), or of a course (PROBLEM HANDINS).
 
     With --changed: those that the branch adds or changes, such as submissions/softmax/ada/kernel.py. HANDINS is a
-    folder, or the zip archive of a learning platform, with one kernel for each author, in a folder with the author's
-    name or in a file with it.
+    folder, or the zip archive of a learning platform, with one kernel for each author or team, in a folder with the
+    author's or the team's name or in a file with it.
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
     from kernelmark.commands import changed
     from kernelmark.commands import handins as course
     from kernelmark.commands.several import Asked, InOrder, grade_all
+    from kernelmark.services.allowance import Allowance
     from kernelmark.services.problems import find_problem
     from kernelmark.text import marks as gradebook
     from kernelmark.text import report
@@ -163,17 +164,17 @@ def grade(
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
         raise UsageError("grade", f"{what}; --csv and --feedback go with HANDINS", remedy)
     settings, record = load_settings(problem, **flags), not no_record
-    authors: list[str] = []
+    handed_in: list[course.HandIn] = []
     asked: list[Asked] = []
     printed = InOrder(form)
     try:
         if base is not None:
             chosen = changed.changed(settings, base, head)
-            asked = [changed.asked(settings, each, only=only, late=late, record=record) for each in chosen]
+            allowance = Allowance(settings)
+            asked = [changed.asked(settings, each, allowance, only=only, late=late, record=record) for each in chosen]
         elif problem is not None and handins is not None:
             find_problem(settings, problem)  # else every hand-in would be told
-            handed_in = course.handed_in(handins)
-            authors = [each.author for each in handed_in]
+            handed_in = course.handed_in(handins, settings.teams)
             asked = [course.asked(settings, problem, each, late=late, record=record) for each in handed_in]
         with printed:
             for place, result in grade_all(settings, asked, jobs, record=record):
@@ -184,27 +185,32 @@ def grade(
             printed.results.get(place) or report.Graded(each.path, HarnessError.exit_code, missed)
             for place, each in enumerate(asked)
         ]
+        told = [
+            (author, each.team.name if each.team else "", graded)
+            for each, graded in zip(handed_in, every, strict=False)
+            for author in each.authors
+        ]
         with contextlib.ExitStack() as stack:  # write each, even if another one fails
             if form == "json":
                 stack.callback(print_json, [each.document() for each in every])
             stack.callback(_write, junit, report.junit(every))
             stack.callback(_write, summary, report.summary(every).encode())
-            stack.callback(_write, marks, gradebook.table(zip(authors, every, strict=False)).encode())
+            stack.callback(_write, marks, gradebook.table(told).encode())
             if feedback is not None:
-                stack.callback(_write_feedback, feedback, zip(authors, every, strict=False))
+                stack.callback(_write_feedback, feedback, told)
     if form == "table" and not every:
         print_lines(["no submission was added or changed"])
     return report.worst(every)
 
 
-def _write_feedback(folder: Path, results: Iterable[tuple[str, Graded]]) -> None:
+def _write_feedback(folder: Path, results: Iterable[tuple[str, str, Graded]]) -> None:
     from kernelmark.text.marks import feedback
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(str(folder), f"cannot be made ({error.strerror})") from error
-    for author, each in results:
+    for author, _, each in results:
         _write(folder / f"{author}.txt", feedback(each).encode())
 
 
@@ -282,14 +288,18 @@ def regrade(problem: str | None, dry_run: bool, form: str, jobs: int | None, **f
 )
 @form_option
 def similar(problem: str, threshold: float, form: str) -> None:
-    """List files of different authors on PROBLEM that are nearly the same, without taking any action."""
+    """List files of different authors on PROBLEM that are nearly the same, without taking any action.
+
+    Members of one team are not compared with each other.
+    """
     from kernelmark.services.records import sources
     from leaderboard.record.similar import similar as alike
 
-    submissions, missing = sources(load_settings(problem), problem)
+    settings = load_settings(problem)
+    submissions, missing = sources(settings, problem)
     for each in missing:
         say(f"kernelmark: warning: {visible(each)}")
-    pairs = alike(submissions, threshold)
+    pairs = alike(submissions, threshold, settings.teams)
     if form == "json":
         print_json([pair.model_dump() for pair in pairs])
     else:

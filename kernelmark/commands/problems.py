@@ -34,11 +34,14 @@ def problems() -> None:
 @problems.command("list")
 @form_option
 def problems_list(form: str) -> int:
-    """List the problems, one line each, with deadlines and your place on each board.
+    """List the problems, one line each, with tags, deadlines and your place on each board.
+
+    If there are limits a day, the last line says what they leave to you.
 
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
     from harness.problem import load
+    from kernelmark.services.allowance import Allowance
     from kernelmark.services.problems import private_folder, problem_directories, refuse_without_project
     from kernelmark.services.records import places
     from kernelmark.text import show
@@ -61,6 +64,7 @@ def problems_list(form: str) -> int:
                 {
                     "slug": p.slug,
                     "title": p.title,
+                    "tags": list(p.tags),
                     "directory": str(p.directory),
                     "deadline": p.deadline.isoformat() if p.deadline else None,
                     "places": [asdict(place) for place in found.get(p.slug, ())],
@@ -71,6 +75,9 @@ def problems_list(form: str) -> int:
     else:
         told = {slug: [place.text for place in each] for slug, each in found.items()}
         print_lines(show.problems(loaded, told, datetime.now(UTC)))
+        left = Allowance(settings).left(settings.author_or_default()) if not status else ""
+        if left:
+            print_lines([f"left today to {settings.author_or_default()}: {left}"])
     return status
 
 

@@ -70,7 +70,7 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
         mine = (device, facts.device_name, isolates(provider.name))
         tables = [
             table
-            for table in rank(ledger.read(), known)
+            for table in rank(ledger.read(), known, settings.teams)
             if (table.key.device_kind, table.key.device_name, table.key.isolated) == mine
         ]
         due_rows += [Due(ledger, row, reason) for row, reason in _ordered(tables)]
@@ -85,7 +85,7 @@ def asked(settings: Settings, due: Due) -> Asked:
         slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
         problem = settings.locate("problems") / slug
-        return Ready(PreparedJob.prepare(settings, problem, submission, author=submission.author), None)
+        return Ready(PreparedJob.prepare(settings, problem, submission, author=submission.author), None, exempt=True)
 
     return Asked(str(due), read)
 

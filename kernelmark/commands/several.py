@@ -27,10 +27,14 @@ if TYPE_CHECKING:
 
 
 class Ready(NamedTuple):
-    """A submission that may be graded, and recorded with its lateness."""
+    """A submission that may be graded, and recorded with its lateness.
+
+    It is `exempt` from the limits a day if an organizer wants it graded, and not its author.
+    """
 
     job: PreparedJob
     lateness: Lateness | None
+    exempt: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,10 +134,11 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
         assert result.error is not None
         return _failed(path, result.error)
     try:
-        table = ready.job.record(verdict, ready.lateness) if ready is not None else None
+        table = ready.job.record(verdict, ready.lateness, exempt=ready.exempt) if ready is not None else None
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         return _failed(path, error, verdict)
-    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)
+    left = ready.job.left_today() if ready is not None and not ready.exempt else ""
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left)
 
 
 def _failed(path: str, error: Exception, verdict: Verdict | None = None) -> Graded:

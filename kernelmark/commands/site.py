@@ -126,6 +126,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         reference=settings.locate("reference"),
         reference_name=settings.reference.as_posix(),
         url=settings.site_url or "",
+        teams=settings.teams,
     )
 
 
@@ -165,6 +166,7 @@ def _statement(problem: Problem) -> Statement:
     return Statement(
         slug=problem.slug,
         title=problem.title,
+        tags=problem.tags,
         sha256=problem.sha256,
         text=readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else "",
         entry=problem.entry,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -25,6 +26,7 @@ from harness.problem.load import identify
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Verdict
+from kernelmark.services.allowance import Allowance
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
 from kernelmark.services.problems import (
@@ -170,15 +172,20 @@ class PreparedJob:
             keeps_memory=True,
         )
 
-    def admit(self, late: str | None = None) -> Lateness | None:
+    def admit(
+        self, late: str | None = None, allowance: Allowance | None = None, *, exempt: bool = False
+    ) -> Lateness | None:
         """Check, before the grading, that its verdict may and can be recorded: the deadline has not passed, the ledger
-        and the archive can be written, and the problem is the project's own, not another one of the same name.
+        and the archive can be written, the problem is the project's own, not another one of the same name, and the
+        author is within the limits a day, unless it is `exempt` from them.
 
-        `late` names the organizer who admits it after the deadline; then the returned `Lateness` keeps it from ranking.
+        `allowance` is that of the command, if it admits several. `late` names the organizer who admits it after the
+        deadline; then the returned `Lateness` keeps it from ranking.
         Returns None before the deadline.
 
         Raises:
-            UsageError: the deadline has passed, the problem is not the project's, or nothing can be recorded there.
+            UsageError: the deadline has passed, a limit is reached, the problem is not the project's, or nothing can be
+                recorded there.
             LedgerError: the ledger is broken.
         """
         own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
@@ -193,6 +200,13 @@ class PreparedJob:
         refuse_without_project(self.settings)
         JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
+        lateness = self._lateness(late)
+        if not exempt:
+            (allowance or Allowance(self.settings)).take(self.submission.author, self.usual_s)
+        return lateness
+
+    def _lateness(self, late: str | None) -> Lateness | None:
+        """As for `admit`; None before the deadline."""
         if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
             return None
         what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
@@ -204,6 +218,12 @@ class PreparedJob:
         except ValueError as error:
             raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
         return lateness
+
+    def left_today(self) -> str:
+        """What the limits a day leave to the author, in words; empty if there are none, or a ledger cannot be read."""
+        with suppress(HarnessError):  # what reads the ledger next tells it
+            return Allowance(self.settings).left(self.submission.author)
+        return ""
 
     def usual_s(self) -> float | None:
         """How long such a grading took before, in seconds, if the project's ledger tells."""
@@ -217,13 +237,16 @@ class PreparedJob:
         """
         return JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").find(run)
 
-    def record(self, verdict: Verdict, lateness: Lateness | None = None) -> Table | None:
+    def record(self, verdict: Verdict, lateness: Lateness | None = None, *, exempt: bool = False) -> Table | None:
         """Record the verdict in the project; returns the table that an accepted one belongs to.
+
+        One that is `exempt` does not count towards its author's limits a day.
 
         Raises:
             HarnessError: as for `kernelmark.services.recording.record`.
         """
-        return record(self.settings, self.submission, verdict, lateness.event(verdict.run) if lateness else None)
+        late = lateness.event(verdict.run) if lateness else None
+        return record(self.settings, self.submission, verdict, late, exempt=exempt)
 
     @property
     def device(self) -> DeviceKind:

@@ -62,7 +62,7 @@ def publish_all(settings: Settings) -> list[Table]:
 def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: dict[str, Rule]) -> list[Table]:
     """Write one problem's page; returns its tables."""
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
-    standings, moment = rank(ledger.read(), now), datetime.now(UTC)
+    standings, moment = rank(ledger.read(), now, settings.teams), datetime.now(UTC)
     rows = {row.seq: row for table in standings for row in table.rows}
     entries = [entry for entry in ledger.read() if entry.seq in rows]
     links = {}

@@ -68,12 +68,12 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
         LedgerError: a ledger is broken.
     """
     now = current(settings)
-    ranked = [rank(ledger.read(), now) for ledger in ledgers(settings, problem)]
+    ranked = [rank(ledger.read(), now, settings.teams) for ledger in ledgers(settings, problem)]
     return [table for tables in ranked for table in tables]
 
 
 def places(settings: Settings) -> dict[str, list[Place]]:
-    """Where the author of these settings stands on the current boards, by the slug of the problem.
+    """Where the author of these settings, or their team, stands on the current boards, by the slug of the problem.
 
     Raises:
         LedgerError: a ledger is broken.
@@ -81,7 +81,7 @@ def places(settings: Settings) -> dict[str, list[Place]]:
     author, found = settings.author_or_default(), dict[str, list[Place]]()
     for table in tables(settings):
         for row in table.ranked:
-            if row.author == author and row.stale is None:
+            if row.belongs_to(author) and row.stale is None:
                 place = Place(row.rank or 0, len(table.ranked), table.key.title, row.run)
                 found.setdefault(table.key.problem, []).append(place)
     return found

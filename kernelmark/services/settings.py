@@ -8,6 +8,7 @@ unknown key is always an error, so that a typo never grades silently with a defa
 from __future__ import annotations
 
 import getpass
+import json
 import os
 import re
 import subprocess
@@ -17,11 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from harness.errors import SettingsError, nearest
 from harness.kinds import DeviceKind, Effort, SandboxName
+from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
 PREFIX = "KERNELMARK_"
@@ -32,6 +34,16 @@ _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/@:+-]*)?")  # w
 DeviceChoice = Literal["auto", DeviceKind]
 SandboxChoice = Literal["auto", SandboxName]
 Place = Literal["results", "archive", "board", "problems", "reference", "devices", "submissions"]
+
+
+class Limits(BaseModel):
+    """How much each author, or team, may have graded and recorded in 24 hours, over all problems; None: no limit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    gradings_a_day: Annotated[int, Field(ge=1)] | None = None
+    device_seconds_a_day: Annotated[int, Field(ge=1)] | None = None
+    """A grading may begin while less than this was used."""
 
 
 class Settings(BaseSettings):
@@ -60,6 +72,8 @@ class Settings(BaseSettings):
     """Where the site is published, ending in a slash: previews of links need whole addresses."""
     private_cases: Path | None = None
     """A folder outside the project, whose `<slug>.toml` files hold private cases; only for organizers' machines."""
+    teams: Annotated[Teams, NoDecode] = NO_TEAMS
+    limits: Annotated[Limits, NoDecode] = Limits()
 
     @field_validator("docker_binds", mode="before")
     @classmethod
@@ -73,6 +87,14 @@ class Settings(BaseSettings):
         if not isinstance(names, list | tuple):
             return names
         return () if list(names) == ["none"] else tuple(str(name).strip() for name in names)
+
+    @field_validator("teams", "limits", mode="before")
+    @classmethod
+    def _tables_are_json_in_the_environment(cls, value: object) -> object:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except ValueError:
+            raise ValueError("give it as JSON") from None
 
     @field_validator("docker_binds")
     @classmethod
@@ -141,6 +163,7 @@ class Settings(BaseSettings):
         return loaded
 
 
+_SHAPES = {"dict_type": "give a table", "model_type": "give a table", "tuple_type": "give a list"}
 KEYS = tuple(key for key in Settings.model_fields if key != "root")
 
 
@@ -181,13 +204,20 @@ def _refuse_unknown_variables(environment: Mapping[str, str]) -> None:
 def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | None) -> SettingsError:
     """The error with the place where the invalid value was set: pydantic knows only the key."""
     first = error.errors()[0]
-    key = str(first["loc"][0])
+    key, *inner = map(str, first["loc"])
     variable = PREFIX + key.upper()
     if key in flags:
         where = f"--{key.replace('_', '-')}"
     else:
-        where = variable if os.environ.get(variable) else f"{file}: key `{key}`"
-    return SettingsError(where, f"{first['input']!r} is not valid", first["msg"].removeprefix("Value error, "))
+        where = variable if os.environ.get(variable) else f"{file}: key `{'.'.join((key, *inner))}`"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "extra_forbidden":
+        return SettingsError(where, "unknown key", nearest(inner[-1], Limits.model_fields))
+    if first["type"] in _SHAPES:
+        return SettingsError(where, f"{first['input']!r} is not valid", _SHAPES[first["type"]])
+    if isinstance(first["input"], Mapping):  # a whole table: its message names what is wrong in it
+        return SettingsError(where, *message.split("; ", 1))
+    return SettingsError(where, f"{first['input']!r} is not valid", message)
 
 
 def _git_user() -> str:

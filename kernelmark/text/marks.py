@@ -13,18 +13,21 @@ if TYPE_CHECKING:
     from kernelmark.text.report import Graded
 
 COLUMNS = (
-    "author", "file", "outcome", "tests_right", "tests", "time_ns", "low_ns", "high_ns", "baseline", "speedup", "run",
-    "message",
+    "author", "team", "file", "outcome", "tests_right", "tests", "time_ns", "low_ns", "high_ns", "baseline", "speedup",
+    "run", "message",
 )  # fmt: skip
 
 
-def table(results: Iterable[tuple[str, Graded]]) -> str:
-    """CSV with a row for each author; times and the speedup over the first baseline are those of accepted kernels."""
+def table(results: Iterable[tuple[str, str, Graded]]) -> str:
+    """CSV with a row for each author, with the team, if any; times and the speedup over the first baseline are those of
+    accepted kernels.
+    """
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
-    for author, graded in results:
-        rows.writerow(map(_harmless, (author, graded.path, graded.outcome, *_numbers(graded), graded.message)))
+    for author, team, graded in results:
+        row = (author, team, graded.path, graded.outcome, *_numbers(graded), graded.message)
+        rows.writerow(map(_harmless, row))
     return written.getvalue()
 
 

@@ -37,6 +37,8 @@ class Graded:
     message: str
     verdict: Verdict | None = None
     table: Table | None = None
+    left: str = ""
+    """What the limits a day leave to its author."""
 
     @property
     def outcome(self) -> str:
@@ -59,7 +61,7 @@ class Graded:
         """The result for a terminal."""
         yield visible(self.path)
         if self.verdict is not None:
-            yield from show.verdict(self.verdict, self.table)
+            yield from show.verdict(self.verdict, self.table, self.left)
         if self.unrecorded:
             yield f"{self.outcome}: {visible(self.message)}"
 
@@ -74,7 +76,9 @@ def summary(results: Sequence[Graded]) -> str:
     parts = ["# Gradings\n"]
     if not results:
         return "\n".join([*parts, "No submission was added or changed.\n"])
-    parts.append(grid(("file", "outcome", "time per call", "standing", "run"), map(_cells, results)))
+    limited = any(each.left for each in results)
+    columns = ["file", "outcome", "time per call", "standing", "run", *(["left today"] if limited else [])]
+    parts.append(grid(columns, ([*_cells(each), *([escape(each.left)] if limited else [])] for each in results)))
     for each in results:
         if each.code:
             parts.append(f"## {escape(each.path)}\n")

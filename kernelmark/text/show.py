@@ -59,8 +59,8 @@ def check(result: Check) -> Iterator[str]:
     yield from _notes(result.environment)
 
 
-def verdict(result: Verdict, table: Table | None = None, *, record: bool = True) -> Iterator[str]:
-    """The result of a whole grading; `table` is the one that ranks it, if any.
+def verdict(result: Verdict, table: Table | None = None, left: str = "", *, record: bool = True) -> Iterator[str]:
+    """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
 
     The run is named only if it is recorded, since `kernelmark show` does not know any other.
     """
@@ -79,6 +79,8 @@ def verdict(result: Verdict, table: Table | None = None, *, record: bool = True)
         yield f"{INDENT}standing    {standing(result, table)}"
     if record:
         yield f"{INDENT}run         {result.run}"
+    if left:
+        yield f"{INDENT}left today  {left}"
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
@@ -102,14 +104,20 @@ def _faster(name: str, speedup: Speedup) -> str:
 
 
 def standing(result: Verdict, table: Table) -> str:
-    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or which better source the author ranks with."""
+    """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
+    ranks.
+    """
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
-    own = [row for row in table.rows if row.author == result.submission.author]  # the best one, then one too wide
-    row = next((row for row in own if row.sha256 == result.submission.sha256), None)
+    told = result.submission
+    own = [row for row in table.rows if row.belongs_to(told.author)]  # the best one, then one too wide
+    row = next((row for row in own if (row.author, row.sha256) == (told.author, told.sha256)), None)
     if row is None:
-        return f"{visible(own[0].author)}'s better run {own[0].run} ({interval(own[0].score)}) {_keeps(own[0], table)}"
+        best = own[0]
+        team = f" for {visible(best.team.name)}" if best.team and best.author != told.author else ""
+        better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
+        return f"{better} {_keeps(best, table)}"
     if row.rank is None:
         return _too_wide(row, result) + (
             f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
@@ -173,7 +181,7 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         rows = [("rank", "author", "submission", "time", "interval", *over, *how_names, "date (UTC)", "run")]
         for row in table.rows:
             speedups = [ratio(speedup) if (speedup := row.over(name)) else "" for name in baselines]
-            who = (visible(row.author), visible(row.submission))
+            who = (visible(row.who), visible(row.submission))
             when = f"{row.created_at.astimezone(UTC):%Y-%m-%d}"
             how = () if alike else (", ".join(row.modes), row.sandbox)
             rank = "-" if row.rank is None else str(row.rank)
@@ -235,18 +243,19 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
 
 
 def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now: datetime) -> Iterator[str]:
-    """One line per problem: with its deadline if any has one, and the author's places (`2 of 7 on NVIDIA H200`)."""
+    """One line per problem, with tags, deadline and the author's places (`2 of 7 on NVIDIA H200`), if any."""
     rows = [
         (
             p.slug,
             p.title,
             f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}",
+            ", ".join(p.tags),
             _deadline(p, now),
             "; ".join(f"you are {visible(each)}" for each in places.get(p.slug, ())),
         )
         for p in loaded
     ]
-    kept = [n for n in range(5) if any(row[n] for row in rows)]
+    kept = [n for n in range(6) if any(row[n] for row in rows)]
     yield from columns([tuple(row[n] for n in kept) for row in rows], indent="") if rows else ["no problems here"]
 
 
@@ -280,6 +289,8 @@ def problem(spec: Problem) -> Iterator[str]:
     yield f"{INDENT}tolerance   {_tolerance(spec)}"
     if spec.deadline is not None:
         yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
+    if spec.tags:
+        yield f"{INDENT}tags        {', '.join(spec.tags)}"
     yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
     weighted = any(case.weight != 1 for case in spec.benchmarks)
     for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):

@@ -21,6 +21,7 @@ from pydantic import Field, create_model
 from harness.verdict import Interval, Record, Verdict
 from leaderboard.record.durable import write_whole, writing
 from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.ranking import Row, SetAside, Table
 from leaderboard.text.metrics import METRICS, Column
 
@@ -45,6 +46,7 @@ class VerdictRow(Record):
     outcome: str
     message: str = Field(description="one line; empty when accepted")
     author: str
+    team: str | None = Field(description="the team that the author's runs rank for; null if the author is in none")
     submission: str = Field(description="the file's name as submitted")
     language: str
     submission_sha256: str
@@ -119,7 +121,9 @@ def schema() -> dict[str, Any]:
     return {"verdicts": VerdictRow.model_json_schema(), "cases": CaseRow.model_json_schema()}
 
 
-def export(entries: Iterable[Entry], tables: Iterable[Table], directory: Path) -> tuple[int, int]:
+def export(
+    entries: Iterable[Entry], tables: Iterable[Table], directory: Path, teams: Teams = NO_TEAMS
+) -> tuple[int, int]:
     """Write `verdicts` and `cases`, each as `.parquet` and `.jsonl`, and `schema.json`; returns the two row counts.
 
     Raises:
@@ -137,7 +141,7 @@ def export(entries: Iterable[Entry], tables: Iterable[Table], directory: Path) -
             if entry.kind != VERDICT:
                 continue
             verdict = entry.verdict
-            verdicts.add(_verdict(verdict, entry.seq, standing.get(verdict.run)))
+            verdicts.add(_verdict(verdict, entry.seq, standing.get(verdict.run), teams))
             for case in _cases(verdict):
                 cases.add(case)
         verdicts.flush()
@@ -152,8 +156,9 @@ def _score(score: Interval | None) -> dict[str, Any]:
     return {key: getattr(score, key) if score is not None else None for key in keys}
 
 
-def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None) -> Record:
+def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None, teams: Teams) -> Record:
     ran, submission = verdict.environment, verdict.submission
+    team = teams.of(submission.author)
     row = standing if isinstance(standing, Row) else None
     names = ("device_kind", "device_name", "sandbox", "isolated", "interpreted", "driver", "cuda")
     more = ("python", "torch", "triton")
@@ -166,6 +171,7 @@ def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None) -> Rec
         outcome=verdict.outcome.value,
         message=verdict.message,
         author=submission.author,
+        team=team.name if team else None,
         submission=submission.name,
         language=submission.language,
         submission_sha256=submission.sha256,

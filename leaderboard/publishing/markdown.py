@@ -157,7 +157,7 @@ def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
     speedups = (row.over(name) for name in baselines)
     return [
         rank_cell(row),
-        escape(row.author),
+        escape(row.who),
         escape(row.submission),
         row.language,
         interval(row.score),
@@ -172,7 +172,7 @@ def _cells(row: Row, baselines: Sequence[str]) -> list[str]:
 
 
 def _aside(run: SetAside) -> list[str]:
-    who = (escape(run.author), escape(run.submission))
+    who = (escape(run.who), escape(run.submission))
     return [run.state, *who, interval(run.score), _date(run.created_at), run.run]
 
 

@@ -68,7 +68,7 @@ def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple
     lines = []
     for row, verdict in rows:
         cells = {case.name: cell(case) for case in verdict.benchmarks}
-        lines.append([rank_cell(row), escape(row.author), *(cells.get(name, "") for name in names)])
+        lines.append([rank_cell(row), escape(row.who), *(cells.get(name, "") for name in names)])
     lines += [["", f"*{escape(who)}*", *(cells.get(name, "") for name in names)] for who, cells in extra]
     return grid(["rank", "author", *(escape(name) for name in names)], lines, right=range(2, 2 + len(names)))
 

@@ -2,11 +2,12 @@
 
     {"seq":7,"prev":"<hash of line 6>","hash":"<64 hex digits>","kind":"verdict","verdict":{...}}
 
-In a moderation event, "moderation" replaces "verdict" in both places. A reader skips unknown kinds: they are part of
-the chain and have no other effect. `seq` is the line's number, counted from 1, and `prev` of the first line is 64
-zeros. The *body* is the line's object without `seq`, `prev` and `hash`, byte for byte as in the line, so a reader in
-any language can check the chain whatever its JSON formatting. `hash` is `length_prefixed_sha256` over the text
-"kernelmark ledger", `seq` in decimal, `prev` and the body. The ledger writes lines; the ranking reads them. Trusted.
+In a moderation event, "moderation" replaces "verdict" in both places, and in an exemption from the limits a day
+(`exemption`) "exempt" does. A reader skips unknown kinds: they are part of the chain and have no other effect. `seq` is
+the line's number, counted from 1, and `prev` of the first line is 64 zeros. The *body* is the line's object without
+`seq`, `prev` and `hash`, byte for byte as in the line, so a reader in any language can check the chain whatever its
+JSON formatting. `hash` is `length_prefixed_sha256` over the text "kernelmark ledger", `seq` in decimal, `prev` and the
+body. The ledger writes lines; the ranking reads them. Trusted.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from leaderboard.record.moderation import Moderation
 NO_HASH = "0" * 64
 VERDICT = "verdict"
 MODERATION = "moderation"
-KINDS = frozenset({VERDICT, MODERATION})
+EXEMPT = "exempt"
+KINDS = frozenset({VERDICT, MODERATION, EXEMPT})
 _HEAD = re.compile(rb'\{"seq":([1-9]\d{0,14}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
 _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
 

@@ -18,6 +18,7 @@ from itertools import combinations
 from harness.languages import LANGUAGES
 from harness.submission import Submission
 from harness.verdict import Record
+from leaderboard.record.teams import NO_TEAMS, Teams
 
 _SHINGLE = 8  # tokens: all kernels in a language share shorter sequences
 _C_WORDS = frozenset(
@@ -77,10 +78,10 @@ def shingles(source: str, language: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(all_tokens[start : start + _SHINGLE]) for start in range(count))
 
 
-def similar(submissions: Mapping[GradedFile, Submission], threshold: float) -> list[Pair]:
+def similar(submissions: Mapping[GradedFile, Submission], threshold: float, teams: Teams = NO_TEAMS) -> list[Pair]:
     """Pairs of different authors' files in one language at or above the threshold, most similar first.
 
-    An author's own versions are not compared.
+    An author's own versions are not compared, and neither are those of one team.
     """
     numbers: dict[tuple[str, ...], int] = {}  # one per shingle: sets of small integers are compared fastest
     sets = {}
@@ -92,7 +93,8 @@ def similar(submissions: Mapping[GradedFile, Submission], threshold: float) -> l
     for one, other in combinations(sorted(sets, key=str), 2):
         first, second = submissions[one], submissions[other]
         few, many = sorted((len(sets[one]), len(sets[other])))
-        if first.author == second.author or first.language != second.language or few < threshold * many:
+        together = teams.name_of(first.author) == teams.name_of(second.author)
+        if together or first.language != second.language or few < threshold * many:
             continue
         common = len(sets[one] & sets[other])
         similarity = common / (few + many - common)

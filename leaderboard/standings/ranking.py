@@ -6,10 +6,10 @@ Trusted. It parses only what it ranks by, so a hundred thousand lines take secon
 same protocol, the same timing (sealed or replayed), the same device, isolated or not, compiled or interpreted.
 `TableKey` is that question.
 
-**Who ranks.** Each author's best source, by the pooled time of its gradings (`pooling`), not by the best of them.
-Gradings that an organizer set aside do not count: they are listed after the rows, without a rank. A source whose time
-is too imprecise (`pooling.too_wide`) does not rank either. It is listed below the rows that do, unless its author has a
-ranked source that is no slower.
+**Who ranks.** The best source of each author, or of each team (`teams`), by the pooled time of its gradings
+(`pooling`), not by the best of them. Gradings that an organizer set aside do not count: they are listed after the rows,
+without a rank. A source whose time is too imprecise (`pooling.too_wide`) does not rank either. It is listed below the
+rows that do, unless its author or team has a ranked source that is no slower.
 
 **Who shares a rank.** Ranked rows are in the order of their medians. Going down, a row shares the rank of its group's
 *leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose rank is
@@ -39,11 +39,11 @@ from harness.verdict import (
     SandboxName,
     Speedup,
     Timing,
-    Verdict,
 )
 from leaderboard.record.current import Current
 from leaderboard.record.entry import MODERATION, VERDICT, Entry
 from leaderboard.record.moderation import Events, Moderation, State, state
+from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.excerpt import Question, Ranked, RowDetails, parse_ranking_fields, parse_row_details
 from leaderboard.standings.pooling import Source, identity, too_wide
 from leaderboard.standings.staleness import Present, Stale
@@ -86,8 +86,9 @@ class TableKey(Record):
 
 
 class Row(Record):
-    """An author's best source, or one whose time is too imprecise to rank: its `rank` is None.
+    """An author's or a team's best source, or one whose time is too imprecise to rank: its `rank` is None.
 
+    `author` wrote it; `team` is the one that the author is in, which has no other ranked row.
     `score` is pooled over its `gradings`. Everything else is of the newest of them, which `run` names: `seq` is its
     line in the ledger, `modes` are the timing modes of its `cases` benchmark cases, and the speedups are its own.
     `moderation` has the events that concern any of the gradings, oldest first.
@@ -95,6 +96,7 @@ class Row(Record):
 
     rank: int | None
     author: str
+    team: Team | None = None
     submission: str
     language: str
     sha256: str
@@ -112,6 +114,15 @@ class Row(Record):
     moderation: tuple[Moderation, ...] = ()
     stale: Stale | None = None
 
+    @property
+    def who(self) -> str:
+        """Author and team, as a board names them."""
+        return shown(self.author, self.team)
+
+    def belongs_to(self, author: str) -> bool:
+        """Whether it is an author's row: their own, or that of their team."""
+        return author == self.author or (self.team is not None and self.team.includes(author))
+
     def over(self, baseline: str) -> Ratio | None:
         """The speedup over a baseline; None if it was not measured."""
         return next((speedup.ratio for speedup in self.speedups if speedup.baseline == baseline), None)
@@ -122,6 +133,7 @@ class SetAside(Record):
 
     state: State
     author: str
+    team: Team | None = None
     submission: str
     language: str
     sha256: str
@@ -131,6 +143,11 @@ class SetAside(Record):
     created_at: datetime
     seq: int
     moderation: tuple[Moderation, ...]
+
+    @property
+    def who(self) -> str:
+        """As `Row.who`."""
+        return shown(self.author, self.team)
 
 
 class Table(Record):
@@ -183,23 +200,25 @@ class _Collected:
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
     events: Events = field(default_factory=Events)
     present: Present | None = None
+    teams: Teams = NO_TEAMS
 
 
-def rank(entries: Iterable[Entry], current: Current | None = None) -> list[Table]:
+def rank(entries: Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
     """Rank accepted verdicts: each table has every author's best source, the earlier of two equal ones.
 
     The order of the entries does not matter. Tables are sorted by problem, then newest hash first (by its first
     verdict), then newest protocol, replayed before sealed, isolated before not, compiled before interpreted, GPUs
-    before CPUs. `current` marks rows that are stale; it changes no rank.
+    before CPUs. `current` marks rows that are stale; it changes no rank. An author's source can only rank
+    for the author's team, if `teams` has one.
 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
     with no_cycles():  # until the sources are freed: collecting garbage among all of them takes long
-        return [each.table for each in rankings(entries, current)]
+        return [each.table for each in rankings(entries, current, teams)]
 
 
-def rankings(entries: Iterable[Entry], current: Current | None = None) -> list[Ranking]:
+def rankings(entries: Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
     """As `rank`, with the sources that each table was made from.
 
     Raises:
@@ -210,12 +229,12 @@ def rankings(entries: Iterable[Entry], current: Current | None = None) -> list[R
     with no_cycles():
         events = _events(entries.events() if isinstance(entries, _Ledger) else entries)
         while True:
-            collected = _collect(entries, events, current)
+            collected = _collect(entries, events, current, teams)
             if collected.events == events:
                 break
             events = collected.events  # an event was appended meanwhile
         questions = {**collected.sources, **collected.aside}
-        chosen = {question: tuple(_chosen(collected.sources.get(question, {}).values())) for question in questions}
+        chosen = {each: tuple(_chosen(collected.sources.get(each, {}).values(), teams)) for each in questions}
         details = _row_details(entries, [source for sources in chosen.values() for source in sources])
         made = [
             Ranking(_table(question, collected, sources, details), tuple(collected.sources.get(question, {}).values()))
@@ -241,31 +260,6 @@ def overlap(one: Interval, other: Interval) -> bool:
     return one.low_ns <= other.high_ns and other.low_ns <= one.high_ns
 
 
-def moderation(entries: Iterable[Entry], run: str) -> tuple[Moderation, ...]:
-    """The events that concern one run, about itself, its source or its author, oldest first."""
-    needle, events = f'"run":"{run}"'.encode(), Events()
-    about = ("", "")
-    for entry in entries:
-        if entry.kind == MODERATION:
-            events.add(entry.seq, entry.moderation)
-        elif entry.kind == VERDICT and needle in entry.document and (verdict := parse_ranking_fields(entry)).run == run:
-            about = (verdict.submission.sha256, verdict.submission.author)
-    return events.of((run,), *about)
-
-
-def pooled(entries: Iterable[Entry], verdict: Verdict) -> Source | None:
-    """The pooled gradings of a verdict's source in its table; None if this verdict is not among them."""
-    needle = verdict.submission.sha256.encode()
-    same = [entry for entry in entries if entry.kind == MODERATION or needle in entry.document]
-    matching = (
-        source
-        for each in rankings(same)
-        for source in each.sources
-        if verdict.run in {grading.run for grading in source.gradings}
-    )
-    return next(matching, None)
-
-
 def _events(entries: Iterable[Entry]) -> Events:
     events = Events()
     for entry in entries:
@@ -274,8 +268,8 @@ def _events(entries: Iterable[Entry]) -> Events:
     return events
 
 
-def _collect(entries: Iterable[Entry], events: Events, current: Current | None) -> _Collected:
-    collected = _Collected(present=Present(current) if current is not None else None)
+def _collect(entries: Iterable[Entry], events: Events, current: Current | None, teams: Teams) -> _Collected:
+    collected = _Collected(present=Present(current) if current is not None else None, teams=teams)
     for entry in entries:
         if entry.kind == MODERATION:
             collected.events.add(entry.seq, entry.moderation)
@@ -300,16 +294,18 @@ def _collect(entries: Iterable[Entry], events: Events, current: Current | None) 
     return collected
 
 
-def _chosen(sources: Iterable[Source]) -> Iterator[Source]:
-    """The sources that get a row, in order: each author's best ranked one, then those too wide to rank but faster."""
+def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
+    """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank but
+    faster.
+    """
     best: dict[str, Source] = {}
     wide: dict[str, Source] = {}
     for source in sources:
-        kind, author = (wide if too_wide(source.score) else best), source.verdict.submission.author
-        if author not in kind or source.order < kind[author].order:
-            kind[author] = source
+        kind, who = (wide if too_wide(source.score) else best), teams.name_of(source.verdict.submission.author)
+        if who not in kind or source.order < kind[who].order:
+            kind[who] = source
     yield from sorted(best.values(), key=lambda source: source.order)
-    faster = (source for author, source in wide.items() if author not in best or source.order < best[author].order)
+    faster = (source for who, source in wide.items() if who not in best or source.order < best[who].order)
     yield from sorted(faster, key=lambda source: source.order)
 
 
@@ -330,15 +326,22 @@ def _table(
     return Table(
         key=TableKey.of(question),
         rows=tuple(_rows(sources, collected, details)),
-        set_aside=tuple(_set_aside(scored, collected.events) for scored in aside),
+        set_aside=tuple(_set_aside(scored, collected) for scored in aside),
         private=(sources[0].verdict if sources else aside[0][0]).problem.private,
     )
 
 
-def _set_aside(scored: _Scored, events: Events) -> SetAside:
+def _set_aside(scored: _Scored, collected: _Collected) -> SetAside:
     verdict, score, entry = scored
-    said = events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
-    return SetAside(**identity(verdict), score=score, seq=entry.seq, state=state(said), moderation=said)
+    said = collected.events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
+    return SetAside(
+        **identity(verdict),
+        team=collected.teams.of(verdict.submission.author),
+        score=score,
+        seq=entry.seq,
+        state=state(said),
+        moderation=said,
+    )
 
 
 def _order(scored: _Scored) -> tuple[int, datetime, str]:
@@ -357,6 +360,7 @@ def _rows(sources: Iterable[Source], collected: _Collected, details: Mapping[str
         verdict, runs = source.verdict, [grading.run for grading in source.gradings]
         yield Row(
             **source.identity,
+            team=collected.teams.of(verdict.submission.author),
             rank=None if wide else shared,
             state="too_wide" if wide else "ranks",
             gradings=len(runs),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelmark.services.selftest import PROBLEMS
+from leaderboard.record.entry import EXEMPT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.pooling import TOO_WIDE
 from tests.command import kernelmark
@@ -34,7 +35,10 @@ def test_a_changed_problem_is_graded_again_once(tmp_path: Path) -> None:
     toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text().replace("Twice a vector", "Twice"))
     done = kernelmark(tmp_path, "regrade")
     assert done.returncode == 0, done.stdout + done.stderr
-    before, after = (entry.verdict for entry in JsonlLedger(tmp_path / "leaderboard/results/double.jsonl").read())
+    first, exempt, second = JsonlLedger(tmp_path / "leaderboard/results/double.jsonl").read()
+    before, after = first.verdict, second.verdict
+    assert exempt.kind == EXEMPT, "it does not count towards the author's limits a day"
+    assert after.run.encode() in exempt.document
     assert before.problem.sha256 != after.problem.sha256
     assert before.submission == after.submission
     assert out_of_date(tmp_path) == []

@@ -14,6 +14,7 @@ from harness.errors import LedgerError
 from leaderboard.publishing.export import export
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, REPLAYED, accepted, failed
@@ -43,8 +44,8 @@ def lines(path: Path) -> list[dict[str, object]]:
 
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
-    found = entries()
-    assert export(found, rank(found), tmp_path) == (6, 5 * 4 + 4 * 4 + 1 + 2)
+    found, teams = entries(), Teams({"quickfix": ("ada", "bob")})
+    assert export(found, rank(found), tmp_path, teams) == (6, 5 * 4 + 4 * 4 + 1 + 2)
     return tmp_path
 
 
@@ -57,6 +58,11 @@ def test_ranks_are_those_of_the_board(exported: Path) -> None:
     states = {row["run"]: row["state"] for row in lines(exported / "verdicts.jsonl")}
     assert states == {"a" * 16: None, "b" * 16: "ranks", "c" * 16: "ranks", "d" * 16: "disqualified", "e" * 16: None,
                       "f" * 16: "ranks"}  # fmt: skip
+
+
+def test_a_verdict_names_the_team_of_its_author(exported: Path) -> None:
+    found = {(row["author"], row["team"]) for row in lines(exported / "verdicts.jsonl")}
+    assert found == {("ada", "quickfix"), ("bob", "quickfix"), ("eve", None), ("mal", None), ("fay", None)}
 
 
 @pytest.mark.parametrize("kind", ["verdicts", "cases"])

@@ -55,6 +55,30 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
         two.submission()
 
 
+def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
+    competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    with (competition / "kernelmark.toml").open("a") as settings:
+        settings.write('[teams]\nfast = ["ada", "bob"]\nslow = ["cyd", "dan"]\nmany = ["eve", "fay", "gil"]\n')
+    place = folder(competition, {f"{name}/k.py": KERNEL for name in ("bob", "slow", "eve", "gil", "zed")})
+    judge(accepted(), accepted(), accepted())
+    said = command("grade", "double", str(place), "--csv", "marks.csv", "--feedback", "feedback", "--no-record")
+    assert said.code == 2, said.err
+    with (competition / "marks.csv").open(newline="") as file:
+        rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(file)][1:]
+    assert [(row["author"], row["team"], row["file"], row["outcome"]) for row in rows] == [
+        ("ada", "fast", "bob/k.py", "accepted"),
+        ("bob", "fast", "bob/k.py", "accepted"),
+        ("eve", "many", "eve/k.py", "not graded"),
+        ("gil", "many", "gil/k.py", "not graded"),
+        ("cyd", "slow", "slow/k.py", "accepted"),
+        ("dan", "slow", "slow/k.py", "accepted"),
+        ("zed", "", "zed/k.py", "accepted"),
+    ]
+    assert rows[2]["message"] == "eve: handed in, and so did gil of the same team; leave one hand-in"
+    assert sorted(path.stem for path in (competition / "feedback").iterdir()) == sorted(row["author"] for row in rows)
+
+
 def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     for place, why in (

@@ -17,7 +17,8 @@ from leaderboard.publishing.markdown import board
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Action, Moderation, Scope
-from leaderboard.standings.ranking import Table, moderation, rank
+from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.run import moderation
 from tests.unit.conftest import Command
 from tests.verdicts import EPOCH, accepted, failed
 

@@ -130,7 +130,11 @@ def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Prob
     raw = [(bare / name).read_bytes() for name in ("problem.toml", "reference.py")]
     assert load(bare).sha256 == length_prefixed_sha256(*raw) == good.sha256, "a file without rules keeps its hash"
     for number, rules in enumerate(
-        ("deadline = 2030-01-01T00:00:00Z # moved\n", 'visibility="never"\n', RULES.replace("\n", "\r\n"))
+        (
+            "deadline = 2030-01-01T00:00:00Z # moved\n",
+            'tags = []\nvisibility="never"\n',
+            RULES.replace("\n", "\r\n"),
+        )
     ):
         directory = _write(tmp_path / f"other_{number}", "")
         (directory / "problem.toml").write_bytes(GOOD.replace(RULES, rules).encode())
@@ -144,6 +148,7 @@ def test_when_and_to_whom_are_no_part_of_the_question(tmp_path: Path, good: Prob
     [
         (RULES, 'visibility = """\npublic"""\n'),
         (RULES, '"visibility" = "public"\n'),
+        (RULES, 'tags = [\n"scan"]\n'),
         ('title = "Scaled rows"', 'title = """\ndeadline = 1\n"""'),
     ],
 )
@@ -472,6 +477,8 @@ BAD: list[tuple[str, str, str]] = [
     # What must agree.
     ('"bfloat16" }', '"bfloat16" }\ndevices = ["cpu", "cpu"]', "key `benchmarks[0].devices`: "),
     ("deadline = 2027-01-31T23:59:00+01:00", "", "key `visibility` is 'after_deadline', but there is no `deadline`"),
+    ("entry", 'tags = ["Big"]\nentry', "key `tags[0]`: 'Big' is not a valid tag: use up to 24 lower-case letters"),
+    ("entry", 'tags = "big"\nentry', "key `tags`: "),
     ("23:59:00+01:00", "23:59:00", "key `deadline`: should have timezone info"),
     ("2027-01-31T23:59:00+01:00", "2027-01-31", "key `deadline`: a date and time with its offset is needed"),
     ("2027-01-31T23:59:00+01:00", "1801436340", "key `deadline`: a date and time with its offset is needed"),

@@ -88,6 +88,7 @@ def test_a_row_says_what_it_rests_on():
     assert row.model_dump() == {
         "rank": 1,
         "author": "ada",
+        "team": None,
         "submission": "fast.py",
         "language": "py",
         "sha256": verdict.submission.sha256,

@@ -69,6 +69,17 @@ def test_the_nearest_file_upward_is_the_root_of_relative_paths(project: Path) ->
         ("site_url = 'https://x/?a'", r"key `site_url`: .* is not valid; give the address of a folder"),
         ("image = 3", r"key `image`: 3 is not valid"),
         ("a b", r"kernelmark\.toml: cannot be read as TOML"),
+        ("teams = 3", r"key `teams`: 3 is not valid; give a table"),
+        ("teams.x = 'ada'", r"key `teams\.x`: 'ada' is not valid; give a list"),
+        ("teams.x = []", r"key `teams`: x has no members"),
+        ("teams.x = ['ada', 'ada']", r"key `teams`: ada is in x twice; an author is in one team, once"),
+        ("teams = {x = ['ada'], y = ['ada']}", r"key `teams`: ada is in x and y; an author is in one team, once"),
+        ("teams = {ada = ['bob'], y = ['ada']}", r"the team ada is named like a member of y; choose another name"),
+        ("teams.x = ['Ada L']", r"'Ada L', a member of x, cannot be an author's name; use letters"),
+        ("teams.'x y' = ['ada']", r"the team's name 'x y' cannot be an author's name; use letters"),
+        ("limits = 20", r"key `limits`: 20 is not valid; give a table"),
+        ("limits.gradings_per_day = 3", r"key `limits\.gradings_per_day`: unknown key; did you mean `gradings_a_day`"),
+        ("limits.gradings_a_day = 0", r"key `limits\.gradings_a_day`: 0 is not valid"),
     ],
 )
 def test_a_bad_file_is_refused_where_it_is_wrong(project: Path, text: str, expected: str) -> None:
@@ -98,6 +109,7 @@ def test_a_file_that_is_no_file_is_not_passed_over(project: Path, make: Callable
         ("kernelmark_device", "cpu", r"unknown variable `kernelmark_device`; did you mean `KERNELMARK_DEVICE`"),
         ("KERNELMARK_ROOT", "/", r"unknown variable `KERNELMARK_ROOT`"),
         ("KERNELMARK_SANDBOX", "jail", r"KERNELMARK_SANDBOX: 'jail' is not valid"),
+        ("KERNELMARK_TEAMS", "ada,bob", r"KERNELMARK_TEAMS: 'ada,bob' is not valid; give it as JSON"),
     ],
 )
 def test_a_bad_variable_is_refused_by_name(
@@ -126,9 +138,11 @@ def test_debug_is_known_an_empty_variable_counts_as_unset_and_binds_take_colons(
     monkeypatch.setenv("KERNELMARK_DEBUG", "1")
     monkeypatch.setenv("KERNELMARK_DEVICE", "")
     monkeypatch.setenv("KERNELMARK_DOCKER_BINDS", "/usr:/opt/cuda")
+    monkeypatch.setenv("KERNELMARK_LIMITS", '{"gradings_a_day": 3}')
     found = Settings.load(project)
     assert found.device == "auto"
     assert found.docker_binds == (Path("/usr"), Path("/opt/cuda"))
+    assert found.limits.gradings_a_day == 3
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,7 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible))
     [line] = show.problems([found], {}, EPOCH)
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
-                            f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip
+                            f"{len(found.benchmarks)}", "benchmarks", "reduction"]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.visibility import Rule
 from leaderboard.text.plural import counted
 from leaderboard.text.units import duration
@@ -134,6 +135,53 @@ def test_a_board_has_speedups_roofline_baselines_and_dates(project: SiteProject)
     assert titles[0].startswith("Record over time: from 57.4 µs to 50.0 µs in 2 steps")
     assert titles[1].startswith("Roofline of NVIDIA H200: 12 cases")
     assert sum("2048 square: time per call" in title and "from zero" in title for title in titles) == 1
+
+
+def test_a_problem_shows_its_tags_on_the_front_and_on_its_page(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.statements = [statement("softmax", tags=("reduction", "for beginners"))]
+    project.build()
+    assert "Softmax reduction, for beginners" in text(project.html("index.html"))
+    assert "reduction, for beginners" in text(project.html("problems/softmax.html"))
+    assert project.json("index.json")["problems"][0]["tags"] == ["reduction", "for beginners"]
+
+
+def test_a_team_has_a_page_and_each_member_too(tmp_path: Path) -> None:
+    project = SiteProject(tmp_path)
+    project.add(run_of("ada", 60_000, "a", created_at=EPOCH, roofline=MEMORY))
+    project.add(run_of("bob", 50_000, "b", created_at=EPOCH + timedelta(days=1), roofline=MEMORY))
+    project.add(run_of("eve", 70_000, "c", created_at=EPOCH))
+    project.add(wrong(author="ada", run="f" * 16))
+    project.build()
+    alone = project.files()
+    project.teams = Teams({"quickfix": ("ada", "bob", "cyd")})
+    project.build()
+    front = project.json("index.json")
+    assert [each["author"] for each in front["overall"]] == ["quickfix"]
+    assert front["records"][0]["step"]["team"]["name"] == "quickfix"
+    board = project.json("problems/softmax.json")["boards"][0]
+    assert [(row["rank"], row["author"], "team" in row) for row in board["rows"]] == [
+        (1, "bob", True),
+        (2, "eve", False),
+    ]
+    assert "quickfix ( bob )" in text(project.html("problems/softmax.html"))
+    team, ada, bob = (project.json(f"authors/{name}.json") for name in ("quickfix", "ada", "bob"))
+    assert (
+        [place["row"]["run"] for place in team["places"]]
+        == ["b" * 16]
+        == [place["row"]["run"] for place in bob["places"]]
+    )
+    assert ada["places"] == []
+    assert team["attempts"][0]["outcomes"] == {"accepted": 2, "wrong_answer": 1}
+    assert ada["attempts"][0]["outcomes"] == {"accepted": 1, "wrong_answer": 1}
+    assert "team of ada , bob , cyd" in text(project.html("authors/quickfix.html"))
+    assert "in the team quickfix" in text(project.html("authors/ada.html"))
+    assert "quickfix team of ada, bob, cyd" in text(project.html("authors.html"))
+    project.teams = NO_TEAMS
+    project.build()
+    assert {path: content for path, (_, content) in project.files().items()} == {
+        path: content for path, (_, content) in alone.items()
+    }
 
 
 def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def standing(row: Row, run: Run | None) -> Standing:
     return Standing(
         rank=row.rank,
         author=row.author,
+        team=row.team,
         submission=row.submission,
         language=row.language,
         run=row.run,
@@ -101,7 +102,7 @@ def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
 
 
 class CaseTimes(NamedTuple):
-    """The times of an author or a baseline in a run, one for each case; None where a case was not timed."""
+    """The times of an author, a team or a baseline in a run, one for each case; None where a case was not timed."""
 
     name: str
     run: str
@@ -115,7 +116,8 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
     for row in board.rows[:CASE_ROWS]:
         if row.run is not None and row.run in runs:
             scores = {case.name: case.score for case in runs[row.run].cases}
-            found.append(CaseTimes(row.author, row.run, False, tuple(map(scores.get, names))))
+            name = row.team.name if row.team else row.author
+            found.append(CaseTimes(name, row.run, False, tuple(map(scores.get, names))))
     for row in board.baselines:
         if row.run is not None and row.run in runs:
             times = {
@@ -157,7 +159,8 @@ def firsts(books: Iterable[tuple[LedgerDigest, str | None]]) -> Iterator[First]:
 def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, ...]:
     """Authors by the geometric mean of their shares of the roofline: per problem, the largest on its current boards.
 
-    `books` are the ledgers with their problems' current hashes; an author without a share on any board is left out.
+    A team counts as one author. `books` are the ledgers with their problems' current hashes; an author without a share
+    on any board is left out.
     """
     best: dict[str, dict[str, float]] = {}
     for book, sha256 in books:
@@ -165,7 +168,7 @@ def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, 
         for row in (row for board in book.boards if board.table.key in newest for row in board.table.ranked):
             run = book.runs.get(row.run)
             if run is not None and run.share:
-                shares = best.setdefault(row.author, {})
+                shares = best.setdefault(row.team.name if row.team else row.author, {})
                 shares[book.problem] = max(run.share, shares.get(book.problem, 0.0))
     means = [
         Overall(author=author, share=geometric_mean(list(shares.values()), [1.0] * len(shares)), problems=len(shares))

@@ -52,7 +52,7 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
 
 def _site(material: SiteInputs, memory: Path) -> Site:
     version = _version()
-    reader = Reader(memory, version, material.current)
+    reader = Reader(memory, version, material.current, material.teams)
     try:
         books = reader.read_all(sorted(material.ledgers))
     except OSError as error:

@@ -7,7 +7,7 @@ verdict. Only `leaderboard.standings.ranking` assigns ranks. Trusted; pure.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from pydantic import Field
@@ -28,6 +28,7 @@ from harness.verdict import (
     Verdict,
 )
 from leaderboard.publishing.site.summary import VerdictSummary
+from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Ranking, Table
 from leaderboard.text.visible import shortened
@@ -120,11 +121,26 @@ class Failure(Record):
 
 
 class Tally(Record):
-    """An author's results on one problem."""
+    """The results of an author or a team on one problem."""
 
     outcomes: dict[str, int]
     latest: datetime
     failures: tuple[Failure, ...] = ()
+
+
+def merged(tallies: Sequence[Tally]) -> Tally:
+    """The tally of several authors together."""
+    failures = sorted((each for tally in tallies for each in tally.failures), key=_age, reverse=True)
+    outcomes = sum((Counter(tally.outcomes) for tally in tallies), Counter[str]())
+    return Tally(
+        outcomes=dict(sorted(outcomes.items())),
+        latest=max(tally.latest for tally in tallies),
+        failures=tuple(failures[:_FAILURES]),
+    )
+
+
+def _age(failure: Failure) -> tuple[datetime, str]:
+    return failure.created_at, failure.run
 
 
 class Step(Record):
@@ -135,8 +151,14 @@ class Step(Record):
 
     run: str
     author: str
+    team: Team | None = None
     at: datetime
     score_ns: int
+
+    @property
+    def who(self) -> str:
+        """As `ranking.Row.who`."""
+        return shown(self.author, self.team)
 
 
 class Board(Record):
@@ -166,10 +188,11 @@ def make(
     rankings: Iterable[Ranking],
     old: LedgerDigest | None,
     fetch: Callable[[set[str]], Mapping[str, Verdict]],
+    teams: Teams = NO_TEAMS,
 ) -> LedgerDigest:
     """Digest a ledger; `fetch` reads whole verdicts by line hash, and is called at most once, for what `old` lacks."""
     lines = list(lines)
-    boards = tuple(map(_board, rankings))
+    boards = tuple(_board(each, teams) for each in rankings)
     shown = {row.run for board in boards for row in board.table.rows}
     shown |= {step.run for board in boards for step in board.records}
     failed = _newest_failures(lines)
@@ -205,7 +228,7 @@ def moment(seconds: float) -> datetime:
         return datetime.max.replace(tzinfo=UTC) if seconds > 0 else datetime.min.replace(tzinfo=UTC)
 
 
-def _board(ranking: Ranking) -> Board:
+def _board(ranking: Ranking, teams: Teams) -> Board:
     """A table with its records. A source counts from its first grading there, with its pooled score of today. Identical
     sources count once, for whoever submitted them first; a source too wide to rank does not count.
     """
@@ -222,7 +245,8 @@ def _board(ranking: Ranking) -> Board:
         at = moment(first.created_at.timestamp())
         if new and (record is None or score.high_ns < record.low_ns):
             record = score
-            records.append(Step(run=first.run, author=submission.author, at=at, score_ns=score.median_ns))
+            team = teams.of(submission.author)
+            records.append(Step(run=first.run, author=submission.author, team=team, at=at, score_ns=score.median_ns))
         own = bests.setdefault(submission.author, [])
         if not own or score.median_ns < own[-1][1]:
             own.append((at, score.median_ns))

@@ -28,6 +28,7 @@ from leaderboard.publishing.site.digest import Failure, Step
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.profile import StoredProfile
+from leaderboard.record.teams import Team
 from leaderboard.standings.ranking import SetAside, TableKey
 from leaderboard.standings.staleness import Stale
 
@@ -40,6 +41,7 @@ class Standing(Record):
 
     rank: int | None
     author: str
+    team: Team | None = None
     submission: str
     language: str
     run: str | None
@@ -84,6 +86,7 @@ class Summary(Record):
 
     slug: str
     title: str
+    tags: tuple[str, ...] = ()
     verdicts: int
     accepted: int
     authors: int
@@ -92,7 +95,10 @@ class Summary(Record):
 
 
 class Overall(Record):
-    """An author's geometric mean of shares of the roofline over the problems with a ranked row on a current board."""
+    """An author's geometric mean of shares of the roofline over the problems with a ranked row on a current board.
+
+    For a team, `author` is its name.
+    """
 
     author: str
     share: float
@@ -176,6 +182,7 @@ class Side(Record):
 
     run: str
     author: str
+    team: Team | None = None
     submission: str
     language: str
     score: Interval
@@ -222,7 +229,7 @@ class ComparisonDocument(Record):
 
 
 class Place(Record):
-    """An author's place on one board; `current` as in `BoardDocument`."""
+    """An author's or a team's place on one board; `current` as in `BoardDocument`."""
 
     problem: str
     key: TableKey
@@ -241,18 +248,23 @@ class Attempts(Record):
 
 
 class AuthorDocument(Record):
-    """An author: standings, and the newest failed runs with their reports."""
+    """An author or a team: standings, and the newest failed runs with their reports.
+
+    `team` is the one that it is about, or that the author is in; `author` is the name of either.
+    """
 
     kind: Literal["author"] = "author"
     author: str
+    team: Team | None = None
     places: tuple[Place, ...]
     attempts: tuple[Attempts, ...]
 
 
 class Activity(Record):
-    """An author's totals over all problems, for the list of authors."""
+    """The totals of an author or a team over all problems, for the list of authors; `team` as in `AuthorDocument`."""
 
     author: str
+    team: Team | None = None
     problems: int
     boards: int
     verdicts: int
@@ -261,7 +273,7 @@ class Activity(Record):
 
 
 class AuthorsDocument(Record):
-    """Everybody who ever submitted, in order of name."""
+    """Everybody who ever submitted, and their teams, in order of name."""
 
     kind: Literal["authors"] = "authors"
     authors: tuple[Activity, ...]

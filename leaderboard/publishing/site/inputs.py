@@ -26,6 +26,7 @@ from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.current import Current
 from leaderboard.record.profile import StoredProfile, stored_profile
+from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.ranking import Row
 from leaderboard.standings.visibility import Rule
 
@@ -49,6 +50,7 @@ class SiteInputs:
     """Its path, relative to the project's root."""
     url: str = ""
     """Where the site will be published, ending in a slash; empty if that is not known."""
+    teams: Teams = NO_TEAMS
 
 
 class Profiled(NamedTuple):
@@ -149,7 +151,7 @@ class Site:
     def marks(self, row: Row | Standing) -> str:
         """What a page shows of a row besides its run, as part of the page's key."""
         linked = row.stale is not None and row.stale.again in self.runs
-        return f"{row.run} {row.score} {row.gradings} {row.state} {row.stale} {linked} {row.moderation}"
+        return f"{row.run} {row.team} {row.score} {row.gradings} {row.state} {row.stale} {linked} {row.moderation}"
 
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]

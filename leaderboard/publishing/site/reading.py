@@ -24,6 +24,7 @@ from leaderboard.record.current import Current
 from leaderboard.record.durable import write_whole
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.excerpt import Question
 from leaderboard.standings.ranking import rankings
 
@@ -34,13 +35,14 @@ _FRESH_BYTES = 1 << 28  # how much of the new lines is held in memory, so that t
 class Reader:
     """Reads ledgers, and caches what it parsed under `memory`; entries of another code `version` are ignored.
 
-    `current` decides which rows are marked as stale.
+    `current` decides which rows are marked as stale, `teams` which authors share one.
     """
 
-    def __init__(self, memory: Path, version: str, current: Current) -> None:
+    def __init__(self, memory: Path, version: str, current: Current, teams: Teams = NO_TEAMS) -> None:
         self._memory = memory
         self._version = version
         self._current = current
+        self._teams = teams
         self._fresh: dict[str, Entry] = {}
 
     def read_all(self, paths: Sequence[Path]) -> tuple[LedgerDigest, ...]:
@@ -64,9 +66,9 @@ class Reader:
         if old is not None and self._mark_kept(path.stem) == mark:
             return old
         lines: list[VerdictSummary] = []
-        ranked = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current)
+        ranked = rankings(self._noted(JsonlLedger(path), self._lines(path.stem), lines), self._current, self._teams)
         made = ledger_digest.make(
-            path.stem, _end(path), lines, ranked, old, lambda wanted: self._verdicts(path, wanted)
+            path.stem, _end(path), lines, ranked, old, lambda wanted: self._verdicts(path, wanted), self._teams
         )
         self._keep(f"{path.stem}.lines.json", json.dumps([self._version, lines], separators=(",", ":")))
         head = json.dumps([self._version, mark])
@@ -96,9 +98,9 @@ class Reader:
             yield entry
 
     def _mark(self, path: Path) -> str:
-        """Identifies everything that a digest is made from: the ledger's content, and what makes its rows stale."""
+        """Identifies what a digest is made from: the ledger's content, what makes its rows stale, and the teams."""
         now = self._current.model_copy(update={"problems": {path.stem: self._current.problems.get(path.stem, "")}})
-        return f"{_end(path)} {now.model_dump_json()}"
+        return f"{_end(path)} {now.model_dump_json()} {self._teams.model_dump_json()}"
 
     def _book(self, slug: str) -> LedgerDigest | None:
         with suppress(OSError, ValueError, ValidationError):

@@ -34,6 +34,7 @@ class Statement(Record):
 
     slug: str
     title: str
+    tags: tuple[str, ...] = ()
     sha256: Sha256
     text: str = ""
     entry: str = ""

@@ -1,19 +1,20 @@
-"""The list of authors, and each author's page with standings, outcomes and failed runs. Trusted; pure."""
+"""The list of authors and teams, and each one's page with standings, outcomes and failed runs. Trusted; pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
 from harness.verdict import Outcome
 from leaderboard.publishing.site import boards, paths
-from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally
+from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally, merged
 from leaderboard.publishing.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Link, Site
 from leaderboard.publishing.site.pages.kind import Kind
+from leaderboard.record.teams import Team
 from leaderboard.standings.ranking import Row
 
 _QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.UNSUPPORTED}
@@ -30,35 +31,60 @@ class Ranked(NamedTuple):
     current: bool
 
 
+class _Subject(NamedTuple):
+    """Whom a page is about: an author, or a team, with all that its members submitted."""
+
+    name: str
+    team: Team | None
+    """The team that it is, or that the author is in."""
+    rows: list[Ranked]
+    tallies: list[tuple[str, Tally]]
+
+
 def pages(site: Site) -> Iterator[Page]:
-    """The list of authors, and a page for each of them."""
-    rows: dict[str, list[Ranked]] = {}
-    tallies: dict[str, list[tuple[str, Tally]]] = {}
+    """The list of authors and teams, and a page for each of them."""
+    subjects = _subjects(site)
+    yield _everybody(site, subjects.values())
+    for _, subject in sorted(subjects.items()):
+        yield _page(site, subject, subjects.keys())
+
+
+def _subjects(site: Site) -> dict[str, _Subject]:
+    """Everybody who submitted, and their teams, by name; where a team has the name of a member, the team."""
+    subjects: dict[str, _Subject] = {}
+
+    def about(author: str) -> Iterator[_Subject]:
+        for name in {author, site.material.teams.name_of(author)}:
+            yield subjects.setdefault(name, _Subject(name, site.material.teams.of(name), [], []))
+
     for book in site.books:
         current = boards.current(book, site.sha256(book.problem))
         for board in book.boards:
             for row in board.table.rows:
-                ranked = Ranked(book, board, row, board.table.key in current)
-                rows.setdefault(row.author, []).append(ranked)
+                for subject in about(row.author):
+                    subject.rows.append(Ranked(book, board, row, board.table.key in current))
+        theirs: dict[str, list[Tally]] = {}
         for author, tally in book.authors.items():
-            tallies.setdefault(author, []).append((book.problem, tally))
-    yield _everybody(site, rows, tallies)
-    for author in sorted(tallies):
-        yield _page(site, author, rows.get(author, []), tallies[author])
+            for subject in about(author):
+                theirs.setdefault(subject.name, []).append(tally)
+        for name, tallies in theirs.items():
+            subjects[name].tallies.append((book.problem, merged(tallies)))
+    return subjects
 
 
-def _everybody(site: Site, rows: dict[str, list[Ranked]], tallies: dict[str, list[tuple[str, Tally]]]) -> Page:
+def _everybody(site: Site, subjects: Iterable[_Subject]) -> Page:
     document = AuthorsDocument(
         authors=tuple(
             Activity(
-                author=author,
-                problems=len(tried),
-                boards=len(rows.get(author, ())),
-                verdicts=sum(sum(tally.outcomes.values()) for _, tally in tried),
-                accepted=sum(tally.outcomes.get(Outcome.ACCEPTED.value, 0) for _, tally in tried),
-                latest=max(tally.latest for _, tally in tried),
+                author=each.name,
+                team=each.team,
+                problems=len(each.tallies),
+                boards=len(each.rows),
+                verdicts=sum(sum(tally.outcomes.values()) for _, tally in each.tallies),
+                accepted=sum(tally.outcomes.get(Outcome.ACCEPTED.value, 0) for _, tally in each.tallies),
+                latest=max(tally.latest for _, tally in each.tallies),
             )
-            for author, tried in sorted(tallies.items(), key=lambda item: (item[0].lower(), item[0]))
+            for each in sorted(subjects, key=lambda each: (each.name.lower(), each.name))
         )
     )
     return site.page(
@@ -66,7 +92,11 @@ def _everybody(site: Site, rows: dict[str, list[Ranked]], tallies: dict[str, lis
     )
 
 
-def _page(site: Site, author: str, rows: list[Ranked], tallies: list[tuple[str, Tally]]) -> Page:
+def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
+    """One page; `known` are those who have one."""
+    author, team, rows, tallies = subject
+    there = [each for each in team.members if each in known] if team else []
+
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
         attempts = tuple(
             Attempts(
@@ -92,7 +122,8 @@ def _page(site: Site, author: str, rows: list[Ranked], tallies: list[tuple[str, 
             key=lambda pair: (pair[1].created_at, pair[1].run),
             reverse=True,
         )
-        return AuthorDocument(author=author, places=places, attempts=attempts), {
+        return AuthorDocument(author=author, team=team, places=places, attempts=attempts), {
+            "there": there,
             "firsts": sum(each.current and each.row.rank == 1 for each in places),
             "boards": sum(each.current for each in places),
             "graded": sum(sum(each.outcomes.values()) for each in attempts),
@@ -129,7 +160,7 @@ def _page(site: Site, author: str, rows: list[Ranked], tallies: list[tuple[str, 
         )
         for problem, tally in tallies
     ]
-    told = to_json((standing, tried)).decode()
+    told = to_json((team, there, standing, tried)).decode()
     return site.page(paths.author(author), "author.html", (author, told), make)
 
 

@@ -77,7 +77,7 @@ def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) 
             "profiles": list(_profiles(site, book.problem, one, other)),
         }
 
-    scores = str([(row.score, row.gradings, row.speedups) for row in rows])
+    scores = str([(row.score, row.gradings, row.speedups, row.team) for row in rows])
     profiled = str([site.profiles.get(run.run) for run in (one, other)])
     key_parts = (one.hash, other.hash, scores, hidden, profiled, site.titles.get(book.problem, ""))
     return site.page(path, "comparison.html", key_parts, make)
@@ -206,6 +206,7 @@ def _side(row: Row) -> Side:
     return Side(
         run=row.run,
         author=row.author,
+        team=row.team,
         submission=row.submission,
         language=row.language,
         score=row.score,

@@ -75,16 +75,19 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
 
 
 def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Summary:
-    deadline = statement.rule.deadline
+    told: dict[str, Any] = {
+        "slug": statement.slug,
+        "title": statement.title,
+        "tags": statement.tags,
+        "deadline": statement.rule.deadline,
+    }
     if book is None:
-        return Summary(slug=statement.slug, title=statement.title, verdicts=0, accepted=0, authors=0, deadline=deadline)
+        return Summary(**told, verdicts=0, accepted=0, authors=0)
     return Summary(
-        slug=statement.slug,
-        title=statement.title,
+        **told,
         verdicts=sum(all_ for all_, _ in book.activity.values()),
         accepted=sum(good for _, good in book.activity.values()),
         authors=len(book.authors),
-        deadline=deadline,
         leaders=boards.leaders(book, site.sha256(statement.slug)),
     )
 
