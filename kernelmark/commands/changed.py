@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SubmissionError, UsageError, nearest
@@ -133,8 +134,10 @@ def _parts(settings: Settings, path: str) -> tuple[str, ...]:
     return PurePosixPath(path).relative_to(settings.submissions.as_posix()).parts
 
 
-def asked(settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, record: bool) -> Asked:
-    """A submission as `several` grades it."""
+def asked(
+    settings: Settings, submitted: SubmittedFile, *, only: str | None, late: str | None, now: datetime, record: bool
+) -> Asked:
+    """A submission as `several` grades it, for the command that began `now`."""
 
     def read() -> Ready:
         from kernelmark.services.prepared import PreparedJob
@@ -142,7 +145,8 @@ def asked(settings: Settings, submitted: SubmittedFile, *, only: str | None, lat
         directory, author, name = submitted.place(settings)
         if only is not None and author != only:
             raise UsageError(submitted.path, f"is in the folder of {author}, but {only} submits it", "use your own")
-        job = PreparedJob.prepare(settings, directory, submitted.read(settings, author, name), author=author)
+        submission = submitted.read(settings, author, name)
+        job = PreparedJob.prepare(settings, directory, submission, author=author, moment=now)
         return Ready(job, job.admit(late) if record else None)
 
     return Asked(submitted.path, read)

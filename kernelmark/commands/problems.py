@@ -62,6 +62,7 @@ def problems_list(form: str) -> int:
                     "title": p.title,
                     "directory": str(p.directory),
                     "deadline": p.deadline.isoformat() if p.deadline else None,
+                    "closes": p.closes.isoformat() if p.closes else None,
                     "places": [asdict(place) for place in found.get(p.slug, ())],
                 }
                 for p in loaded
@@ -85,7 +86,7 @@ def problems_show(problem: str, form: str) -> None:
     if form == "json":
         print_json(show.problem_document(asked))
     else:
-        print_lines(show.problem(asked))
+        print_lines(show.problem(asked, datetime.now(UTC)))
 
 
 @problems.command("new")

@@ -22,15 +22,15 @@ from kernelmark.text.unexpected import unexpected
 if TYPE_CHECKING:
     from harness.verdict import Verdict
     from kernelmark.services.fleet import JobResult
-    from kernelmark.services.prepared import Lateness, PreparedJob
+    from kernelmark.services.prepared import PreparedJob, Remark
     from kernelmark.text.batch import BatchReporter
 
 
 class Ready(NamedTuple):
-    """A submission that may be graded, and recorded with its lateness."""
+    """A submission that may be graded, and recorded with a remark about when it was handed in."""
 
     job: PreparedJob
-    lateness: Lateness | None
+    remark: Remark | None
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
         assert result.error is not None
         return _failed(path, result.error)
     try:
-        table = ready.job.record(verdict, ready.lateness) if ready is not None else None
+        table = ready.job.record(verdict, ready.remark) if ready is not None else None
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         return _failed(path, error, verdict)
     return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table)

@@ -23,18 +23,19 @@ from leaderboard.standings.ranking import Table, rank
 
 
 def record(
-    settings: Settings, submission: Submission, verdict: Verdict, late: Moderation | None = None
+    settings: Settings, submission: Submission, verdict: Verdict, remark: Moderation | None = None
 ) -> Table | None:
     """Archive the source, append the verdict to the problem's ledger, and update the board.
 
-    `late` is an event that keeps it from ranking. Returns the table that an accepted verdict belongs to.
+    `remark` is an event about it, such as one that keeps it from ranking. Returns the table that an accepted verdict
+    belongs to.
 
     Raises:
         HarnessError: a file could not be written; if that was only the board, the verdict is recorded.
     """
     results = settings.locate("results")
     archive(settings.locate("archive"), verdict.problem.slug, submission)
-    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late)
+    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, remark)
     for warning in entry.warnings:
         warn(warning)
     standings = _published(settings, verdict.problem.slug)

@@ -37,11 +37,11 @@ class JsonlLedger:
         self.path = path
         self.torn_path = path.with_name(path.name + ".torn")
 
-    def append(self, verdict: Verdict, late: Moderation | None = None) -> Entry:
+    def append(self, verdict: Verdict, remark: Moderation | None = None) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
-        `late`, the event that keeps it from ranking, is written before it in the same write, so the verdict is never in
-        the ledger without it. A torn last line, left by a writer that was killed, is first moved to
+        `remark`, an event such as one that keeps it from ranking, is written before it in the same write, so the
+        verdict is never in the ledger without it. A torn last line, left by a writer that was killed, is first moved to
         `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
         Raises:
@@ -50,7 +50,7 @@ class JsonlLedger:
         """
         if f"{verdict.problem.slug}.jsonl" != self.path.name:
             raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
-        events = [(MODERATION, late.to_json().encode())] if late else []
+        events = [(MODERATION, remark.to_json().encode())] if remark else []
         return self._append([*events, (VERDICT, verdict.to_json().encode())])
 
     def refuse_if_broken(self) -> None:

@@ -131,6 +131,7 @@ class SetAside(Record):
     created_at: datetime
     seq: int
     moderation: tuple[Moderation, ...]
+    stale: Stale | None = None
 
 
 class Table(Record):
@@ -330,15 +331,22 @@ def _table(
     return Table(
         key=TableKey.of(question),
         rows=tuple(_rows(sources, collected, details)),
-        set_aside=tuple(_set_aside(scored, collected.events) for scored in aside),
+        set_aside=tuple(_set_aside(scored, collected) for scored in aside),
         private=(sources[0].verdict if sources else aside[0][0]).problem.private,
     )
 
 
-def _set_aside(scored: _Scored, events: Events) -> SetAside:
+def _set_aside(scored: _Scored, collected: _Collected) -> SetAside:
     verdict, score, entry = scored
-    said = events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
-    return SetAside(**identity(verdict), score=score, seq=entry.seq, state=state(said), moderation=said)
+    said = collected.events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
+    return SetAside(
+        **identity(verdict),
+        score=score,
+        seq=entry.seq,
+        state=state(said),
+        moderation=said,
+        stale=collected.present.mark(verdict) if collected.present is not None else None,
+    )
 
 
 def _order(scored: _Scored) -> tuple[int, datetime, str]:
