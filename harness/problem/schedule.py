@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from harness.problem.keys import Deadline, Real, Spec, Whole
+from harness.problem.keys import Deadline, Real, Spec
 
 _DURATION = re.compile(r"(?=.)(?:(\d{1,3})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?")
 _DAY = timedelta(days=1)
@@ -37,7 +37,7 @@ Duration = Annotated[str, AfterValidator(_duration)]
 class Late(Spec):
     """How late submissions are accepted, and what that costs."""
 
-    days: Whole = Field(gt=0, le=366, description="how many days after the deadline they are accepted")
+    days: int = Field(strict=True, gt=0, le=366, description="how many days after the deadline they are accepted")
     penalty_per_day: Real = Field(ge=0, le=1, description="what each day begun takes off the mark: 0.1 for 10 %")
 
 

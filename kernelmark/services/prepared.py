@@ -216,7 +216,10 @@ class PreparedJob:
             who = self.settings.author_or_default()
             return Remark("annotate", who, f"handed in {when}, which is on time, and graded later")
         if late is None and problem.closed(handed_in):
-            what, remedy = problem.schedule_at(handed_in), "grade without recording (--no-record)"
+            what, remedy = (
+                f"takes no more submissions, {problem.schedule_at(handed_in)}",
+                "grade without recording (--no-record)",
+            )
             raise UsageError(f"problem {problem.slug}", what, remedy)
         reason = f"{delay}: handed in {when}; open {problem.schedule}"
         remark = Remark("late", POLICY if late is None else late, reason)

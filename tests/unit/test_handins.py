@@ -101,7 +101,8 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
         ((), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double",), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double", "handins", "--changed", "main"), "needs either"),
-        (("--changed", "main", "--csv", "marks.csv"), "--csv and --feedback go with HANDINS"),
+        (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback and --handed-in go with HANDINS"),
+        (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("nothing", "handins"), "no such problem"),
     ],
 )
