@@ -26,11 +26,11 @@ from kernelmark.services.settings import Settings, name_from
 
 _MOST_FILES = 20_000
 _APPENDED = re.compile(r"_(LATE_)?\d{4,}(_.*)?", re.DOTALL)
-Moments = Callable[["HandIn"], datetime]
-"""When each was handed in.
+Moments = Callable[["HandIn"], datetime | None]
+"""When each was handed in; None if that is not known.
 
 Raises:
-    UsageError: that is not known.
+    UsageError: what is known of it contradicts itself, or is not there.
 """
 
 

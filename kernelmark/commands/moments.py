@@ -7,6 +7,7 @@ moments comes from the organizer, who has them from the learning platform.
 from __future__ import annotations
 
 import csv
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -19,16 +20,24 @@ _OPTION = "--handed-in"
 _COLUMNS = ("author", "handed_in")
 
 
-def moments(given: str | None, problem: Problem, now: datetime) -> Moments:
-    """When each hand-in was handed in: as `given` says, a moment or a CSV file with one for each author; else now.
+def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
+    """When each hand-in was handed in: as `given` says, a moment or a CSV file with one for each author.
+
+    Without it they count as handed in now, as long as that is on time. After the deadline it is not known when they
+    were, which is an error if it is `needed`.
 
     Raises:
-        UsageError: it is neither, or is in the future.
+        UsageError: it is needed, is neither a moment nor such a file, or is in the future.
     """
     if given is None:
-        return lambda hand_in: now
-    if Path(given).is_file():
-        return _of_each(Path(given), _table(Path(given), now))
+        known = None if problem.delay(now).days else now
+        if known is None and needed:
+            what = f"its deadline has passed ({problem.schedule_at(now)}), so it counts when these were handed in"
+            raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, or do not record (--no-record)")
+        return lambda hand_in: known
+    with suppress(OSError, ValueError):  # a text that no file can be called
+        if Path(given).is_file():
+            return _of_each(Path(given), _table(Path(given), now))
     moment = _moment(given, _OPTION, now)
 
     def of_all(hand_in: HandIn) -> datetime:
@@ -43,9 +52,10 @@ def moments(given: str | None, problem: Problem, now: datetime) -> Moments:
 def delay(problem: Problem, hand_in: HandIn, moments: Moments) -> Delay | None:
     """How late it was handed in; None if that is not known."""
     try:
-        return problem.delay(moments(hand_in))
+        moment = moments(hand_in)
     except UsageError:
         return None  # grading it says why
+    return None if moment is None else problem.delay(moment)
 
 
 def _of_each(file: Path, table: dict[str, datetime]) -> Moments:

@@ -118,7 +118,7 @@ def verify(form: str) -> int:
     "--handed-in",
     metavar="WHEN",
     help="When HANDINS were handed in: a moment such as 2027-01-31T23:59:00+01:00, or a CSV file with the columns "
-    "author and handed_in. [default: now]",
+    "author and handed_in. [default: now, until the deadline]",
 )
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
@@ -181,7 +181,7 @@ def grade(
             asked = [changed.asked(settings, each, only=only, late=late, now=now, record=record) for each in chosen]
         elif problem is not None and handins is not None:
             loaded = find_problem(settings, problem, now)  # else every hand-in would be told
-            when = moments.moments(handed_in, loaded, now)
+            when = moments.moments(handed_in, loaded, now, needed=record and late is None)
             for each in course.handed_in(handins):
                 found.append((each.author, moments.delay(loaded, each, when)))
                 asked.append(course.asked(settings, problem, each, late=late, moments=when, now=now, record=record))

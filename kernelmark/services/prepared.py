@@ -211,17 +211,15 @@ class PreparedJob:
         if not now.days:
             return None
         assert problem.deadline is not None  # else nothing is late
-        when = handed_in.astimezone(problem.deadline.tzinfo).isoformat(" ", "minutes")
+        zone = problem.deadline.tzinfo
+        when, deadline = (each.astimezone(zone).isoformat(" ", "minutes") for each in (handed_in, problem.deadline))
         if not delay.days:
             who = self.settings.author_or_default()
-            return Remark("annotate", who, f"handed in {when}, which is on time, and graded later")
+            return Remark("annotate", who, f"graded after the deadline, but handed in on time, {when}")
         if late is None and problem.closed(handed_in):
-            what, remedy = (
-                f"takes no more submissions, {problem.schedule_at(handed_in)}",
-                "grade without recording (--no-record)",
-            )
-            raise UsageError(f"problem {problem.slug}", what, remedy)
-        reason = f"{delay}: handed in {when}; open {problem.schedule}"
+            what = f"takes no more submissions, {problem.schedule_at(handed_in)}"
+            raise UsageError(f"problem {problem.slug}", what, "grade without recording (--no-record)")
+        reason = f"{delay}: handed in {when}, deadline {deadline}"
         remark = Remark("late", POLICY if late is None else late, reason)
         try:
             remark.event("0" * 16)  # validates the name before the grading spends its time

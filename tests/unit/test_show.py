@@ -379,7 +379,7 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
     (tmp_path / "reference.py").write_text(reference)
     (tmp_path / "a.py").write_text("")
     found = load(tmp_path)
-    assert lines_of(show.problem(found, NOW), "tolerance") == [f"tolerance   {told}"]
+    assert lines_of(show.problem(found, EPOCH), "tolerance") == [f"tolerance   {told}"]
     assert show.problem_document(found)["decided_by"] == decider
 
 
@@ -391,12 +391,12 @@ def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_
     (tmp_path / "problem.toml").write_text(TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'))
     (tmp_path / "reference.py").write_text("")
     found = load(tmp_path)
-    first, second = lines_of(show.problem(found, NOW), "benchmark")
+    first, second = lines_of(show.problem(found, EPOCH), "benchmark")
     assert [first, second] == [
         f"benchmark   first: n=300 (cpu, cuda){shown[0]}",
         f"benchmark   second: n=400 (cpu, cuda){shown[1]}",
     ]
-    assert lines_of(show.problem(found, NOW), "test ") == ["test        test: n=3 (cpu, cuda)"]
+    assert lines_of(show.problem(found, EPOCH), "test ") == ["test        test: n=3 (cpu, cuda)"]
 
 
 def test_a_check_has_neither_times_nor_a_run() -> None:
