@@ -32,7 +32,7 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
     if given is None:
         known = None if problem.delay(now).days else now
         if known is None and needed:
-            what = f"its deadline has passed ({problem.schedule_at(now)}), so it counts when these were handed in"
+            what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
             raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, or do not record (--no-record)")
         return lambda hand_in: known
     with suppress(OSError, ValueError):  # a text that no file can be called
@@ -90,7 +90,7 @@ def _moment(text: str, where: str, now: datetime) -> datetime:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
         moment = None
-    if moment is None or moment.tzinfo is None:
+    if moment is None or moment.tzinfo is None or moment.year < 1970:
         what = "is not a date and time with its offset" if text.strip() else "has no moment"
         named = f"{text.strip()!r:.80} {what}" if text.strip() else what
         raise UsageError(where, named, "write it like 2027-01-31T23:59:00+01:00, or name a CSV file")

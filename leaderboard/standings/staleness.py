@@ -56,16 +56,27 @@ class Present:
             self._now[slug] = self._of(slug)
         now = self._now[slug]
         reason = stale(verdict.problem, verdict.protocol, verdict.environment, now)
-        private, (_, newest) = _private(verdict), self._private.get(slug, (None, ""))
-        if reason is None and private and private != newest:
-            reason = f"the private cases changed, {private[:12]} is now {newest[:12]}"
+        if reason is None:
+            reason = self._other_private(slug, verdict.created_at, _private(verdict))
         if reason is None:
             return None
         again = self._again.get(_file(verdict))
         problem = verdict.problem.model_copy(update={"sha256": now.sha256(verdict.problem) or ""})
-        if again is None or again[3] not in ("", newest) or stale(problem, now.protocol, again[2], now) is not None:
+        if again is None or self._other_private(slug, again[0], again[3]) is not None:
+            return Stale(reason=reason)
+        if stale(problem, now.protocol, again[2], now) is not None:
             return Stale(reason=reason)
         return Stale(reason=reason, again=again[1])
+
+    def _other_private(self, slug: str, at: datetime, private: str) -> str | None:
+        """Why a grading with these private cases is out of date; None if it is not, as far as the ledger can tell.
+
+        One without any, but newer, is of a machine that does not have them, and is told apart by its table.
+        """
+        since, newest = self._private.get(slug, (at, ""))
+        if private == newest or (not private and at >= since):
+            return None
+        return f"the private cases changed, {private[:12] or 'none'} is now {newest[:12]}"
 
     def _of(self, slug: str) -> Current:
         """The current state for one problem; environments in `Current` take precedence over those in the ledger."""

@@ -151,6 +151,7 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
         (None, "", "problem double: its deadline has passed (closed since "),
         ((NOW + timedelta(days=1)).isoformat(), "", "is in the future; say when it was handed in"),
         ("2026-01-01T00:00:00", "", "'2026-01-01T00:00:00' is not a date and time with its offset"),
+        ("0001-01-01T00:00:00Z", "", "'0001-01-01T00:00:00Z' is not a date and time with its offset"),
         ("yesterday", "", "'yesterday' is not a date and time with its offset; write it like"),
         ("x" * 5000, "", "is not a date and time with its offset"),
         ("in.csv", "author,when\n", "in.csv: has no column 'handed_in'; it needs author and handed_in"),
