@@ -9,7 +9,8 @@ from harness.call import names as form_names
 from harness.call import parameters as form_parameters
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
-from harness.problem.resolve import Flaws, case_key, flaws_of, resolve_case
+from harness.problem.flaws import Flaws, case_key, flaws_of
+from harness.problem.resolve import resolve_case
 from harness.problem.signature import unreachable_outputs
 from harness.problem.spec import Case, ProblemSpec
 
@@ -34,8 +35,7 @@ def check(problem: ProblemSpec) -> None:
         if "weight" in case.model_fields_set:
             key = f"{case_key(problem, case)}.weight"
             flaws_of(problem, case).at(key, "is given", "only benchmarks have weights: a test is right or wrong")
-    if problem.visibility == "after_deadline" and problem.deadline is None:
-        flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
+    _check_schedule(problem, flaws)
     for case in problem.tests + problem.benchmarks:
         _check_draw(problem, case)
         _check_options(problem, case)
@@ -44,6 +44,23 @@ def check(problem: ProblemSpec) -> None:
     _check_kinds(problem)
     _check_devices(problem, flaws)
     _check_used(problem, flaws)
+
+
+def _check_schedule(problem: ProblemSpec, flaws: Flaws) -> None:
+    """Everything else about submitting needs a deadline, and a period that has a place on the calendar."""
+    if problem.deadline is None:
+        if problem.visibility == "after_deadline":
+            flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
+        for key, value in (("grace", problem.grace), ("late", problem.late)):
+            if value is not None:
+                flaws.at(key, "is given, but there is no `deadline`", "add one, with its time zone")
+        return
+    try:
+        on_time_until, closes = problem.on_time_until, problem.closes
+    except OverflowError:
+        flaws.at("deadline", "has no end of the time after it on the calendar", "set an earlier one")
+    if problem.late is not None and on_time_until is not None and closes is not None and on_time_until >= closes:
+        flaws.at("grace", "is not shorter than the time of `late`", "shorten it, or leave `late` out")
 
 
 def _check_names(problem: ProblemSpec, flaws: Flaws) -> None:

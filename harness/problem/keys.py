@@ -7,7 +7,7 @@ import re
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
 
 from harness.kinds import DeviceKind
 from harness.problem.dtypes import DTYPES
@@ -69,8 +69,10 @@ def _distinct(devices: tuple[DeviceKind, ...]) -> tuple[DeviceKind, ...]:
     return devices
 
 
-def _moment(value: object) -> object:
-    """Only a TOML date-time: pydantic would also accept a number, as seconds since 1970."""
+def _moment(value: object, info: ValidationInfo) -> object:
+    """Only a TOML date-time: pydantic would also accept a number, as seconds since 1970. JSON has only its own text."""
+    if info.mode == "json":
+        return value
     if isinstance(value, str):
         raise ValueError("a date and time is written without quotation marks: 2027-01-31T23:59:00Z")
     if not isinstance(value, datetime):

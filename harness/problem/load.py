@@ -1,8 +1,8 @@
 """Reads a problem's directory into a `Problem`, and reports every error in one line; trusted, no torch.
 
 The front end and the tests call it. The hash that identifies a problem is computed here, over the bytes that were read,
-less the lines for tags, deadline and visibility: an organizer who changes those does not change the task, and times for
-the same task stay in one table. Private cases are part of the task.
+less the lines for tags, schedule and visibility: an organizer who changes those does not change the task, and times for
+the same task stay in one table. Private cases are part of the task; final tests are, from the moment that it is closed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -20,6 +22,7 @@ from pydantic_core import ErrorDetails
 from harness.errors import ProblemError, nearest
 from harness.identity import length_prefixed_sha256, with_private_cases
 from harness.problem.problem import Problem
+from harness.problem.schedule import Late, Schedule
 from harness.problem.spec import (
     Call,
     Case,
@@ -46,20 +49,31 @@ _MODELS: dict[str, type[BaseModel]] = {
     "cost": Cost,
     "tolerance": Tolerance,
     "limits": Limits,
+    "late": Late,
     "tests": Case,
     "benchmarks": Case,
     "fill": Fill,
     "draw": Range,
 }
-_RULES = ("tags", "visibility", "deadline")  # rules of the competition, not part of the task
-_RULE = re.compile(rb"(tags|visibility|deadline)[ \t]*=[^\r\n]*(\r?\n|\Z)")
+_RULES = ("tags", "visibility", *Schedule.model_fields)  # rules of the competition, not part of the task
+_RULE = re.compile(rf"({'|'.join(_RULES)})[ \t]*=[^\r\n]*(\r?\n|\Z)".encode())
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
 
 
-def load(directory: Path, private: Path | None = None) -> Problem:
+class _PrivateFile(NamedTuple):
+    """A file of private cases that is there, and whether it holds the final ones."""
+
+    path: Path
+    raw: bytes
+    final: bool
+
+
+def load(directory: Path, private: Path | None = None, final: datetime | bool | None = None) -> Problem:
     """Read and check the problem in a directory; the directory's name is its slug.
 
     `private` is the folder of private cases: the tests in its file `<slug>.toml` become hidden tests of the problem.
+    So do those in `<slug>.final.toml` if `final` is True, or a moment (None: now) at which the problem is closed; they
+    are checked in any case.
 
     Raises:
         ProblemError: a file is missing or unreadable, or defines something that cannot be graded.
@@ -74,24 +88,24 @@ def load(directory: Path, private: Path | None = None) -> Problem:
     toml = _read(directory / "problem.toml")
     data = _parse(directory / "problem.toml", toml)
     try:
-        parts = dict(ProblemFile.model_validate(data))
+        parts = ProblemFile.model_validate(data)
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
-    if foreign := parts["foreign"]:
-        foreign_files(directory, foreign)
+    if parts.foreign:
+        foreign_files(directory, parts.foreign)
     sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), _reference(directory, data))
-    file = private_file(slug, private)
-    if file is None or (raw := _private_bytes(file)) is None:
-        return Problem(**parts, slug=slug, directory=directory, sha256=sha256)
-    tests = _private_tests(file, raw)
-    private_part = Private(file=file, sha256=length_prefixed_sha256(raw), cases=len(tests))
-    parts["tests"] = (*parts["tests"], *tests)
-    sha256 = with_private_cases(sha256, private_part.sha256)
-    return Problem(**parts, slug=slug, directory=directory, sha256=sha256, private=private_part)
+    identified = {**dict(parts), "slug": slug, "directory": directory, "sha256": sha256}
+    there = _private_files(slug, private)
+    whole = _with_private(identified, there)
+    if any(file.final for file in there) and parts.deadline is None:
+        remedy = f"set one in {directory / 'problem.toml'}"
+        raise ProblemError(str(there[-1].path), "holds final tests, but the problem has no `deadline`", remedy)
+    counting = _counting(there, parts, final)
+    return whole if counting == there else _with_private(identified, counting)
 
 
-def identify(directory: Path, private: Path | None = None) -> str:
-    """The hash of the problem in a directory, without checking whether it can be graded; `private` as for `load`.
+def identify(directory: Path, private: Path | None = None, final: datetime | bool | None = None) -> str:
+    """The hash of the problem in a directory, without checking whether it can be graded; arguments as for `load`.
 
     Raises:
         ProblemError: a file is missing, unreadable, or not TOML.
@@ -100,9 +114,37 @@ def identify(directory: Path, private: Path | None = None) -> str:
     toml = _read(path)
     data = _parse(path, toml)
     sha256 = length_prefixed_sha256(_question(path, toml, data), _reference(directory, data))
-    file = private_file(directory.resolve().name, private)
-    raw = _private_bytes(file) if file else None
-    return sha256 if raw is None else with_private_cases(sha256, length_prefixed_sha256(raw))
+    there = _private_files(directory.resolve().name, private)
+    if any(file.final for file in there):
+        try:
+            schedule = Schedule.model_validate({key: data[key] for key in Schedule.model_fields if key in data})
+        except ValidationError as error:
+            raise _flaw(path, data, error) from None
+        there = _counting(there, schedule, final)
+    return with_private_cases(sha256, _private_sha256(there)) if there else sha256
+
+
+def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) -> Problem:
+    """The problem with the tests of private files after its own."""
+    if not files:
+        return Problem(**identified)
+    tests = [_private_tests(file) for file in files]
+    private = Private(
+        file=files[0].path.parent / f"{identified['slug']}.toml",
+        sha256=_private_sha256(files),
+        cases=sum(map(len, tests)),
+        final=len(tests[-1]) if files[-1].final else 0,
+    )
+    every = (*identified["tests"], *chain.from_iterable(tests))
+    sha256 = with_private_cases(identified["sha256"], private.sha256)
+    return Problem(**{**identified, "tests": every, "sha256": sha256, "private": private})
+
+
+def _counting(files: list[_PrivateFile], schedule: Schedule, final: datetime | bool | None) -> list[_PrivateFile]:
+    """Those that are part of the problem, `final` as for `load`."""
+    if not isinstance(final, bool):
+        final = schedule.closed(final or datetime.now(UTC))
+    return [file for file in files if final or not file.final]
 
 
 def _reference(directory: Path, data: Mapping[str, Any]) -> bytes:
@@ -127,29 +169,36 @@ def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
     return contents
 
 
-def private_file(slug: str, private: Path | None) -> Path | None:
-    """The path of a problem's private cases in a folder of them."""
-    return private / f"{slug}.toml" if private else None
+def _private_files(slug: str, private: Path | None) -> list[_PrivateFile]:
+    """A problem's files in the folder of private cases, the final one last.
+
+    An unreadable one is an error: its cases would be left out.
+    """
+    found = []
+    for path in (private / f"{slug}.toml", private / f"{slug}.final.toml") if private else ():
+        try:
+            found.append(_PrivateFile(path, path.read_bytes(), path.name.endswith(".final.toml")))
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise ProblemError(str(path), f"cannot be read ({error.strerror})", "let this account read it") from None
+    return found
 
 
-def _private_bytes(file: Path) -> bytes | None:
-    """The private file's content; None if there is none. An unreadable one is an error: its cases would be left out."""
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise ProblemError(str(file), f"cannot be read ({error.strerror})", "let this account read it") from None
+def _private_sha256(files: Sequence[_PrivateFile]) -> str:
+    return length_prefixed_sha256(*(file.raw for file in files))
 
 
-def _private_tests(file: Path, raw: bytes) -> list[Case]:
-    data = _parse(file, raw)
+def _private_tests(file: _PrivateFile) -> list[Case]:
+    data = _parse(file.path, file.raw)
     if "benchmarks" in data:
-        raise ProblemError(str(file), "key `benchmarks` is in a private file", "a time reveals its sizes; remove it")
+        raise ProblemError(
+            str(file.path), "key `benchmarks` is in a private file", "a time reveals its sizes; remove it"
+        )
     try:
         parts = PrivateFile.model_validate(data)
     except ValidationError as error:
-        raise _flaw(file, data, error, PrivateFile) from None
+        raise _flaw(file.path, data, error, PrivateFile) from None
     return [case.model_copy(update={"hidden": True}) for case in parts.tests]
 
 
@@ -159,12 +208,16 @@ def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
     They are cut as lines, so that no other byte changes, and the rest is parsed again: a rule that spans lines, or text
     that only looks like one, would change the file's meaning, and is refused.
     """
-    if not set(_RULES) & set(data):
+    rules = [key for key in _RULES if key in data]
+    if not rules:
         return toml
-    head, lines = [], toml.splitlines(keepends=True)
+    head, lines, cut = [], toml.splitlines(keepends=True), set[str]()
     while lines and not lines[0].lstrip().startswith(b"["):  # the first table ends the top-level keys
         line = lines.pop(0)
-        head.append(b"" if _RULE.fullmatch(line) else line)
+        if rule := _RULE.fullmatch(line):
+            cut.add(rule[1].decode())
+        else:
+            head.append(line)
     question = b"".join(head + lines)
     expected = {key: value for key, value in data.items() if key not in _RULES}
     try:
@@ -173,7 +226,8 @@ def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
         unchanged = False
     if not unchanged:
         remedy = "write each as `key = value` on a line of its own, above the first table"
-        raise ProblemError(str(path), "key `tags`, `visibility` or `deadline` is not on a line of its own", remedy)
+        where = "` and `".join([key for key in rules if key not in cut] or rules)
+        raise ProblemError(str(path), f"key `{where}` is not on a line of its own", remedy)
     return question
 
 

@@ -67,7 +67,7 @@ class Reference:
                 where, "has a foreign reference, which runs in a sandbox only", "use `check` or `submit`"
             )
         private = problem.private.file.parent if problem.private else None
-        if identify(problem.directory, private) != problem.sha256:
+        if identify(problem.directory, private, final=bool(problem.final_tests)) != problem.sha256:
             raise ProblemError(str(problem.directory), "changed after it was loaded", "load the problem again")
         return cls(problem, _import(problem))
 

@@ -6,18 +6,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NoReturn, TypeVar
 
 from harness.call import MAX_ABSENT, MAX_BYTES, Form, Forms
-from harness.errors import ProblemError, nearest
+from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
-from harness.problem.expression import ExpressionError, elements_key, evaluate, parse
+from harness.problem.expression import elements_key
+from harness.problem.flaws import Flaws, case_key, flaws_of
 from harness.problem.signature import settled_forms
 from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
-
-N = TypeVar("N", int, float)
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -77,47 +75,6 @@ class ResolvedCase:
     """The inputs that the case lacks, each with its place among the tensor arguments, where a list is one."""
     weight: float | None = None
     """How much a benchmark counts in the score; None: 1."""
-
-
-class Flaws:
-    """Raises one-line errors about a problem's file, at a key path."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-
-    def at(self, key: str, what: str, remedy: str = "") -> NoReturn:
-        raise ProblemError(self._file, f"key `{key}` {what}", remedy)
-
-    def value(self, key: str, text: int | str, parameters: Mapping[str, int | str]) -> int:
-        """The value of the expression at `key`, a whole number."""
-        return self._value(key, parameters, lambda: evaluate(text, parameters))
-
-    def real(self, key: str, text: str, parameters: Mapping[str, int | str]) -> float:
-        """The value of the expression at `key`, which may be a fraction."""
-        return self._value(key, parameters, lambda: parse(text, real=True).real(parameters))
-
-    def _value(self, key: str, parameters: Mapping[str, int | str], compute: Callable[[], N]) -> N:
-        try:
-            return compute()
-        except ExpressionError as error:
-            names = [name for name in parameters if isinstance(parameters[name], int) and name.isidentifier()]
-            self.at(key, f"has no value: {error}", f"parameters that hold a number: {', '.join(names) or 'none'}")
-
-
-def flaws_of(problem: ProblemSpec, case: Case) -> Flaws:
-    """Errors about the file that holds a case."""
-    private = problem.private is not None and any(case is each for each in problem.private_tests)
-    return Flaws(str(problem.private.file if problem.private and private else problem.directory / "problem.toml"))
-
-
-def case_key(problem: ProblemSpec, case: Case) -> str:
-    """A case's position in its file: `tests[2]`."""
-    public = problem.tests[: len(problem.tests) - len(problem.private_tests)]
-    for kind, cases in (("tests", problem.private_tests), ("tests", public), ("benchmarks", problem.benchmarks)):
-        for number, other in enumerate(cases):
-            if other is case:
-                return f"{kind}[{number}]"
-    return f"case {case.name!r}"
 
 
 def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> ResolvedCase:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Literal, Self
 
@@ -21,20 +20,8 @@ from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind as DeviceKind
 from harness.languages.beside import malformed
 from harness.problem.expression import parse
-from harness.problem.keys import (
-    Bound,
-    CaseName,
-    Deadline,
-    Devices,
-    Expression,
-    Flag,
-    Name,
-    Option,
-    Real,
-    Spec,
-    Tag,
-    Whole,
-)
+from harness.problem.keys import Bound, CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
+from harness.problem.schedule import Schedule
 
 Role = Literal["input", "output", "inout"]
 Scale = Literal["row", "tensor"]
@@ -331,8 +318,8 @@ class Limits(Spec):
     output_bytes: Whole = Field(default=_MIB, gt=0, description="what it may print")
 
 
-class ProblemFile(Spec):
-    """A `problem.toml`, key by key."""
+class ProblemFile(Schedule):
+    """A `problem.toml`, key by key; the schedule is one of its parts."""
 
     title: str = Field(min_length=1, max_length=120, description="one line for people")
     entry: Name = Field(description="the function that a submission defines")
@@ -350,7 +337,6 @@ class ProblemFile(Spec):
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"
     )
-    deadline: Deadline | None = Field(default=None, description="the last moment to submit, with its time zone")
 
 
 class PrivateFile(Spec):
@@ -365,11 +351,17 @@ class PrivateFile(Spec):
 
 
 class Private(Spec):
-    """Where the last `cases` tests of a problem come from."""
+    """Where the last `cases` tests of a problem come from: `file`, and the last `final` of them its final file."""
 
     file: Path
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     cases: int = Field(gt=0)
+    final: int = Field(default=0, ge=0)
+
+    @property
+    def final_file(self) -> Path:
+        """The file of the tests that count only once the problem is closed."""
+        return self.file.with_suffix(".final.toml")
 
 
 class ProblemSpec(ProblemFile):
@@ -379,15 +371,16 @@ class ProblemSpec(ProblemFile):
     directory: Path
     sha256: str = Field(
         pattern=r"^[0-9a-f]{64}$",
-        description="over problem.toml, less tags, visibility and deadline, reference.py, and a private file",
+        description="over problem.toml, less tags, visibility and schedule, reference.py, and private files",
     )
     private: Private | None = None
 
     @property
     def private_tests(self) -> tuple[Case, ...]:
-        """The tests that come from the private file."""
+        """The tests that come from the private files, the final ones last."""
         return self.tests[len(self.tests) - self.private.cases :] if self.private else ()
 
-    def closed(self, now: datetime) -> bool:
-        """Whether the deadline has passed at `now`, which is timezone-aware."""
-        return self.deadline is not None and now > self.deadline
+    @property
+    def final_tests(self) -> tuple[Case, ...]:
+        """The private tests that count only since the problem is closed; none before that."""
+        return self.tests[len(self.tests) - self.private.final :] if self.private else ()

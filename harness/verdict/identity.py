@@ -12,14 +12,14 @@ from harness.verdict.record import Record, Sha256
 
 
 class PrivateId(Record):
-    """Which private cases a problem had: the hash of their file, and how many are for the device."""
+    """Which private cases a problem had: the hash of their files, and how many are for the device."""
 
     sha256: Sha256
     cases: Annotated[int, Field(ge=0)]
 
 
 class ProblemId(Record):
-    """Which problem, exactly: the hash covers problem.toml, reference.py, private cases, not deadline or visibility."""
+    """Which problem, exactly: the hash covers problem.toml, reference.py, private cases, not schedule or visibility."""
 
     slug: str
     sha256: Sha256

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import subprocess
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from harness.errors import SubmissionError, UsageError, nearest
@@ -141,9 +142,10 @@ def asked(
     *,
     only: str | None,
     late: str | None,
+    now: datetime,
     record: bool,
 ) -> Asked:
-    """A submission as `several` grades it.
+    """A submission as `several` grades it, for the command that began `now`.
 
     The limits a day hold even if nothing is recorded: then the record of the base says what was used.
     """
@@ -158,7 +160,8 @@ def asked(
         if team is not None and author not in team.members:
             remedy = f"use a folder of your own; members: {', '.join(team.members)}"
             raise UsageError(submitted.path, f"is in a folder with the name of a team, {team.name}", remedy)
-        job = PreparedJob.prepare(settings, directory, submitted.read(settings, author, name), author=author)
+        submission = submitted.read(settings, author, name)
+        job = PreparedJob.prepare(settings, directory, submission, author=author, moment=now)
         if record:
             return Ready(job, job.admit(late, allowance))
         allowance.take(author, job.usual_s)

@@ -355,13 +355,13 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
-    lateness = job.admit(late) if record else None
+    remark = job.admit(late) if record else None
     with Reporter(usual_s=job.usual_s) as reporter:
         result = job.grade(reporter.report)
     table = None
     try:
         if record:
-            table = job.record(result, lateness)
+            table = job.record(result, remark)
     finally:  # show the result even if it cannot be recorded
         if form == "json":
             print_lines([result.to_json()])

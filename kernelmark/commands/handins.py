@@ -15,6 +15,7 @@ import re
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +28,12 @@ from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _MOST_FILES = 20_000
 _APPENDED = re.compile(r"_(LATE_)?\d{4,}(_.*)?", re.DOTALL)
+Moments = Callable[["HandIn"], datetime | None]
+"""When each was handed in; None if that is not known.
+
+Raises:
+    UsageError: what is known of it contradicts itself, or is not there.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,12 @@ class HandIn:
     def path(self) -> str:
         """The kernel's file, or the first of several."""
         return str(self.kernels[0].path)
+
+    @property
+    def marked_late(self) -> bool:
+        """Whether the platform says in the name that it came late, as Canvas does."""
+        found = (_APPENDED.search(_owner(each.path)) for each in self.kernels)
+        return any(each is not None and each[1] for each in found)
 
     def submission(self) -> Submission:
         """The kernel.
@@ -90,7 +103,7 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
         files = [_File(each.path.relative_to(wrapper), each.read) for each in files]
     kernels: dict[str, list[_File]] = {}
     for each in files:
-        kernels.setdefault(_author(each.path), []).append(each)
+        kernels.setdefault(author_of(_owner(each.path)), []).append(each)
     together: dict[str, list[str]] = {}
     for author in sorted(kernels):
         together.setdefault(teams.name_of(author), []).append(author)
@@ -105,21 +118,37 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     ]
 
 
-def asked(settings: Settings, problem: str, hand_in: HandIn, *, late: str | None, record: bool) -> Asked:
-    """A hand-in as `several` grades it; it is exempt from the limits a day, since an organizer wants it graded."""
+def asked(
+    settings: Settings,
+    problem: str,
+    hand_in: HandIn,
+    *,
+    late: str | None,
+    moments: Moments,
+    now: datetime,
+    record: bool,
+) -> Asked:
+    """A hand-in as `several` grades it, for the command that began `now`; it is exempt from the limits a day, since an
+    organizer wants it graded.
+    """
 
     def read() -> Ready:
         from kernelmark.services.prepared import PreparedJob
 
-        job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author)
-        return Ready(job, job.admit(late, exempt=True) if record else None, exempt=True)
+        handed_in = moments(hand_in)
+        job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author, moment=now)
+        return Ready(job, job.admit(late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
 
     return Asked(hand_in.path, read)
 
 
-def _author(path: PurePosixPath) -> str:
-    owner = path.parts[0] if len(path.parts) > 1 else path.stem
-    return name_from(_APPENDED.sub("", owner)) or name_from(owner) or "anonymous"
+def author_of(name: str) -> str:
+    """The author whose folder or file has this name, on a learning platform or elsewhere."""
+    return name_from(_APPENDED.sub("", name)) or name_from(name) or "anonymous"
+
+
+def _owner(path: PurePosixPath) -> str:
+    return path.parts[0] if len(path.parts) > 1 else path.stem
 
 
 def _hidden(path: PurePosixPath) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,8 @@ from kernelmark.commands.printing import (
 from kernelmark.text.terminal import columns, counted, visible
 
 if TYPE_CHECKING:
-    from kernelmark.text.report import Graded
+    from harness.problem.schedule import Delay
+    from kernelmark.text.marks import Marked
 
 
 @click.group(cls=Group)
@@ -112,6 +114,12 @@ def verify(form: str) -> int:
 )
 @click.option("--only", metavar="AUTHOR", help="Refuse submissions in anyone else's folder.")
 @click.option("--late", metavar="ORGANIZER", help="As for `submit`.")
+@click.option(
+    "--handed-in",
+    metavar="WHEN",
+    help="When HANDINS were handed in: a moment such as 2027-01-31T23:59:00+01:00, or a CSV file with the columns "
+    "author and handed_in. [default: now, until the deadline]",
+)
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option("--summary", type=click.Path(path_type=Path, dir_okay=False), help="Write a summary of the results here.")
 @click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write the results here as JUnit XML.")
@@ -135,6 +143,7 @@ def grade(
     head: str,
     only: str | None,
     late: str | None,
+    handed_in: str | None,
     no_record: bool,
     summary: Path | None,
     junit: Path | None,
@@ -152,7 +161,7 @@ def grade(
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
-    from kernelmark.commands import changed
+    from kernelmark.commands import changed, moments
     from kernelmark.commands import handins as course
     from kernelmark.commands.several import Asked, InOrder, grade_all
     from kernelmark.services.allowance import Allowance
@@ -160,22 +169,26 @@ def grade(
     from kernelmark.text import marks as gradebook
     from kernelmark.text import report
 
-    if (base is None) == (handins is None) or (base is not None and (marks or feedback)):
+    if (base is None) == (handins is None) or (base is not None and (marks or feedback or handed_in)):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
-        raise UsageError("grade", f"{what}; --csv and --feedback go with HANDINS", remedy)
-    settings, record = load_settings(problem, **flags), not no_record
-    handed_in: list[course.HandIn] = []
+        raise UsageError("grade", f"{what}; --csv, --feedback and --handed-in go with HANDINS", remedy)
+    settings, record, now = load_settings(problem, **flags), not no_record, datetime.now(UTC)
+    found: list[tuple[course.HandIn, Delay | None]] = []
     asked: list[Asked] = []
     printed = InOrder(form)
     try:
         if base is not None:
-            chosen = changed.changed(settings, base, head)
             allowance = Allowance(settings)
-            asked = [changed.asked(settings, each, allowance, only=only, late=late, record=record) for each in chosen]
+            asked = [
+                changed.asked(settings, each, allowance, only=only, late=late, now=now, record=record)
+                for each in chosen
+            ]
         elif problem is not None and handins is not None:
-            find_problem(settings, problem)  # else every hand-in would be told
-            handed_in = course.handed_in(handins, settings.teams)
-            asked = [course.asked(settings, problem, each, late=late, record=record) for each in handed_in]
+            loaded = find_problem(settings, problem, now)  # else every hand-in would be told
+            when = moments.moments(handed_in, loaded, now, needed=record and late is None)
+            for each in course.handed_in(handins, settings.teams):
+                found.append((each, moments.delay(loaded, each, when)))
+                asked.append(course.asked(settings, problem, each, late=late, moments=when, now=now, record=record))
         with printed:
             for place, result in grade_all(settings, asked, jobs, record=record):
                 printed.add(place, result)
@@ -185,9 +198,9 @@ def grade(
             printed.results.get(place) or report.Graded(each.path, HarnessError.exit_code, missed)
             for place, each in enumerate(asked)
         ]
-        told = [
-            (author, each.team.name if each.team else "", graded)
-            for each, graded in zip(handed_in, every, strict=False)
+        marked = [
+            gradebook.Marked(author, each.team.name if each.team else "", delay, graded)
+            for (each, delay), graded in zip(found, every, strict=False)
             for author in each.authors
         ]
         with contextlib.ExitStack() as stack:  # write each, even if another one fails
@@ -195,23 +208,23 @@ def grade(
                 stack.callback(print_json, [each.document() for each in every])
             stack.callback(_write, junit, report.junit(every))
             stack.callback(_write, summary, report.summary(every).encode())
-            stack.callback(_write, marks, gradebook.table(told).encode())
+            stack.callback(_write, marks, gradebook.table(marked).encode())
             if feedback is not None:
-                stack.callback(_write_feedback, feedback, told)
+                stack.callback(_write_feedback, feedback, marked)
     if form == "table" and not every:
         print_lines(["no submission was added or changed"])
     return report.worst(every)
 
 
-def _write_feedback(folder: Path, results: Iterable[tuple[str, str, Graded]]) -> None:
+def _write_feedback(folder: Path, results: Iterable[Marked]) -> None:
     from kernelmark.text.marks import feedback
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(str(folder), f"cannot be made ({error.strerror})") from error
-    for author, _, each in results:
-        _write(folder / f"{author}.txt", feedback(each).encode())
+    for each in results:
+        _write(folder / f"{each.author}.txt", feedback(each).encode())
 
 
 def _write(path: Path | None, content: bytes) -> None:

@@ -67,6 +67,7 @@ def problems_list(form: str) -> int:
                     "tags": list(p.tags),
                     "directory": str(p.directory),
                     "deadline": p.deadline.isoformat() if p.deadline else None,
+                    "closes": p.closes.isoformat() if p.closes else None,
                     "places": [asdict(place) for place in found.get(p.slug, ())],
                 }
                 for p in loaded
@@ -93,7 +94,7 @@ def problems_show(problem: str, form: str) -> None:
     if form == "json":
         print_json(show.problem_document(asked))
     else:
-        print_lines(show.problem(asked))
+        print_lines(show.problem(asked, datetime.now(UTC)))
 
 
 @problems.command("new")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from harness.kinds import isolates
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.choice import choose_device, providers
-from kernelmark.services.prepared import PreparedJob
+from kernelmark.services.prepared import PreparedJob, Remark
 from kernelmark.services.records import current, ledgers
 from kernelmark.services.settings import Settings
 from leaderboard.record.archive import stored
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from harness.sandbox import Provider
     from harness.verdict import DeviceKind, Environment
     from leaderboard.record.ledger import JsonlLedger
-    from leaderboard.standings.ranking import Row, Table
+    from leaderboard.standings.ranking import Row, SetAside, Table
 
 
 @dataclass(frozen=True)
 class Due:
-    """A row to be graded again, and its ledger."""
+    """A row to be graded again, or a run that was late, and its ledger."""
 
     ledger: JsonlLedger
-    row: Row
+    row: Row | SetAside
     reason: str
 
     def __str__(self) -> str:
@@ -51,7 +51,8 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
     """The rows that this machine can and should grade again: first each author's best in the newest table, by rank.
 
     A stale row is due until it was graded again; a row too wide to rank is graded once more by each call, and pooled.
-    Rows of other devices, or with another isolation than this sandbox, are left to other machines or flags.
+    Runs that were late come last: they do not rank, but have a mark. Rows of other devices, or with another isolation
+    than this sandbox, are left to other machines or flags.
 
     Raises:
         UsageError, HarnessError: the problem is unknown, a ledger is broken, or there is no such sandbox or device.
@@ -78,20 +79,27 @@ def due(settings: Settings, problem: str | None) -> list[Due]:
 
 
 def asked(settings: Settings, due: Due) -> Asked:
-    """A row as `several` grades it: even after the deadline, since nothing new is submitted."""
+    """A row as `several` grades it: even after the deadline, since nothing new is submitted. What was late stays so."""
 
     def read() -> Ready:
         entry = next(entry for entry in due.ledger.read() if entry.seq == due.row.seq and entry.kind == VERDICT)
         slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
         problem = settings.locate("problems") / slug
-        return Ready(PreparedJob.prepare(settings, problem, submission, author=submission.author), None, exempt=True)
+        job = PreparedJob.prepare(settings, problem, submission, author=submission.author)
+        return Ready(job, _remark(due.row), exempt=True)
 
     return Asked(str(due), read)
 
 
-def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
-    """Rows that are due, with the reason, one per file: each author's first row, then all others."""
+def _remark(row: Row | SetAside) -> Remark | None:
+    """What is recorded with the new run of a late one: the same again."""
+    said = next((event for event in reversed(row.moderation) if row.state == "late" and event.action == "late"), None)
+    return Remark("late", said.actor, said.reason) if said is not None else None
+
+
+def _ordered(tables: list[Table]) -> Iterator[tuple[Row | SetAside, str]]:
+    """Rows that are due, with the reason, one per file: each author's first row, then all others, then late runs."""
     seen: set[tuple[str, str]] = set()
     authors: set[str] = set()
     later: list[tuple[Row, str]] = []
@@ -111,9 +119,13 @@ def _ordered(tables: list[Table]) -> Iterator[tuple[Row, str]]:
                 authors.add(row.author)
                 yield row, reason
     yield from later
+    for run in (run for table in tables for run in table.set_aside if run.state == "late"):
+        if (reason := _reason(run)) is not None and (run.author, run.sha256) not in seen:
+            seen.add((run.author, run.sha256))
+            yield run, reason
 
 
-def _reason(row: Row) -> str | None:
+def _reason(row: Row | SetAside) -> str | None:
     """Why a row is due; None if it is not, or was graded again in another table."""
     if row.stale is not None:
         return row.stale.reason if row.stale.again is None else None

@@ -22,18 +22,18 @@ from kernelmark.text.unexpected import unexpected
 if TYPE_CHECKING:
     from harness.verdict import Verdict
     from kernelmark.services.fleet import JobResult
-    from kernelmark.services.prepared import Lateness, PreparedJob
+    from kernelmark.services.prepared import PreparedJob, Remark
     from kernelmark.text.batch import BatchReporter
 
 
 class Ready(NamedTuple):
-    """A submission that may be graded, and recorded with its lateness.
+    """A submission that may be graded, and recorded with a remark about when it was handed in.
 
     It is `exempt` from the limits a day if an organizer wants it graded, and not its author.
     """
 
     job: PreparedJob
-    lateness: Lateness | None
+    remark: Remark | None
     exempt: bool = False
 
 
@@ -134,7 +134,7 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
         assert result.error is not None
         return _failed(path, result.error)
     try:
-        table = ready.job.record(verdict, ready.lateness, exempt=ready.exempt) if ready is not None else None
+        table = ready.job.record(verdict, ready.remark, exempt=ready.exempt) if ready is not None else None
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         return _failed(path, error, verdict)
     left = ready.job.left_today() if ready is not None and not ready.exempt else ""

@@ -114,14 +114,14 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     from kernelmark.services.records import current
     from leaderboard.publishing.site.inputs import SiteInputs
 
-    private = private_folder(settings)
+    private, now = private_folder(settings), datetime.now(UTC)
     return SiteInputs(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
-        now=datetime.now(UTC),
+        now=now,
         current=current(settings),
-        statements=tuple(_kept_statement(each, memory, private) for each in problem_directories(settings)),
+        statements=tuple(_kept_statement(each, memory, private, now) for each in problem_directories(settings)),
         calibrations=tuple(stored(settings)),
         reference=settings.locate("reference"),
         reference_name=settings.reference.as_posix(),
@@ -130,25 +130,25 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     )
 
 
-def _kept_statement(directory: Path, memory: Path, private: Path | None) -> Statement:
-    """A problem's statement, from the cache unless one of its files or the code has changed."""
+def _kept_statement(directory: Path, memory: Path, private: Path | None, now: datetime) -> Statement:
+    """A problem's statement, from the cache unless one of its files, its hash or the code has changed."""
     from harness.identity import length_prefixed_sha256
     from harness.problem import load
-    from harness.problem.load import private_file
+    from harness.problem.load import identify
     from leaderboard.publishing.site.statement import Statement
     from leaderboard.record.durable import write_whole
 
     code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
-    parts += [file for file in (private_file(directory.name, private),) if file]
     try:
         content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
+    content.append(identify(directory, private, now).encode())  # for its private cases
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())
-    statement = _statement(load(directory, private))
+    statement = _statement(load(directory, private, now))
     try:
         for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
             older.unlink()

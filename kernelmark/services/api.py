@@ -54,11 +54,10 @@ def grade(
     """
     settings = _settings(device, sandbox, effort=effort, baselines=baselines)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
-    if record:
-        job.admit()
+    remark = job.admit() if record else None
     verdict = job.grade(on_progress or ignore)
     if record:
-        job.record(verdict)
+        job.record(verdict, remark)
     return verdict
 
 

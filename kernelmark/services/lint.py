@@ -139,7 +139,7 @@ class _Linted:
             UsageError: as for `lint`.
         """
         try:
-            problem = load(self._directory, private_folder(settings))
+            problem = load(self._directory, private_folder(settings), final=True)
             if problem.foreign is None:
                 self._findings += examine(problem)
             else:

@@ -10,11 +10,11 @@ import re
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from harness import judge
 from harness.errors import HarnessError, SubmissionError, UsageError
@@ -55,30 +55,42 @@ T = TypeVar("T")
 _NAMES_A_FILE = re.compile(rf"[^\n]{{1,4096}}\.({'|'.join(LANGUAGES)})")
 
 
-@dataclass(frozen=True)
-class Lateness:
-    """Records that a grading began after the deadline, and which organizer allowed it."""
+POLICY = "late policy"
+"""The actor of the events that follow from a problem's own `late`, without an organizer."""
 
+
+@dataclass(frozen=True)
+class Remark:
+    """What is recorded beside a verdict about when its submission was handed in, and who says so.
+
+    With the action `late` the run does not rank; `annotate` explains why a run that was graded late does.
+    """
+
+    action: Literal["late", "annotate"]
     actor: str
     reason: str
 
     def event(self, run: str) -> Moderation:
-        """The moderation event that keeps this run from ranking; it is recorded with the verdict.
+        """The moderation event about this run; it is recorded with the verdict.
 
         Raises:
             ValueError: the actor's name is not valid.
         """
         now = datetime.now(UTC)
-        return Moderation(run=run, action="late", actor=self.actor, reason=self.reason, created_at=now)
+        return Moderation(run=run, action=self.action, actor=self.actor, reason=self.reason, created_at=now)
 
 
 @dataclass(frozen=True)
 class PreparedJob:
-    """One submission to one problem, read and validated; nothing has been started yet."""
+    """One submission to one problem, read and validated; nothing has been started yet.
+
+    `moment` is the one that counts for the deadline, and for whether the final tests are part of the problem.
+    """
 
     settings: Settings
     problem: Problem
     submission: Submission
+    moment: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @classmethod
     def prepare(
@@ -90,14 +102,17 @@ class PreparedJob:
         author: str,
         language: str = "py",
         beside: Beside = (),
+        moment: datetime | None = None,
     ) -> PreparedJob:
-        """Read the problem and the submission, without importing torch; `beside` as for `read_submission`.
+        """Read the problem and the submission, without importing torch; `beside` as for `read_submission`. The default
+        `moment` is now.
 
         Raises:
             UsageError: the problem or the submission is missing or malformed.
         """
-        loaded = find_problem(settings, problem) if isinstance(problem, str | Path) else problem
-        return cls(settings, loaded, read_submission(submission, author, language, beside))
+        moment = moment or datetime.now(UTC)
+        loaded = find_problem(settings, problem, moment) if isinstance(problem, str | Path) else problem
+        return cls(settings, loaded, read_submission(submission, author, language, beside), moment)
 
     def check(
         self,
@@ -173,19 +188,24 @@ class PreparedJob:
         )
 
     def admit(
-        self, late: str | None = None, allowance: Allowance | None = None, *, exempt: bool = False
-    ) -> Lateness | None:
-        """Check, before the grading, that its verdict may and can be recorded: the deadline has not passed, the ledger
-        and the archive can be written, the problem is the project's own, not another one of the same name, and the
-        author is within the limits a day, unless it is `exempt` from them.
+        self,
+        late: str | None = None,
+        allowance: Allowance | None = None,
+        *,
+        handed_in: datetime | None = None,
+        exempt: bool = False,
+    ) -> Remark | None:
+        """Check, before the grading, that its verdict may and can be recorded: the problem is open, the ledger and the
+        archive can be written, the problem is the project's own, not another one of the same name, and the author is
+        within the limits a day, unless it is `exempt` from them.
 
-        `allowance` is that of the command, if it admits several. `late` names the organizer who admits it after the
-        deadline; then the returned `Lateness` keeps it from ranking.
-        Returns None before the deadline.
+        `late` names the organizer who admits it although the problem is closed. `handed_in` is when it was submitted,
+        if not now. `allowance` is that of the command, if it admits several. Returns what is to be recorded with the
+        verdict; None if there is nothing to remark.
 
         Raises:
-            UsageError: the deadline has passed, a limit is reached, the problem is not the project's, or nothing can be
-                recorded there.
+            UsageError: the problem is closed, or is not the project's, a limit is reached, or nothing can be recorded
+                there.
             LedgerError: the ledger is broken.
         """
         own, given = self.settings.locate("problems") / self.problem.slug, self.problem.directory
@@ -195,29 +215,38 @@ class PreparedJob:
             raise UsageError("effort screen", what, "grade without recording, or with the effort quick")
         if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
             raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
-        if identify(given, private_folder(self.settings)) != self.problem.sha256:
+        if identify(given, private_folder(self.settings), self.moment) != self.problem.sha256:
             raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
         refuse_without_project(self.settings)
         JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
         refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
-        lateness = self._lateness(late)
+        remark = self._remark(late, handed_in or self.moment)
         if not exempt:
             (allowance or Allowance(self.settings)).take(self.submission.author, self.usual_s)
-        return lateness
+        return remark
 
-    def _lateness(self, late: str | None) -> Lateness | None:
-        """As for `admit`; None before the deadline."""
-        if self.problem.deadline is None or not self.problem.closed(datetime.now(UTC)):
+    def _remark(self, late: str | None, handed_in: datetime) -> Remark | None:
+        """What the schedule says of a submission that was handed in at that moment; raises as `admit`."""
+        problem = self.problem
+        delay, now = problem.delay(handed_in), problem.delay(self.moment)
+        if not now.days:
             return None
-        what = f"its deadline passed on {self.problem.deadline.isoformat(sep=' ')}"
-        if late is None:
-            raise UsageError(f"problem {self.problem.slug}", what, "grade without recording (--no-record)")
-        lateness = Lateness(late, what)
+        assert problem.deadline is not None  # else nothing is late
+        zone = problem.deadline.tzinfo
+        when, deadline = (each.astimezone(zone).isoformat(" ", "minutes") for each in (handed_in, problem.deadline))
+        if not delay.days:
+            who = self.settings.author_or_default()
+            return Remark("annotate", who, f"graded after the deadline, but handed in on time, {when}")
+        if late is None and problem.closed(handed_in):
+            what = f"takes no more submissions, {problem.schedule_at(handed_in)}"
+            raise UsageError(f"problem {problem.slug}", what, "grade without recording (--no-record)")
+        reason = f"{delay}: handed in {when}, deadline {deadline}"
+        remark = Remark("late", POLICY if late is None else late, reason)
         try:
-            lateness.event("0" * 16)  # validates the name before the grading spends its time
+            remark.event("0" * 16)  # validates the name before the grading spends its time
         except ValueError as error:
             raise UsageError("--late", f"{late!r} is not a valid name", "give one of up to 100 characters") from error
-        return lateness
+        return remark
 
     def left_today(self) -> str:
         """What the limits a day leave to the author, in words; empty if there are none, or a ledger cannot be read."""
@@ -237,16 +266,16 @@ class PreparedJob:
         """
         return JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").find(run)
 
-    def record(self, verdict: Verdict, lateness: Lateness | None = None, *, exempt: bool = False) -> Table | None:
-        """Record the verdict in the project; returns the table that an accepted one belongs to.
+    def record(self, verdict: Verdict, remark: Remark | None = None, *, exempt: bool = False) -> Table | None:
+        """Record the verdict in the project, with what `admit` returned; returns the table of an accepted one.
 
         One that is `exempt` does not count towards its author's limits a day.
 
         Raises:
             HarnessError: as for `kernelmark.services.recording.record`.
         """
-        late = lateness.event(verdict.run) if lateness else None
-        return record(self.settings, self.submission, verdict, late, exempt=exempt)
+        event = remark.event(verdict.run) if remark else None
+        return record(self.settings, self.submission, verdict, event, exempt=exempt)
 
     @property
     def device(self) -> DeviceKind:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import get_args
 
@@ -31,14 +32,14 @@ def refuse_without_project(settings: Settings) -> None:
         raise UsageError(str(settings.root), what, "change to your clone of a project, and try again")
 
 
-def find_problem(settings: Settings, reference: str | Path) -> Problem:
-    """Load a problem by its directory or by its slug.
+def find_problem(settings: Settings, reference: str | Path, final: datetime | bool | None = None) -> Problem:
+    """Load a problem by its directory or by its slug; `final` as for `load`.
 
     Raises:
         UsageError: there is none; the message names the nearest slug.
         ProblemError: it is not valid.
     """
-    return load(find_directory(settings, reference), private_folder(settings))
+    return load(find_directory(settings, reference), private_folder(settings), final)
 
 
 def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) -> Case:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from harness.errors import ProblemError
 from harness.problem import Problem, load
+from harness.problem.schedule import Schedule
 from kernelmark.services.problems import problem_directories
 from kernelmark.services.records import current, ledgers, tables
 from kernelmark.services.settings import Settings
@@ -71,7 +72,8 @@ def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: 
         if visible_source(entry, allowed.get(slug), moment):
             path = location(settings.locate("archive"), slug, row.author, row.sha256, row.submission)
             links[row.run] = Path(os.path.relpath(path, folder)).as_posix()
-    write_board(folder / f"{slug}.md", page(slug, standings, entries, links))
+    schedule = allowed[slug].schedule if slug in allowed else ""
+    write_board(folder / f"{slug}.md", page(slug, standings, entries, links, schedule))
     return standings
 
 
@@ -89,7 +91,8 @@ def rules(settings: Settings, slug: str | None = None) -> dict[str, Rule]:
 
 def rule(problem: Problem) -> Rule:
     """When the sources of a problem may be shown."""
-    return Rule(problem=problem.slug, visibility=problem.visibility, deadline=problem.deadline)
+    schedule = {key: getattr(problem, key) for key in Schedule.model_fields}
+    return Rule(problem=problem.slug, visibility=problem.visibility, **schedule)
 
 
 @contextmanager

@@ -26,21 +26,21 @@ def record(
     settings: Settings,
     submission: Submission,
     verdict: Verdict,
-    late: Moderation | None = None,
+    remark: Moderation | None = None,
     *,
     exempt: bool = False,
 ) -> Table | None:
     """Archive the source, append the verdict to the problem's ledger, and update the board.
 
-    `late` is an event that keeps it from ranking. One that is `exempt` does not count towards its author's limits a
-    day. Returns the table that an accepted verdict belongs to.
+    `remark` is an event about it, such as one that keeps it from ranking. One that is `exempt` does not count towards
+    its author's limits a day. Returns the table that an accepted verdict belongs to.
 
     Raises:
         HarnessError: a file could not be written; if that was only the board, the verdict is recorded.
     """
     results = settings.locate("results")
     archive(settings.locate("archive"), verdict.problem.slug, submission)
-    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, late, exempt=exempt)
+    entry = JsonlLedger(results / f"{verdict.problem.slug}.jsonl").append(verdict, remark, exempt=exempt)
     for warning in entry.warnings:
         warn(warning)
     standings = _published(settings, verdict.problem.slug)

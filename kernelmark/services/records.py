@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
@@ -134,10 +135,10 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
 
 def current(settings: Settings) -> Current:
     """The current problems and protocol, by which the board marks stale rows."""
-    hashes, private = {}, private_folder(settings)
+    hashes, private, now = {}, private_folder(settings), datetime.now(UTC)
     for directory in problem_directories(settings):
         with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
-            hashes[directory.name] = identify(directory, private)
+            hashes[directory.name] = identify(directory, private, now)
     return Current(problems=hashes, protocol=PROTOCOL, with_private=private is not None)
 
 

@@ -5,35 +5,60 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.verdict import Outcome
+from kernelmark.text.terminal import INDENT
 
 if TYPE_CHECKING:
+    from harness.problem.schedule import Delay
     from kernelmark.text.report import Graded
 
 COLUMNS = (
-    "author", "team", "file", "outcome", "tests_right", "tests", "time_ns", "low_ns", "high_ns", "baseline", "speedup",
-    "run", "message",
+    "author", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests", "time_ns",
+    "low_ns", "high_ns", "baseline", "speedup", "run", "message",
 )  # fmt: skip
 
 
-def table(results: Iterable[tuple[str, str, Graded]]) -> str:
-    """CSV with a row for each author, with the team, if any; times and the speedup over the first baseline are those of
-    accepted kernels.
+class Marked(NamedTuple):
+    """What became of an author's hand-in; `delay` is None if it is not known when it was handed in.
+
+    `team` is empty if the author is in none.
+    """
+
+    author: str
+    team: str
+    delay: Delay | None
+    graded: Graded
+
+
+def table(results: Iterable[Marked]) -> str:
+    """CSV with a row for each author; times and the speedup over the first baseline are those of accepted kernels.
+
+    `factor` is empty where the problem's late policy says nothing.
     """
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
-    for author, team, graded in results:
-        row = (author, team, graded.path, graded.outcome, *_numbers(graded), graded.message)
-        rows.writerow(map(_harmless, row))
+    for author, team, delay, graded in results:
+        cells = (author, team, graded.path, *_late(delay), graded.outcome, *_numbers(graded), graded.message)
+        rows.writerow(map(_harmless, cells))
     return written.getvalue()
 
 
-def feedback(graded: Graded) -> str:
+def feedback(result: Marked) -> str:
     """What the author may see: as the terminal has it. Hidden tests are told by their outcome alone."""
-    return "\n".join(graded.lines()) + "\n"
+    lines = list(result.graded.lines())
+    if result.delay is not None and result.delay.days:
+        lines.append(f"{INDENT}handed in   {result.delay.handed_in.isoformat(' ', 'minutes')}, {result.delay}")
+    return "\n".join(lines) + "\n"
+
+
+def _late(delay: Delay | None) -> tuple[object, ...]:
+    if delay is None:
+        return ("",) * 3
+    factor = "" if delay.factor is None else f"{delay.factor:g}"
+    return (delay.handed_in.isoformat(timespec="seconds"), delay.days, factor)
 
 
 def _numbers(graded: Graded) -> tuple[object, ...]:

@@ -260,17 +260,19 @@ def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now
 
 
 def _deadline(spec: Problem, now: datetime) -> str:
-    if spec.deadline is None:
-        return ""
-    if spec.closed(now):
-        return f"closed since {spec.deadline:%Y-%m-%d %H:%M %Z}"
-    left = spec.deadline - now
+    """What holds now, and how much time is left until that changes."""
+    ends = next(
+        (end for end in (spec.deadline, spec.on_time_until, spec.closes) if end is not None and now <= end), None
+    )
+    if ends is None:
+        return spec.schedule_at(now)
+    left = ends - now
     hours = left.seconds // 3600
     remaining = counted(left.days, "day") if left.days else counted(hours, "hour") if hours else "less than an hour"
-    return f"until {spec.deadline:%Y-%m-%d %H:%M %Z}, {remaining} left"
+    return f"{spec.schedule_at(now)}, {remaining} left"
 
 
-def problem(spec: Problem) -> Iterator[str]:
+def problem(spec: Problem, now: datetime) -> Iterator[str]:
     """What a submission must define: the entry function, its tensors and scalars, and the cases."""
     yield f"{spec.slug}: {spec.title}"
     yield f"{INDENT}entry       {spec.signature}"
@@ -288,7 +290,8 @@ def problem(spec: Problem) -> Iterator[str]:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
     yield f"{INDENT}tolerance   {_tolerance(spec)}"
     if spec.deadline is not None:
-        yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
+        yield f"{INDENT}open        {spec.schedule}"
+        yield f"{INDENT}now         {_deadline(spec, now)}"
     if spec.tags:
         yield f"{INDENT}tags        {', '.join(spec.tags)}"
     yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"

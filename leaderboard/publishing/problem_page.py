@@ -21,8 +21,11 @@ _DETAILED = 100  # rows with a time per case: nobody reads more of them, and cod
 _Cell = Callable[[BenchmarkResult], str]
 
 
-def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links: Mapping[str, str]) -> str:
-    """The whole page; `entries` are the problem's ledger, and `links` maps runs to the sources that may be shown.
+def page(
+    problem: str, tables: Iterable[Table], entries: Iterable[Entry], links: Mapping[str, str], schedule: str = ""
+) -> str:
+    """The whole page; `entries` are the problem's ledger, `links` maps runs to the sources that may be shown, and
+    `schedule` says until when submissions are accepted.
 
     Raises:
         LedgerError: a verdict in a table cannot be read by this version.
@@ -30,7 +33,7 @@ def page(problem: str, tables: Iterable[Table], entries: Iterable[Entry], links:
     tables = list(tables)
     standing = {row.seq for table in tables for row in table.rows[:_DETAILED]}
     verdicts = {e.seq: e.verdict for e in entries if e.seq in standing and e.kind == VERDICT}
-    parts = [f"# {escape(problem)}\n", LEGEND]
+    parts = [f"# {escape(problem)}\n", *([f"Open {escape(schedule)}.\n"] if schedule else []), LEGEND]
     for table in tables:
         parts.append(f"## {heading(table)}\n")
         sources = {row.run: f"[source]({links[row.run]})" for row in table.rows if row.run in links}

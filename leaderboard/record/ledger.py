@@ -38,12 +38,12 @@ class JsonlLedger:
         self.path = path
         self.torn_path = path.with_name(path.name + ".torn")
 
-    def append(self, verdict: Verdict, late: Moderation | None = None, *, exempt: bool = False) -> Entry:
+    def append(self, verdict: Verdict, remark: Moderation | None = None, *, exempt: bool = False) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
-        `late`, the event that keeps it from ranking, and the line that makes it `exempt` from the limits a day are
-        written before it in the same write, so the verdict is never in the ledger without them. A torn last line, left
-        by a writer that was killed, is first moved to `<slug>.jsonl.torn`; the entry's `warnings` say so.
+        `remark`, an event such as one that keeps it from ranking, and the line that makes it `exempt` from the limits a
+        day are written before it in the same write, so the verdict is never in the ledger without them. A torn last
+        line, left by a writer that was killed, is first moved to `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
         Raises:
             LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
@@ -51,7 +51,7 @@ class JsonlLedger:
         """
         if f"{verdict.problem.slug}.jsonl" != self.path.name:
             raise LedgerError(f"{self.path}: a verdict on {verdict.problem.slug!r} belongs in another ledger")
-        events = [(MODERATION, late.to_json().encode())] if late else []
+        events = [(MODERATION, remark.to_json().encode())] if remark else []
         if exempt:
             events.append((EXEMPT, Exemption.of(verdict).model_dump_json().encode()))
         return self._append([*events, (VERDICT, verdict.to_json().encode())])

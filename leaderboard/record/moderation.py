@@ -28,7 +28,8 @@ _NAMES = {"sha256", "author"}
 
 
 class Moderation(Record):
-    """One event. `late` is written with a verdict that was graded after the deadline; `moderate` writes the others.
+    """One event. `late` is written with a verdict that was handed in after the deadline, and `annotate` with one that
+    was only graded after it; `moderate` writes the others.
 
     With the scope "run" it is about `run`. With the scope "source" or "author", `run` is the run that the organizer
     named, and the event is about `sha256` or `author`.

@@ -143,6 +143,7 @@ class SetAside(Record):
     created_at: datetime
     seq: int
     moderation: tuple[Moderation, ...]
+    stale: Stale | None = None
 
     @property
     def who(self) -> str:
@@ -341,6 +342,7 @@ def _set_aside(scored: _Scored, collected: _Collected) -> SetAside:
         seq=entry.seq,
         state=state(said),
         moderation=said,
+        stale=collected.present.mark(verdict) if collected.present is not None else None,
     )
 
 

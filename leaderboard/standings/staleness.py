@@ -31,8 +31,10 @@ class Present:
     def __init__(self, current: Current) -> None:
         self._current = current
         self._newest: dict[tuple[str, ...], tuple[datetime, Environment]] = {}
-        self._again: dict[tuple[str, ...], tuple[datetime, str, Environment]] = {}
+        self._again: dict[tuple[str, ...], tuple[datetime, str, Environment, str]] = {}
         self._now: dict[str, Current] = {}
+        self._private: dict[str, tuple[datetime, str]] = {}
+        """The hash of the newest private cases of each problem, for a machine that does not have them."""
 
     def add(self, verdict: Ranked) -> None:
         """Remember the newest environment of the verdict's device, and whether its file was graded again."""
@@ -41,9 +43,11 @@ class Present:
         if (newest := self._newest.get(where)) is None or newest[0] < at:
             self._newest[where] = (at, ran)
         if stale(verdict.problem, verdict.protocol, ran, self._current) is None:
-            file = _file(verdict)
+            file, private = _file(verdict), _private(verdict)
             if (again := self._again.get(file)) is None or again[0] < at:
-                self._again[file] = (at, verdict.run, ran)
+                self._again[file] = (at, verdict.run, ran, private)
+            if private and ((known := self._private.get(slug)) is None or known[0] < at):
+                self._private[slug] = (at, private)
 
     def mark(self, verdict: Ranked) -> Stale | None:
         """Why a grading is out of date; None if it is not. Call it only after every verdict was added."""
@@ -53,12 +57,26 @@ class Present:
         now = self._now[slug]
         reason = stale(verdict.problem, verdict.protocol, verdict.environment, now)
         if reason is None:
+            reason = self._other_private(slug, verdict.created_at, _private(verdict))
+        if reason is None:
             return None
         again = self._again.get(_file(verdict))
         problem = verdict.problem.model_copy(update={"sha256": now.sha256(verdict.problem) or ""})
-        if again is None or stale(problem, now.protocol, again[2], now) is not None:
+        if again is None or self._other_private(slug, again[0], again[3]) is not None:
+            return Stale(reason=reason)
+        if stale(problem, now.protocol, again[2], now) is not None:
             return Stale(reason=reason)
         return Stale(reason=reason, again=again[1])
+
+    def _other_private(self, slug: str, at: datetime, private: str) -> str | None:
+        """Why a grading with these private cases is out of date; None if it is not, as far as the ledger can tell.
+
+        One without any, but newer, is of a machine that does not have them, and is told apart by its table.
+        """
+        since, newest = self._private.get(slug, (at, ""))
+        if private == newest or (not private and at >= since):
+            return None
+        return f"the private cases changed, {private[:12] or 'none'} is now {newest[:12]}"
 
     def _of(self, slug: str) -> Current:
         """The current state for one problem; environments in `Current` take precedence over those in the ledger."""
@@ -84,6 +102,11 @@ def stale(problem: ProblemId, protocol: int, ran: Environment, current: Current)
     if here is None:
         return None
     return next((_changed(fact, ran, here) for fact in SOFTWARE if getattr(ran, fact) != getattr(here, fact)), None)
+
+
+def _private(verdict: Ranked) -> str:
+    """The hash of its private cases; empty if it had none."""
+    return verdict.problem.private.sha256 if verdict.problem.private is not None else ""
 
 
 def _file(verdict: Ranked) -> tuple[str, ...]:

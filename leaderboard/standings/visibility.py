@@ -8,21 +8,21 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from harness.verdict import ProblemId, Record
+from harness.problem.schedule import Schedule
+from harness.verdict import ProblemId
 from leaderboard.record.entry import VERDICT, Entry
 
 
-class Rule(Record):
-    """When a problem's `visibility` and `deadline` allow its submitted sources to be shown.
+class Rule(Schedule):
+    """When a problem's `visibility` and schedule allow its submitted sources to be shown.
 
     The defaults are for a problem that no longer exists.
     """
 
     problem: str
     visibility: Literal["public", "after_deadline", "never"] = "never"
-    deadline: AwareDatetime | None = None
 
     def hidden(self, now: datetime) -> str:
         """Why sources may not be shown at `now`, which must have a time zone; empty if they may."""
@@ -30,10 +30,10 @@ class Rule(Record):
             return "This problem does not publish sources."
         if self.visibility == "public":
             return ""
-        if self.deadline is None:
+        if self.closes is None:
             return "Sources are published after the deadline, and none is set."
-        if now <= self.deadline:
-            return f"Sources are published after the deadline, {self.deadline.isoformat(' ', 'minutes')}."
+        if not self.closed(now):  # whoever may still submit late could copy them
+            return f"Sources are published when submissions close, {self.closes.isoformat(' ', 'minutes')}."
         return ""
 
 

@@ -97,8 +97,8 @@ def seeds() -> list[bytes]:
 
 KEYS = (
     "title", "entry", "parameters", "tensors", "scalars", "cost", "tolerance", "limits", "tests", "benchmarks", "fill",
-    "role", "shape", "count", "index", "params", "kind", "low", "high", "neg_inf", "mean", "scale", "deadline",
-    "draw", "multiple_of",
+    "role", "shape", "count", "index", "params", "kind", "low", "high", "neg_inf", "mean", "scale", "deadline", "grace",
+    "late", "days", "penalty_per_day", "draw", "multiple_of",
 )  # fmt: skip
 SYNTAX = (
     "-9223372036854775808", "9223372036854775807", "inf", "nan", "1e308", "0x", "**", "//", "[[", "]]", "= [", "= {",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import importlib.util
 import json
 import os
@@ -10,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -29,14 +31,14 @@ BROKEN = kernelmark.HarnessError("the machine fails")
 WRONG = failed(Outcome.WRONG_ANSWER)
 
 
-def run(directory: Path, *line: str) -> subprocess.CompletedProcess[str]:
+def run(directory: Path, *line: str, status: int = 0, **settings: str) -> subprocess.CompletedProcess[str]:
     """Python with these arguments, in bubblewrap on the CPU, with nothing else of a developer's settings."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KERNELMARK_")}
-    environment |= {"KERNELMARK_SANDBOX": "bwrap", "KERNELMARK_DEVICE": "cpu", "PYTHONPATH": str(ROOT)}
+    environment |= {"KERNELMARK_SANDBOX": "bwrap", "KERNELMARK_DEVICE": "cpu", "PYTHONPATH": str(ROOT), **settings}
     done = subprocess.run(
         [sys.executable, *line], cwd=directory, env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done
 
 
@@ -58,6 +60,48 @@ def test_a_copy_of_the_course_has_a_sound_problem_and_a_board(tmp_path: Path) ->
     assert [(row["author"], row["run"]) for row in table["rows"]] == [("ada", entry.verdict.run)]
     assert entry.verdict.run in command(course, "main", "board")
     assert "| ada |" in (course / "leaderboard/BOARD.md").read_text(encoding="utf-8")
+
+
+OVERFITTED = "def row_sum(x, y):\n    y.copy_(x[:, :8192].sum(1))\n"
+
+
+@pytest.mark.full
+@pytest.mark.bwrap
+def test_the_course_is_closed_and_its_final_test_decides(tmp_path: Path) -> None:
+    """As the README says, with the tests and moments that it gives, but for a deadline that has passed."""
+    course, private, handins = (tmp_path / name for name in ("course", "private", "handins"))
+    shutil.copytree(EXAMPLES / "course", course, ignore=shutil.ignore_patterns("leaderboard", "__pycache__"))
+    readme = (course / "README.md").read_text(encoding="utf-8")
+    moments, final = (
+        textwrap.dedent(
+            next(block for block in re.findall(r"(?:^ {4}.*\n|^\n)+", readme, re.MULTILINE) if word in block)
+        )
+        for word in ("author,handed_in", "salt = ")
+    )
+    private.mkdir(mode=0o700)
+    (private / "row_sum.final.toml").write_text(final)
+    toml = course / "problems/row_sum/problem.toml"
+    assert toml.read_text().count("2099-") == 1
+    toml.write_text(toml.read_text().replace("2099-", "2019-"))
+    (course / "moments.csv").write_text(moments.replace("2099-", "2019-").strip() + "\n")
+    for author, source in (("Ada Lovelace", OVERFITTED), ("Bob", OVERFITTED.replace(":8192", ":"))):
+        (handins / author).mkdir(parents=True)
+        (handins / author / "kernel.py").write_text(source)
+    entry = "from kernelmark.commands.scripts import main; main()"
+    arguments = ("--handed-in", "moments.csv", "--csv", "marks.csv", "--feedback", "feedback/")
+    run(
+        course, "-c", entry, "grade", "row_sum", str(handins), *arguments,
+        status=1, KERNELMARK_PRIVATE_CASES=str(private), KERNELMARK_EFFORT="quick",
+    )  # fmt: skip
+    with (course / "marks.csv").open(newline="", encoding="utf-8") as file:
+        marks = {row["author"]: row for row in csv.DictReader(file)}
+    assert {name: (row["outcome"], row["tests_right"], row["factor"]) for name, row in marks.items()} == {
+        "Ada-Lovelace": ("wrong answer", "4", "1"),
+        "Bob": ("accepted", "5", "0.8"),
+    }
+    assert "very long rows" not in (course / "feedback/Ada-Lovelace.txt").read_text()
+    assert "2 days late, factor 0.8" in (course / "feedback/Bob.txt").read_text()
+    assert "row_sum  Sum of each row  4 tests" in command(course, "main", "problems", "list"), "without the folder"
 
 
 @pytest.mark.full

@@ -75,7 +75,7 @@ def test_every_outcome_ends_with_its_status_and_only_submit_records_it(
         (("double", "kernel.py", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
         (("double", "kernel.cpp", "--device", "cuda"), "--device cuda: a .cpp file runs on a CPU"),
         (("double", "kernel.py", "--devcie", "cpu"), "No such option"),
-        (("closed", "kernel.py"), "problem closed: its deadline passed on 2020-01-01"),
+        (("closed", "kernel.py"), "problem closed: takes no more submissions, closed since 2020-01-01"),
     ],
 )
 def test_a_usage_error_is_one_line_ends_with_2_and_leaves_no_trace(

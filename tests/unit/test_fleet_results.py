@@ -180,5 +180,5 @@ def test_what_may_not_be_recorded_is_not_graded(competition: Path) -> None:
     worker = FakeWorker()
     [late] = graded(worker, [job(1)], record=True)
     assert isinstance(late.error, UsageError)
-    assert "deadline" in str(late.error)
+    assert "takes no more submissions, closed since" in str(late.error)
     assert worker.handed == []

@@ -457,3 +457,23 @@ def test_stopping_ends_the_sandboxes_of_all_jobs_and_begins_no_other(
     assert len(graders.graded) == 2
     assert caplog.records == [], "nothing is tried again"
     assert list(tmp_path.glob("kernelmark-*")) == [], "no traceback is kept"
+
+
+def test_the_dispatchers_clock_decides_about_final_tests(
+    worker: Worker, competition: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A problem that closes between dispatcher and worker is graded as the dispatcher read it."""
+    private = tmp_path / "private"
+    private.mkdir()
+    monkeypatch.setenv("KERNELMARK_PRIVATE_CASES", str(private))
+    (private / "double.final.toml").write_text(
+        f'salt = "{"0" * 32}"\n[[tests]]\nname = "last"\nparams = {{ n = 99 }}\n'
+    )
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
+    hashes = {final: load(toml.parent, private, final).sha256 for final in (False, True)}
+    assert hashes[True] == load(toml.parent, private).sha256 != hashes[False]
+    for final, sha256 in hashes.items():
+        _, prepared_job = worker._prepared(request(sha256=sha256, final=final))
+        assert prepared_job.problem.sha256 == sha256
+        assert bool(prepared_job.problem.final_tests) is final

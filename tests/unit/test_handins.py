@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ import pytest
 from harness.errors import UsageError
 from kernelmark.commands.handins import handed_in
 from kernelmark.text.marks import COLUMNS
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command, Judge
 from tests.verdicts import accepted, failed
 
@@ -119,13 +122,101 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     assert (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted\n")
 
 
+NOW = datetime.now(UTC).replace(microsecond=0)
+DEADLINE = NOW - timedelta(days=5)
+SCHEDULE = f'deadline = {DEADLINE.isoformat()}\ngrace = "1h"\nlate = {{ days = 2, penalty_per_day = 0.1 }}\n'
+
+
+@pytest.fixture
+def closed(competition: Path) -> Path:
+    """A course whose problem closed three days ago, and what four students handed in."""
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text(SCHEDULE + toml.read_text())
+    return folder(competition, {f"{name}_31415_92653_k.py": KERNEL for name in ("ada", "bob", "dan", "eve_LATE")})
+
+
+def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
+    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    moments = {"ada": -timedelta(hours=1), "bob": timedelta(hours=1), "eve": timedelta(hours=30), "dan": timedelta(3)}
+    rows = [f"{name},{(DEADLINE + after).isoformat()}" for name, after in moments.items()]
+    (competition / "in.csv").write_text("\n".join(["author,handed_in", *rows]) + "\n", encoding="utf-8-sig")
+    judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "eve"), 1)))
+    given = ("grade", "double", str(closed), "--handed-in", "in.csv", "--csv", "marks.csv", "--feedback", "feedback")
+    said = command(*given)
+    assert said.code == 2, "dan's was too late"
+    with (competition / "marks.csv").open(newline="") as file:
+        marks = {row["author"]: (row["outcome"], row["late_days"], row["factor"]) for row in csv.DictReader(file)}
+    assert marks == {
+        "ada": ("accepted", "0", "1"),
+        "bob": ("accepted", "0", "1"),
+        "dan": ("not graded", "3", ""),
+        "eve": ("accepted", "2", "0.8"),
+    }
+    [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl").read())
+    assert sorted(row.author for row in table.rows) == ["ada", "bob"]
+    assert {row.moderation[0].reason[:51] for row in table.rows} == {
+        "graded after the deadline, but handed in on time, 2"
+    }
+    assert [(run.author, run.state, run.moderation[0].actor) for run in table.set_aside] == [
+        ("eve", "late", "late policy")
+    ]
+    assert "2 days late, factor 0.8" in (competition / "feedback/eve.txt").read_text()
+    assert "takes no more submissions, closed since" in (competition / "feedback/dan.txt").read_text()
+    judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
+    command(*("grade", "double", str(closed), "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record"))
+    with (competition / "again.csv").open(newline="") as file:
+        assert [row["late_days"] for row in csv.DictReader(file)] == ["0", "0", "3", "2"], "a table of marks is one too"
+
+
+@pytest.mark.parametrize(
+    ("when", "table", "line"),
+    [
+        (None, "", "problem double: its deadline has passed (closed since "),
+        ((NOW + timedelta(days=1)).isoformat(), "", "is in the future; say when it was handed in"),
+        ("2026-01-01T00:00:00", "", "'2026-01-01T00:00:00' is not a date and time with its offset"),
+        ("0001-01-01T00:00:00Z", "", "'0001-01-01T00:00:00Z' is not a date and time with its offset"),
+        ("yesterday", "", "'yesterday' is not a date and time with its offset; write it like"),
+        ("x" * 5000, "", "is not a date and time with its offset"),
+        ("in.csv", "author,when\n", "in.csv: has no column 'handed_in'; it needs author and handed_in"),
+        ("in.csv", "author,handed_in\nada,soon\n", "in.csv:2: 'soon' is not a date and time"),
+        ("in.csv", "author,handed_in\nada\n", "in.csv:2: has no moment"),
+        ("in.csv", "author,handed_in\na b,2020-01-01T00:00Z\na-b,2020-01-01T00:00Z\n", "in.csv:3: names a-b again"),
+        ("in.csv", b"\xff\xfe", "in.csv: cannot be read as CSV"),
+    ],
+)
+def test_when_it_was_handed_in_must_be_said_plainly(
+    closed: Path, competition: Path, command: Command, when: str | None, table: str | bytes, line: str
+) -> None:
+    (competition / "in.csv").write_bytes(table if isinstance(table, bytes) else table.encode())
+    said = command("grade", "double", str(closed), *(("--handed-in", when) if when else ()))
+    assert (said.code, said.out) == (2, "")
+    assert line in said.err
+    assert len(said.err.splitlines()) == 1
+    assert not (competition / "leaderboard").exists()
+
+
+def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
+    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    judge(*(accepted(author=name, run=str(number) * 16) for number, name in enumerate(("ada", "bob", "dan"), 1)))
+    said = command("grade", "double", str(closed), "--handed-in", DEADLINE.isoformat())
+    assert said.code == 2
+    assert (
+        "eve_LATE_31415_92653_k.py: is marked LATE in its name, but --handed-in says that all came on time" in said.out
+    )
+    [table] = rank(JsonlLedger(competition / "leaderboard/results/double.jsonl").read())
+    assert sorted(row.author for row in table.rows) == ["ada", "bob", "dan"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
         ((), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double",), "needs either --changed BASE or PROBLEM HANDINS"),
         (("double", "handins", "--changed", "main"), "needs either"),
-        (("--changed", "main", "--csv", "marks.csv"), "--csv and --feedback go with HANDINS"),
+        (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback and --handed-in go with HANDINS"),
+        (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("nothing", "handins"), "no such problem"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def problem(private: Path) -> Problem:
     return find_problem(Settings.load(), "double")
 
 
-def recorded(competition: Path, of: Problem, author: str = "ada") -> Verdict:
+def recorded(competition: Path, of: Problem, author: str = "ada", after: timedelta = timedelta()) -> Verdict:
     """An accepted verdict on a problem, in the project's ledger and archive."""
     submission = Submission.of(f"# {author}\n", "py", author=author, name="kernel.py")
     model = accepted(author=author, problem="double")
@@ -68,6 +69,7 @@ def recorded(competition: Path, of: Problem, author: str = "ada") -> Verdict:
             "problem": ProblemId(slug="double", sha256=of.sha256, private=cases),
             "submission": model.submission.model_copy(update={"sha256": submission.sha256}),
             "protocol": current(Settings.load()).protocol,
+            "created_at": model.created_at + after,
         }
     )
     archive(competition / "leaderboard/archive", "double", submission)
@@ -226,6 +228,131 @@ def test_whoever_has_no_private_cases_takes_them_to_be_as_they_were(
     assert stale(verdict.problem, verdict.protocol, verdict.environment, now)
 
 
+FINAL = f"""
+salt = "{SALT[::-1]}"
+
+[[tests]]
+name = "at last"
+params = {{ n = 9973 }}
+"""
+DEADLINE = datetime(2999, 1, 31, tzinfo=UTC)
+CLOSES = DEADLINE + timedelta(days=2)
+SCHEDULE = 'deadline = 2999-01-31T00:00:00Z\ngrace = "1h"\nlate = { days = 2, penalty_per_day = 0.1 }\n'
+
+
+@pytest.fixture
+def final(private: Path, competition: Path) -> Path:
+    """The file of final tests of `double`, which has a deadline."""
+    (private / "double.final.toml").write_text(FINAL)
+    (private / "double.final.toml").chmod(0o600)
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text(SCHEDULE + toml.read_text())
+    return private / "double.final.toml"
+
+
+def test_final_tests_are_part_of_the_problem_once_it_is_closed(problem: Problem, final: Path) -> None:
+    """They join when nothing is accepted any more: whoever submits late must not learn from them."""
+    before, after = (
+        find_problem(Settings.load(), "double", moment) for moment in (CLOSES, CLOSES + timedelta(seconds=1))
+    )
+    assert before.model_copy(update={"deadline": None, "grace": None, "late": None}) == problem
+    assert [(case.name, case.hidden) for case in after.private_tests[2:]] == [("at last", True)]
+    assert after.final_tests == after.private_tests[2:]
+    assert before.final_tests == ()
+    assert before.sha256 != after.sha256
+    for loaded, counts in ((before, False), (after, True)):
+        assert identify(loaded.directory, final.parent, counts) == loaded.sha256
+        assert Reference.load(loaded), "the clock is not asked again"
+    final.write_text(FINAL.replace("9973", "9967"))
+    assert find_problem(Settings.load(), "double", CLOSES) == before, "until then they may change"
+    assert find_problem(Settings.load(), "double", final=True).sha256 != after.sha256
+    (final.parent / "double.toml").unlink()
+    assert find_problem(Settings.load(), "double", CLOSES).private is None
+    assert [case.name for case in find_problem(Settings.load(), "double", final=True).private_tests] == ["at last"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("n = 9973", "n = 0", "key `tests[0].params` leaves every output without elements"),
+        ('"at last"', '"unknown to all"', "key `tests[0].name` is 'unknown to all', as is `tests[0].name`"),
+        ('"at last"', '"prime"', "key `tests[0].name` is 'prime', as is `tests[1].name`"),
+        ("salt", "pepper", "key `pepper` is unknown"),
+        (SCHEDULE, "", "holds final tests, but the problem has no `deadline`; set one in "),
+    ],
+)
+def test_final_tests_are_checked_before_they_count(
+    final: Path, competition: Path, command: Command, old: str, new: str, line: str
+) -> None:
+    toml = competition / "problems/double/problem.toml"
+    assert old in FINAL + SCHEDULE
+    final.write_text(FINAL.replace(old, new))
+    toml.write_text(toml.read_text().replace(old, new))
+    (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    said = command("submit", "double", "kernel.py")
+    assert (said.code, said.err.count("\n")) == (2, 1)
+    assert said.err.startswith(f"kernelmark: error: {final}: ")
+    assert line in said.err
+
+
+def test_a_grading_has_one_moment(final: Path, competition: Path) -> None:
+    """What was read while the problem was open is admitted as such, even if it closes meanwhile."""
+    submission = Submission.of("def twice(x, y): ...\n", "py", author="ada")
+    open_ = PreparedJob.prepare(Settings.load(), "double", submission, author="ada", moment=DEADLINE)
+    assert (open_.problem.final_tests, open_.admit()) == ((), None)
+    closed = PreparedJob.prepare(
+        Settings.load(), "double", submission, author="ada", moment=CLOSES + timedelta(seconds=1)
+    )
+    assert len(closed.problem.final_tests) == 1
+    with pytest.raises(UsageError, match="takes no more submissions, closed since 2999-02-02 00:00 UTC"):
+        closed.admit()
+    with pytest.raises(UsageError, match="has changed since"):
+        PreparedJob(closed.settings, open_.problem, submission, closed.moment).admit("grace")
+
+
+def test_nobody_is_told_of_final_tests_before(final: Path, competition: Path, command: Command) -> None:
+    open_ = find_problem(Settings.load(), "double", CLOSES)
+    recorded(competition, open_)
+    assert command("board", "--write").code == command("site", "build", "--out", "site").code == 0
+    pages = [each.read_text() for each in competition.rglob("site/**/*.*") if each.suffix in (".html", ".json")]
+    pages += [each.read_text() for each in competition.glob("leaderboard/**/*.md")]
+    shown = [command("problems", "show", "double", "--format", form).out for form in ("table", "json")]
+    assert not any(secret in page for secret in ("at last", "9973", SALT[::-1]) for page in (*pages, *shown))
+    assert '"private_tests": 2' in shown[1]
+
+
+@pytest.mark.parametrize("others", [2, 0])
+def test_the_board_of_the_final_tests_is_the_current_one_everywhere(
+    others: int, final: Path, competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether or not there were other private cases before."""
+    if not others:
+        (final.parent / "double.toml").unlink()
+    before, after = (find_problem(Settings.load(), "double", counts) for counts in (False, True))
+    for author in ("ada", "eve"):
+        recorded(competition, before, author)
+    newer = recorded(competition, after, after=timedelta(days=1))
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text(toml.read_text().replace("2999-01-31T", "2020-01-31T"))
+
+    def seen() -> list[tuple[int, list[tuple[str, str | None]]]]:
+        return [
+            (
+                table.private.cases if table.private else 0,
+                [(row.author, row.stale and row.stale.again) for row in table.rows if row.stale],
+            )
+            for table in tables(Settings.load())
+        ]
+
+    told = [(2, []), (others, [("ada", newer.run), ("eve", None)])]
+    assert seen() == told
+    monkeypatch.delenv("KERNELMARK_PRIVATE_CASES")
+    assert seen() == told, "the newest private cases count where they are not known"
+    assert command("site", "build", "--out", "site").code == 0
+    boards = json.loads((competition / "site/problems/double.json").read_text())["boards"]
+    assert [board["current"] for board in boards] == [True, False]
+
+
 def test_a_verdict_without_private_cases_is_written_as_before() -> None:
     verdict = accepted()
     assert json.loads(verdict.to_json())["problem"].keys() == {"slug", "sha256"}
@@ -237,6 +364,7 @@ def test_a_verdict_without_private_cases_is_written_as_before() -> None:
     [
         (lambda folder: None, "ok    private cases   "),
         (lambda folder: (folder / "dobule.toml").write_text(""), "dobule.toml: no such problem"),
+        (lambda folder: (folder / "dobule.final.toml").write_text(""), "dobule.final.toml: no such problem"),
         (lambda folder: folder.chmod(0o755), "others have rights on"),
         (lambda folder: (folder / "double.toml").chmod(0o644), "others have rights on"),
     ],

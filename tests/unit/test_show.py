@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness.problem import load
+from harness.problem.schedule import Late
 from harness.verdict import (
     BadElement,
     Budget,
@@ -35,6 +36,7 @@ from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, 
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
+LATE, OFF = Late(days=2, penalty_per_day=0.1), "10 % off for each day begun"
 
 
 def text(lines: Iterable[str]) -> str:
@@ -308,7 +310,7 @@ def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
 
 def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     found = load(PROBLEMS / "softmax")
-    shown = text(show.problem(found))
+    shown = text(show.problem(found, EPOCH))
     assert "entry       softmax(x, y)" in shown
     assert "input       x [rows, cols] float32" in shown
     for case in found.tests:
@@ -317,25 +319,34 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     assert "sources     public" in shown
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
-    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible))
+    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible, EPOCH))
     [line] = show.problems([found], {}, EPOCH)
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
                             f"{len(found.benchmarks)}", "benchmarks", "reduction"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("left", "told"),
+    ("left", "rules", "told"),
     [
-        (timedelta(days=3, hours=5), "until 2026-03-04 05:00 UTC, 3 days left"),
-        (timedelta(hours=1, minutes=59), "until 2026-03-01 01:59 UTC, 1 hour left"),
-        (timedelta(minutes=5), "until 2026-03-01 00:05 UTC, less than an hour left"),
-        (timedelta(minutes=-5), "closed since 2026-02-28 23:55 UTC"),
+        (timedelta(days=3, hours=5), {}, "until 2026-03-04 05:00 UTC, 3 days left"),
+        (timedelta(hours=1, minutes=59), {"grace": "1d"}, "until 2026-03-01 01:59 UTC, 1 hour left"),
+        (timedelta(minutes=5), {"late": LATE}, "until 2026-03-01 00:05 UTC, less than an hour left"),
+        (timedelta(minutes=-5), {}, "closed since 2026-02-28 23:55 UTC"),
+        (
+            timedelta(minutes=-5),
+            {"grace": "30m"},
+            "until 2026-02-28 23:55 UTC, in grace until 2026-03-01 00:25 UTC, less than an hour left",
+        ),
+        (timedelta(hours=-5), {"late": LATE}, f"late until 2026-03-02 19:00 UTC, {OFF}, 1 day left"),
+        (timedelta(days=-2, minutes=-1), {"late": LATE}, "closed since 2026-02-28 23:59 UTC"),
     ],
 )
-def test_problems_are_listed_with_their_deadline_and_the_authors_places(left: timedelta, told: str) -> None:
+def test_problems_are_listed_with_their_deadline_and_the_authors_places(
+    left: timedelta, rules: dict[str, object], told: str
+) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
     softmax = load(PROBLEMS / "softmax")
-    closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left})
+    closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left, **rules})
     first, second = show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)
     assert first.endswith("you are 2 of 7 on \\x1b[2JH200")
     assert second.rstrip().endswith(told)
@@ -378,7 +389,7 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
     (tmp_path / "reference.py").write_text(reference)
     (tmp_path / "a.py").write_text("")
     found = load(tmp_path)
-    assert lines_of(show.problem(found), "tolerance") == [f"tolerance   {told}"]
+    assert lines_of(show.problem(found, EPOCH), "tolerance") == [f"tolerance   {told}"]
     assert show.problem_document(found)["decided_by"] == decider
 
 
@@ -390,12 +401,12 @@ def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_
     (tmp_path / "problem.toml").write_text(TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'))
     (tmp_path / "reference.py").write_text("")
     found = load(tmp_path)
-    first, second = lines_of(show.problem(found), "benchmark")
+    first, second = lines_of(show.problem(found, EPOCH), "benchmark")
     assert [first, second] == [
         f"benchmark   first: n=300 (cpu, cuda){shown[0]}",
         f"benchmark   second: n=400 (cpu, cuda){shown[1]}",
     ]
-    assert lines_of(show.problem(found), "test ") == ["test        test: n=3 (cpu, cuda)"]
+    assert lines_of(show.problem(found, EPOCH), "test ") == ["test        test: n=3 (cpu, cuda)"]
 
 
 def test_a_check_has_neither_times_nor_a_run() -> None:

@@ -24,9 +24,10 @@ from leaderboard.publishing.markdown import board
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import stale
-from tests.unit.conftest import Command
+from tests.unit.conftest import Command, Judge
 from tests.verdicts import EPOCH, REPLAYED, accepted, environment, failed, sha256
 
 NOW = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
@@ -241,3 +242,41 @@ def test_a_deadline_does_not_close_it_and_a_disqualified_run_stays_out(
     toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
     assert command("regrade").code == 0
     assert judged == ["ada"]
+
+
+def test_what_was_late_is_graded_again_last_and_stays_late(
+    competition: Path, judged: list[str], command: Command, judge: Callable[..., Judge]
+) -> None:
+    """So the final tests decide about late submissions too, and grading again is no way round the deadline."""
+    entered("late", 500, "0" * 64)
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    [first] = ledger.read()
+    said = {"actor": "late policy", "reason": "1 day late, factor 0.9", "created_at": first.verdict.created_at}
+    ledger.moderate(Moderation(run=first.verdict.run, action="late", **said))
+    entered("ada", 900, "0" * 64)
+    listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    assert [each["author"] for each in listed] == ["ada", "late"]
+    right = [accepted(author=name, problem="double", protocol=PROTOCOL) for name in ("ada", "late")]
+    sources = [each.submission for each in (entry.verdict for entry in ledger.read() if entry.kind == "verdict")]
+    judge(*(
+        verdict.model_copy(
+            update={
+                "problem": ProblemId(slug="double", sha256=_now()),
+                "environment": here(),
+                "submission": next(each for each in sources if each.author == verdict.submission.author),
+                "run": number * 16,
+            }
+        )
+        for number, verdict in zip("ef", right, strict=True)
+    ))  # fmt: skip
+    assert command("regrade").code == 0
+    newest = rank(ledger.read())[0]
+    assert [row.author for row in newest.rows] == ["ada"]
+    [again] = newest.set_aside
+    assert (again.author, again.run, again.state, again.moderation[0].reason) == (
+        "late",
+        "f" * 16,
+        "late",
+        said["reason"],
+    )
+    assert command("regrade").out == "nothing needs to be graded again here\n"

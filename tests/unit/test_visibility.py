@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 import harness.judge
+import kernelmark
 from harness.verdict import Verdict
 from kernelmark.services.publishing import rules
 from kernelmark.services.settings import Settings
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.visibility import Rule, visible_source
-from tests.unit.conftest import Command
+from tests.unit.conftest import Command, Judge
 from tests.verdicts import accepted
 
 DEADLINE = datetime(2026, 12, 1, 22, 59, 59, tzinfo=UTC)
 AFTER, AT = DEADLINE + timedelta(seconds=1), DEADLINE
+HOUR = timedelta(hours=1)
 ENTRY = encode(None, accepted(problem="double").to_json().encode())[0]
 
 
-def rule(visibility: str, deadline: datetime | None = DEADLINE, problem: str = "double") -> Rule:
-    return Rule.model_validate({"problem": problem, "visibility": visibility, "deadline": deadline})
+def rule(visibility: str, deadline: datetime | None = DEADLINE, problem: str = "double", **schedule: object) -> Rule:
+    return Rule.model_validate({"problem": problem, "visibility": visibility, "deadline": deadline, **schedule})
 
 
 @pytest.mark.parametrize(
@@ -34,6 +37,10 @@ def rule(visibility: str, deadline: datetime | None = DEADLINE, problem: str = "
         (rule("after_deadline"), AT, False),
         (rule("after_deadline"), AFTER, True),
         (rule("after_deadline", None), AFTER, False),
+        (rule("after_deadline", grace="1h"), DEADLINE + HOUR, False),
+        (rule("after_deadline", grace="1h"), AFTER + HOUR, True),
+        (rule("after_deadline", late={"days": 2, "penalty_per_day": 0.1}), DEADLINE + 48 * HOUR, False),
+        (rule("after_deadline", late={"days": 2, "penalty_per_day": 0.1}), AFTER + 48 * HOUR, True),
         (rule("never"), AFTER, False),
         (None, AFTER, False),
         (rule("public", problem="other"), AFTER, False),
@@ -83,7 +90,7 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
     monkeypatch.setattr(harness.judge, "grade", grade)
     refused = command("submit", "double", "kernel.py")
     assert (refused.code, given) == (2, [])
-    assert "its deadline passed on 2020-01-01 00:00:00+01:00" in refused.err
+    assert "takes no more submissions, closed since 2020-01-01 00:00 UTC+01:00" in refused.err
     for nobody in ("", "x" * 101, "\udcff"):
         said = command("submit", "double", "kernel.py", "--late", nobody)
         assert (said.code, said.err.count("\n"), given) == (2, 1, [])
@@ -97,6 +104,42 @@ def test_after_the_deadline_only_an_organizer_lets_one_in_and_it_does_not_rank(
         command("moderate", "reinstate", given[0].run, "--actor", "grace", "--reason", "our server was down").code == 0
     )
     assert "| 1 | ada |" in (competition / "leaderboard/BOARD.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("ago", "state", "said"),
+    [
+        (timedelta(minutes=20), "", ""),
+        (timedelta(hours=3), "late", "late: 1 day late, factor 0.75: handed in "),
+        (timedelta(hours=30), "late", "late: 2 days late, factor 0.5: handed in "),
+    ],
+)
+def test_in_the_grace_period_it_ranks_and_after_it_the_late_policy_lets_it_in(
+    ago: timedelta, state: str, said: str, competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    deadline = (datetime.now(UTC) - ago).isoformat(timespec="seconds")
+    set_rules(competition, f'deadline = {deadline}\ngrace = "1h"\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n')
+    (competition / "kernel.py").write_text("def twice(x, y): y.copy_(2 * x)\n")
+    judge(accepted(problem="double"))
+    told = command("submit", "double", "kernel.py")
+    assert told.code == 0, told.err
+    assert ("standing    none: it is late, and does not rank" in told.out) == bool(state)
+    board = (competition / "leaderboard/BOARD.md").read_text().replace("\\", "")
+    assert said in board
+    assert ("| late | ada |" in board) == bool(state)
+    assert ("(late policy)" in board) == bool(state)
+    page = (competition / "leaderboard/boards/double.md").read_text()
+    assert "with 1h of grace; late until " in page
+
+
+def test_python_records_what_is_late_without_a_rank(
+    competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    deadline = (datetime.now(UTC) - timedelta(hours=3)).isoformat(timespec="seconds")
+    set_rules(competition, f"deadline = {deadline}\nlate = {{ days = 2, penalty_per_day = 0.25 }}\n")
+    judge(accepted(problem="double"))
+    kernelmark.grade("double", "def twice(x, y): y.copy_(2 * x)\n", author="ada", record=True)
+    assert "| late | ada |" in (competition / "leaderboard/BOARD.md").read_text()
 
 
 def test_moving_the_deadline_begins_no_new_board(competition: Path) -> None:

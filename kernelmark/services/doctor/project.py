@@ -23,13 +23,13 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
     for directory in directories:
         check = f"problem {directory.name}"
         try:
-            private = find_problem(settings, directory).private
+            private = find_problem(settings, directory, final=True).private
         except KernelmarkError as error:
             yield Diagnostic("fail", check, str(error))
         else:
-            yield Diagnostic(
-                "ok", check, f"loads, with {counted(private.cases, 'private case')}" if private else "loads"
-            )
+            final = f", {private.final} of them final" if private and private.final else ""
+            with_private = f", with {counted(private.cases, 'private case')}{final}" if private else ""
+            yield Diagnostic("ok", check, f"loads{with_private}")
 
 
 def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
@@ -38,7 +38,8 @@ def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
         folder = private_folder(settings)
         assert folder is not None
         open_to_others = [path for path in (folder, *folder.glob("*.toml")) if path.stat().st_mode & 0o077]
-        unknown = sorted(path.name for path in folder.iterdir() if path.suffix == ".toml" and path.stem not in slugs)
+        known = {f"{slug}{suffix}" for slug in slugs for suffix in (".toml", ".final.toml")}
+        unknown = sorted(path.name for path in folder.iterdir() if path.suffix == ".toml" and path.name not in known)
     except KernelmarkError as error:
         return Diagnostic("fail", "private cases", str(error))
     except OSError as error:

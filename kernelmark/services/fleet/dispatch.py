@@ -18,7 +18,7 @@ from harness.verdict import RUN_ID, Verdict
 from kernelmark.services.fleet.engine import AHEAD, Worker, WorkerLost
 from kernelmark.services.fleet.job import Job, JobResult
 from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.prepared import Lateness, PreparedJob
+from kernelmark.services.prepared import PreparedJob, Remark
 from kernelmark.services.settings import Settings
 from leaderboard.standings.ranking import Table
 
@@ -141,7 +141,7 @@ class _Work:
     key: tuple[str, ...]
     prepared: PreparedJob
     request: Request
-    lateness: Lateness | None
+    remark: Remark | None
     first: _Taken
     duplicates: list[_Taken] = field(default_factory=list)
     tries: int = 0
@@ -233,7 +233,7 @@ class Batch:
         """Hand a job over; yields its result if there is one already."""
         begun = time.monotonic()
         try:
-            prepared, lateness = self._read(job)
+            prepared, remark = self._read(job)
             if recorded := self._recorded(prepared, job):
                 yield JobResult(job=job, verdict=recorded, seconds=time.monotonic() - begun)
                 return
@@ -244,13 +244,13 @@ class Batch:
             elif key in self._working:
                 self._working[key].duplicates.append(taken)
             else:
-                work = _Work(key, prepared, self._request(prepared, job), lateness, taken)
+                work = _Work(key, prepared, self._request(prepared, job), remark, taken)
                 self._hand_over(work)
                 self._working[key] = work
         except KernelmarkError as error:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
 
-    def _read(self, job: Job) -> tuple[PreparedJob, Lateness | None]:
+    def _read(self, job: Job) -> tuple[PreparedJob, Remark | None]:
         prepared = PreparedJob.prepare(
             self._settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
         )
@@ -276,6 +276,7 @@ class Batch:
             run=job.run or secrets.token_hex(8),
             problem=problem.slug if home.resolve() == problem.directory.resolve() else str(problem.directory),
             problem_sha256=problem.sha256,
+            final=bool(problem.final_tests),
             name=own.name,
             author=own.author,
             language=own.language,
@@ -332,7 +333,7 @@ class Batch:
         error, table = answer.failure(), None
         try:
             if self._record and answer.verdict is not None:
-                table = work.prepared.record(answer.verdict, work.lateness)
+                table = work.prepared.record(answer.verdict, work.remark)
         except KernelmarkError as unrecorded:
             error = unrecorded
         return self._result(answer, device, work.first, answer.verdict, error, table)

@@ -38,6 +38,8 @@ class Request(Message):
     """A slug of the worker's project, or a directory."""
     problem_sha256: str
     """What the dispatcher read under that name; a worker that reads something else refuses."""
+    final: bool = False
+    """Whether that is with the final tests: the dispatcher's clock decides."""
     name: str
     author: str
     language: str

@@ -205,7 +205,7 @@ class Worker:
         flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
         settings = Settings.load(self._root, baselines=request.baselines, **flags)
         path = Path(request.problem)
-        problem = find_problem(settings, path if path.is_absolute() else request.problem)
+        problem = find_problem(settings, path if path.is_absolute() else request.problem, request.final)
         if problem.sha256 != request.problem_sha256:
             what = "differs from the problem of this name where the job comes from"
             raise ProblemError(str(problem.directory), what, "use the same version of the project on all machines")

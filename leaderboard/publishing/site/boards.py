@@ -41,7 +41,11 @@ def documents(book: LedgerDigest, sha256: str | None) -> tuple[BoardDocument, ..
 def current(book: LedgerDigest, sha256: str | None) -> set[TableKey]:
     """The keys of the current boards; for a problem that no longer exists, those of its newest hash."""
     sha256 = sha256 or next((board.table.key.problem_sha256 for board in book.boards), None)
-    keys = [board.table.key for board in book.boards if board.table.key.problem_sha256 == _now(board, sha256)]
+    tables = [board.table for board in book.boards if board.table.key.problem_sha256 == _now(board, sha256)]
+    newest = next((table.key.problem_sha256 for table in tables if table.private is not None), None)
+    hashes = [table.key.problem_sha256 for table in tables]  # newest first
+    since = hashes.index(newest) if newest else len(hashes)
+    keys = [table.key for place, table in enumerate(tables) if place < since or table.key.problem_sha256 == newest]
     return {key for key in keys if key.protocol == max(each.protocol for each in keys)}
 
 

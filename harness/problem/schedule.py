@@ -1,0 +1,127 @@
+"""Until when a problem takes submissions: its deadline, a grace period, and a time in which late ones are accepted.
+
+Everything that opens, closes or reports a problem asks here. Trusted; pure, no torch.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Annotated, NamedTuple
+
+from pydantic import AfterValidator, Field
+
+from harness.problem.keys import Deadline, Real, Spec
+
+_DURATION = re.compile(r"(?=.)(?:(\d{1,3})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?")
+_DAY = timedelta(days=1)
+
+
+def _length(text: str) -> timedelta:
+    """A length of time as people write it: `30m`, `1h30m`, `2d`."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError("a length of time is written in days, hours and minutes: 2d, 1h30m, 30m")
+    days, hours, minutes = (int(number or 0) for number in found.groups())
+    return timedelta(days=days, hours=hours, minutes=minutes)
+
+
+def _duration(text: str) -> str:
+    _length(text)
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_duration)]
+
+
+class Late(Spec):
+    """How late submissions are accepted, and what that costs."""
+
+    days: int = Field(strict=True, gt=0, le=366, description="how many days after the deadline they are accepted")
+    penalty_per_day: Real = Field(ge=0, le=1, description="what each day begun takes off the mark: 0.1 for 10 %")
+
+
+class Delay(NamedTuple):
+    """How late something was handed in: 0 days if on time, else the days begun since the deadline.
+
+    `factor` is what the mark is multiplied by; None if the problem was closed then, or takes nothing late.
+    """
+
+    handed_in: datetime
+    days: int
+    factor: float | None
+
+    def __str__(self) -> str:
+        if not self.days:
+            return "on time"
+        late = f"{self.days} day{'' if self.days == 1 else 's'} late"
+        return late if self.factor is None else f"{late}, factor {self.factor:g}"
+
+
+class Schedule(Spec):
+    """Until when a problem takes submissions; always, if it has no deadline. All moments have time zones.
+
+    These keys are rules of the competition, not part of the task: the problem's hash leaves them out.
+    """
+
+    deadline: Deadline | None = Field(default=None, description="the last moment to submit, with its time zone")
+    grace: Duration | None = Field(default=None, description="how long after the deadline still counts as on time: 30m")
+    late: Late | None = Field(default=None, description="for how many days it is accepted late, and what that costs")
+
+    @property
+    def on_time_until(self) -> datetime | None:
+        """The end of the grace period."""
+        return None if self.deadline is None else self.deadline + _length(self.grace or "0m")
+
+    @property
+    def closes(self) -> datetime | None:
+        """The last moment at which anything is accepted, late or not."""
+        if self.deadline is None or self.late is None:
+            return self.on_time_until
+        return self.deadline + self.late.days * _DAY
+
+    def closed(self, now: datetime) -> bool:
+        """Whether nothing is accepted any more at `now`."""
+        return (closes := self.closes) is not None and now > closes
+
+    def delay(self, moment: datetime) -> Delay:
+        """How late it is at `moment`."""
+        if self.deadline is None or (end := self.on_time_until) is None or moment <= end:
+            return Delay(moment, 0, 1.0)
+        days = -((self.deadline - moment) // _DAY)  # each day begun counts
+        if self.late is None or self.closed(moment):
+            return Delay(moment, days, None)
+        return Delay(moment, days, round(max(0.0, 1 - days * self.late.penalty_per_day), 6))
+
+    @property
+    def schedule(self) -> str:
+        """The schedule in words that are true at any time; empty without a deadline."""
+        if self.deadline is None:
+            return ""
+        grace = f" with {self.grace} of grace" if self.grace else ""
+        return f"until {_shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "")
+
+    def schedule_at(self, now: datetime) -> str:
+        """What holds at `now`, in words: on time until when, in grace, late until when, or closed; empty without a
+        deadline."""
+        if self.deadline is None or (end := self.on_time_until) is None or (closes := self.closes) is None:
+            return ""
+        if now > closes:
+            return f"closed since {_shown(closes)}"
+        if now > end:
+            return self._late
+        return f"until {_shown(self.deadline)}" + (f", in grace until {_shown(end)}" if now > self.deadline else "")
+
+    @property
+    def _late(self) -> str:
+        if self.late is None or (closes := self.closes) is None:
+            return ""
+        penalty = self.late.penalty_per_day
+        cost = f"{100 * penalty:g} % off for each day begun" if penalty else "at no cost"
+        return f"late until {_shown(closes)}, {cost}"
+
+
+def _shown(moment: datetime) -> str:
+    """The moment in its own time zone, whose offset from UTC stands beside it unless it is zero."""
+    text = moment.isoformat(" ", "minutes")
+    return f"{text[:16]} UTC{text[16:].removesuffix('+00:00')}"

@@ -1,0 +1,99 @@
+"""When hand-ins were handed in, by what an organizer says: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
+
+Trusted. The times of files and of an archive's members do not count: whoever makes a file sets its time. A table of
+moments comes from the organizer, who has them from the learning platform.
+"""
+
+from __future__ import annotations
+
+import csv
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.problem import Problem
+from harness.problem.schedule import Delay
+from kernelmark.commands.handins import HandIn, Moments, author_of
+
+_OPTION = "--handed-in"
+_COLUMNS = ("author", "handed_in")
+
+
+def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
+    """When each hand-in was handed in: as `given` says, a moment or a CSV file with one for each author.
+
+    Without it they count as handed in now, as long as that is on time. After the deadline it is not known when they
+    were, which is an error if it is `needed`.
+
+    Raises:
+        UsageError: it is needed, is neither a moment nor such a file, or is in the future.
+    """
+    if given is None:
+        known = None if problem.delay(now).days else now
+        if known is None and needed:
+            what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
+            raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, or do not record (--no-record)")
+        return lambda hand_in: known
+    with suppress(OSError, ValueError):  # a text that no file can be called
+        if Path(given).is_file():
+            return _of_each(Path(given), _table(Path(given), now))
+    moment = _moment(given, _OPTION, now)
+
+    def of_all(hand_in: HandIn) -> datetime:
+        if hand_in.marked_late and not problem.delay(moment).days:
+            what = f"is marked LATE in its name, but {_OPTION} says that all came on time"
+            raise UsageError(hand_in.path, what, f"give {_OPTION} a CSV file with a moment for each author")
+        return moment
+
+    return of_all
+
+
+def delay(problem: Problem, hand_in: HandIn, moments: Moments) -> Delay | None:
+    """How late it was handed in; None if that is not known."""
+    try:
+        moment = moments(hand_in)
+    except UsageError:
+        return None  # grading it says why
+    return None if moment is None else problem.delay(moment)
+
+
+def _of_each(file: Path, table: dict[str, datetime]) -> Moments:
+    def of_one(hand_in: HandIn) -> datetime:
+        if hand_in.author not in table:
+            raise UsageError(str(file), f"has no row for {hand_in.author}", f"add one, or grade without {_OPTION}")
+        return table[hand_in.author]
+
+    return of_one
+
+
+def _table(file: Path, now: datetime) -> dict[str, datetime]:
+    """The moments in a CSV file, by author; it may have other columns as well."""
+    found: dict[str, datetime] = {}
+    try:
+        with file.open(encoding="utf-8-sig", newline="") as opened:
+            rows = csv.DictReader(opened)
+            if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+                raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(_COLUMNS)}")
+            for row in rows:
+                author, where = author_of(row["author"] or ""), f"{file}:{rows.line_num}"
+                if author in found:
+                    raise UsageError(where, f"names {author} again", "leave one row for each author")
+                found[author] = _moment(row["handed_in"] or "", where, now)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
+    return found
+
+
+def _moment(text: str, where: str, now: datetime) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or moment.year < 1970:
+        what = "is not a date and time with its offset" if text.strip() else "has no moment"
+        named = f"{text.strip()!r:.80} {what}" if text.strip() else what
+        raise UsageError(where, named, "write it like 2027-01-31T23:59:00+01:00, or name a CSV file")
+    if moment > now:
+        raise UsageError(where, f"{text.strip()} is in the future", "say when it was handed in")
+    return moment
