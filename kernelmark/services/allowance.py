@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from harness.errors import UsageError
 from kernelmark.services.records import ledgers
-from kernelmark.services.settings import Settings
+from kernelmark.services.settings import Limits, Settings
 from leaderboard.record.teams import shown
 from leaderboard.standings.usage import DAY, Use, uses
 
@@ -67,7 +67,7 @@ class Allowance:
     @property
     def limited(self) -> bool:
         """Whether there is a limit at all."""
-        return self._limits != type(self._limits)()
+        return self._limits != Limits()
 
     def _reached(self, author: str) -> Iterator[tuple[str, datetime]]:
         """The limits that an author has reached, in words, each with the moment from which it is not."""
