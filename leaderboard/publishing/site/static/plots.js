@@ -50,10 +50,12 @@ function enterAt(svg, entered) {
   if (entered) entered.setAttribute("tabindex", "0");
 }
 
-function step(svg, event) {
+function step(event) {
+  const svg = event.target.closest("svg.plot");
+  if (event.key === "Escape") hide();
+  if (!svg) return;
   const marks = shownMarks(svg), at = marks.indexOf(event.target.closest(".mark"));
   const to = { ArrowLeft: at - 1, ArrowUp: at - 1, ArrowRight: at + 1, ArrowDown: at + 1, Home: 0, End: marks.length - 1 }[event.key];
-  if (event.key === "Escape" && !tip.hidden && !svg.closest("dialog")) hide();
   if (at < 0 || to === undefined) return;
   event.preventDefault();
   const next = marks[Math.max(0, Math.min(to, marks.length - 1))];
@@ -78,9 +80,6 @@ function readable(svg) {
   svg.addEventListener("pointermove", point);
   svg.addEventListener("pointerdown", point);
   svg.addEventListener("pointerleave", hide);
-  svg.addEventListener("focusin", (event) => { if (event.target.matches(":focus-visible")) show(event.target.closest(".mark")); });
-  svg.addEventListener("focusout", hide);
-  svg.addEventListener("keydown", (event) => step(svg, event));
 }
 
 // Words beside the marks, each where it hides nothing; where there is no such place, the mark keeps only its tooltip.
@@ -187,5 +186,12 @@ function choosable(legend) {
 document.body.append(tip);
 document.querySelectorAll("svg.plot").forEach(readable);
 document.querySelectorAll("section .legend").forEach(choosable);
+// Not at the plots themselves: Chromium gives the focus to an SVG that listens to it.
+document.addEventListener("focusin", (event) => {
+  const mark = event.target.closest("svg.plot .mark");
+  if (mark && mark.matches(":focus-visible")) show(mark);
+});
+document.addEventListener("focusout", hide);
+document.addEventListener("keydown", step);
 document.addEventListener("scroll", hide, { passive: true, capture: true });
 enlargeable([...document.querySelectorAll("figure")].filter((figure) => figure.querySelector("svg")));
