@@ -299,15 +299,20 @@ main.add_command(start.start)
 
 @main.command()
 @form_option
-def doctor(form: str) -> int:
-    """Report what this machine needs before it can grade, and how to get it."""
+@click.option("-v", "--verbose", is_flag=True, help="Show each check, also of what is well.")
+def doctor(form: str, verbose: bool) -> int:
+    """Report what this machine needs before it can grade, and how to get it.
+
+    Exit status: 0 if it can grade, 7 if it cannot.
+    """
     from kernelmark.services import doctor as examination
+    from kernelmark.text import colours
 
     findings = list(examination.examine(load_settings()))
     if form == "json":
         print_json([finding._asdict() for finding in findings])
     else:
-        print_lines(examination.lines(findings))
+        print_lines(examination.lines(findings, everything=verbose), colours.statuses)
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 

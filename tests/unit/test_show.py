@@ -520,7 +520,7 @@ def test_a_doubt_is_told_once_for_all_the_cases_that_have_it() -> None:
 
 @pytest.mark.parametrize(
     ("reached", "effort", "told"),
-    [(0.75, "quick", "75 % confidence, not 95 %: there was no time for more rounds; grade again without --quick"),
+    [(0.75, "quick", "75 % confidence, not 95 %, as too few rounds were measured; grade again without --quick"),
      (0.75, "default", "; grade again with --thorough"), (0.9375, "quick", None), (0.969, "default", None)],
 )  # fmt: skip
 def test_intervals_have_one_level_and_one_that_is_far_from_it_is_a_doubt(

@@ -27,9 +27,8 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
         except KernelmarkError as error:
             yield Diagnostic("fail", check, str(error))
         else:
-            yield Diagnostic(
-                "ok", check, f"loads, with {counted(private.cases, 'private case')}" if private else "loads"
-            )
+            told = f"loads, with {counted(private.cases, 'private case')}" if private else "loads"
+            yield Diagnostic("ok", check, told, part_of="problems")
 
 
 def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
@@ -62,4 +61,4 @@ def ledgers(settings: Settings) -> Iterator[Diagnostic]:
         except KernelmarkError as error:
             yield Diagnostic("fail", check, str(error))
         else:
-            yield Diagnostic("ok", check, "its chain is intact")
+            yield Diagnostic("ok", check, "its chain is intact", part_of="ledgers")
