@@ -34,6 +34,7 @@ from kernelmark.commands import (
     start,
     watching,
 )  # fmt: skip
+from kernelmark.commands import show as show_command
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.printing import (
@@ -247,25 +248,6 @@ def board(problem: str | None, write: bool, form: str) -> None:
         print_lines(show.board(standings), colours.board)
 
 
-@main.command("show")
-@click.argument("run", shell_complete=complete.runs)
-@form_option
-def show_run(run: str, form: str) -> None:
-    """Show everything about one recorded grading; RUN is its id, or the id's first digits."""
-    from kernelmark.services.records import find_run
-    from kernelmark.text import colours, show
-    from leaderboard.standings.ranking import moderation, pooled
-
-    ledger, entry = find_run(load_settings(), run)
-    if form == "json":
-        print_lines([entry.document.decode()])
-        return
-    verdict = entry.verdict
-    entries = ledger.read()
-    lines = show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict))
-    print_lines(lines, colours.result(verdict.outcome))
-
-
 for _command in (*organizers.COMMANDS, problems.problems, importing.importing, exporting.export):
     main.add_command(_command)
 
@@ -293,6 +275,7 @@ main.add_command(compare.compare)
 main.add_command(debug.debug)
 main.add_command(fleet.fleet)
 main.add_command(profile.profile)
+main.add_command(show_command.show)
 main.add_command(site.site)
 main.add_command(start.start)
 

@@ -57,7 +57,7 @@ def lines(findings: list[Diagnostic], *, everything: bool = False) -> Iterator[s
 
 
 def _summary(findings: list[Diagnostic]) -> str:
-    count = Counter(f.status for f in findings)
+    count: Counter[str] = Counter(f.status for f in findings)
     wrong = [counted(count[s], name) for s, name in (("fail", "failure"), ("warn", "warning")) if count[s]]
     can = "this machine can grade" if can_grade(findings) else "this machine cannot grade yet"
     return f"{can} ({' and '.join(wrong)} below)" if wrong else f"{can}, and nothing is missing"
