@@ -27,7 +27,7 @@ from harness.verdict import (
     Telemetry,
     Verdict,
 )
-from kernelmark.text import findings, show
+from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
 from leaderboard.record.entry import encode
 from leaderboard.standings.ranking import Table, rank
@@ -298,8 +298,8 @@ def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
 
 def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     found = load(PROBLEMS / "softmax")
-    shown = text(show.problem(found))
-    assert "entry       softmax(x, y)" in shown
+    shown = text(problem.lines(found))
+    assert "Python      softmax(x, y): a function that writes into y" in shown
     assert "input       x [rows, cols] float32" in shown
     for case in found.tests:
         assert (f"test        {case.name}: " in shown) != case.hidden
@@ -307,7 +307,7 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     assert "sources     public" in shown
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
-    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible))
+    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(problem.lines(visible))
     [line] = show.problems([found], {}, EPOCH)
     assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
                             f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip
@@ -368,7 +368,7 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
     (tmp_path / "reference.py").write_text(reference)
     (tmp_path / "a.py").write_text("")
     found = load(tmp_path)
-    assert lines_of(show.problem(found), "tolerance") == [f"tolerance   {told}"]
+    assert lines_of(problem.lines(found), "tolerance") == [f"tolerance   {told}"]
     assert show.problem_document(found)["decided_by"] == decider
 
 
@@ -380,12 +380,12 @@ def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_
     (tmp_path / "problem.toml").write_text(TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'))
     (tmp_path / "reference.py").write_text("")
     found = load(tmp_path)
-    first, second = lines_of(show.problem(found), "benchmark")
+    first, second = lines_of(problem.lines(found), "benchmark")
     assert [first, second] == [
         f"benchmark   first: n=300 (cpu, cuda){shown[0]}",
         f"benchmark   second: n=400 (cpu, cuda){shown[1]}",
     ]
-    assert lines_of(show.problem(found), "test ") == ["test        test: n=3 (cpu, cuda)"]
+    assert lines_of(problem.lines(found), "test ") == ["test        test: n=3 (cpu, cuda)"]
 
 
 def test_a_check_has_neither_times_nor_a_run() -> None:
