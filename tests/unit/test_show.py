@@ -308,9 +308,25 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
     assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(problem.lines(visible))
-    [line] = show.problems([found], {}, EPOCH)
-    assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
-                            f"{len(found.benchmarks)}", "benchmarks"]  # fmt: skip
+    assert list(show.problems([found], {}, EPOCH)) == ["softmax  Row-wise softmax"]
+
+
+def test_a_problem_shows_its_statement_fills_and_baselines_in_80_columns() -> None:
+    found = load(PROBLEMS / "softmax")
+    times = [problem.BaselineTime("eager", "NVIDIA H200", 43_600, "81def73e01bf34b1")]
+    points = {"cu": ["void softmax(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream)"]}
+    lines = list(problem.lines(found, "# softmax\n\nOf **each** row\x1b[2J by\nitself.\n", points, times))
+    assert lines[:4] == ["softmax: Row-wise softmax", "", "  Of each row\\x1b[2J by itself.", ""]
+    assert max(map(len, lines)) <= 80
+    shown = " ".join(text(lines).split())
+    for told in (
+        ".cu void softmax(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream)",
+        "input x [rows, cols] float32: normal, mean 0, standard deviation 1 output",
+        "(cpu, cuda); x: uniform from 500.0 to 600.0 test",
+        "x: normal, mean 0, standard deviation 1; 30 % are -inf",
+        "baseline eager: 43.6 µs on NVIDIA H200, the geometric mean of run 81def73e01bf34b1",
+    ):
+        assert told in shown, told
 
 
 @pytest.mark.parametrize(
@@ -326,9 +342,12 @@ def test_problems_are_listed_with_their_deadline_and_the_authors_places(left: ti
     now = datetime(2026, 3, 1, tzinfo=UTC)
     softmax = load(PROBLEMS / "softmax")
     closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left})
-    first, second = show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)
-    assert first.endswith("you are 2 of 7 on \\x1b[2JH200")
-    assert second.rstrip().endswith(told)
+    assert list(show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)) == [
+        "softmax  Row-wise softmax",
+        "         you are 2 of 7 on \\x1b[2JH200",
+        "closing  Row-wise softmax",
+        f"         {told}",
+    ]
 
 
 TOML = """
@@ -368,7 +387,8 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
     (tmp_path / "reference.py").write_text(reference)
     (tmp_path / "a.py").write_text("")
     found = load(tmp_path)
-    assert lines_of(problem.lines(found), "tolerance") == [f"tolerance   {told}"]
+    whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
+    assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
     assert show.problem_document(found)["decided_by"] == decider
 
 
