@@ -153,6 +153,26 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     assert "hint: only the last tile is wrong" in shown
 
 
+def test_no_more_than_a_few_ways_to_fail_are_told_in_full() -> None:
+    base = wrong()
+    failing = [
+        CaseResult(name=f"test {n}", outcome=Outcome.WRONG_ANSWER, message=f"{n} elements wrong") for n in range(8)
+    ]
+    late = CaseResult(name="late", outcome=Outcome.TIMEOUT, message="too slow")
+    hidden = [
+        CaseResult(name=f"h{n}", hidden=True, outcome=Outcome.WRONG_ANSWER, message="wrong answer") for n in range(2)
+    ]
+    shown = lines_of(show.verdict(base.model_copy(update={"tests": (*failing, late, *hidden)})), "failed")
+    assert shown == [
+        "failed      test 0: wrong answer: 0 elements wrong",
+        "failed      test 1: wrong answer: 1 elements wrong",
+        "failed      test 2: wrong answer: 2 elements wrong",
+        "failed      5 tests (test 3, test 4, test 5, test 6, test 7): wrong answer",
+        "failed      1 test (late): timeout",
+        "failed      2 hidden tests (h0, h1): wrong answer",
+    ]
+
+
 @pytest.mark.parametrize(
     ("budget", "dtype", "expected"),
     [
