@@ -20,8 +20,8 @@ def describe(check: OutputCheck) -> str:
     if mismatch and tighter.met:
         return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"
     metric = "RMS error" if tighter is check.rms_error else "error"
-    allowed = f"allowed {tighter.allowed:.1e} ({_reason(tighter, check.dtype)})"
-    line = f"{check.output}: your {metric} {tighter.error:.1e}, {allowed}"
+    allowed = f"allowed {tighter.allowed:.2g} ({_reason(tighter, check.dtype)})"
+    line = f"{check.output}: your {metric} {tighter.error:.2g}, {allowed}"
     return f"{line}, {_wrong(mismatch)}" if mismatch else line
 
 
@@ -34,4 +34,4 @@ def _reason(budget: Budget, dtype: str) -> str:
         return "never more than half of the value"
     if budget.allowed > budget.floor:
         return f"{budget.factor:g} × the reference's own in {dtype}"
-    return f"{budget.floor / DTYPES[dtype].eps:g} ulps of {dtype}"
+    return f"{budget.floor / DTYPES[dtype].eps:.3g} ulps of {dtype}"

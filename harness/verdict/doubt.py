@@ -7,7 +7,7 @@ from typing import Self
 
 from harness.verdict.record import Record
 
-_QUIET = "grade again on an idle machine"
+_QUIET = "grade again on a quiet machine"
 
 
 class DoubtCode(StrEnum):

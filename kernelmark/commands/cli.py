@@ -35,6 +35,7 @@ from kernelmark.commands import (
     start,
     watching,
 )  # fmt: skip
+from kernelmark.commands import show as show_command
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.printing import (
@@ -255,25 +256,6 @@ def board(problem: str | None, write: bool, form: str) -> None:
             say("Each row is an author's best submission; `kernelmark runs` lists all of them.")
 
 
-@main.command("show")
-@click.argument("run", shell_complete=complete.runs)
-@form_option
-def show_run(run: str, form: str) -> None:
-    """Show everything about one recorded grading; RUN is its id, or the id's first digits."""
-    from kernelmark.services.records import find_run
-    from kernelmark.text import colours, show
-    from leaderboard.standings.run import moderation, pooled
-
-    ledger, entry = find_run(load_settings(), run)
-    if form == "json":
-        print_lines([entry.document.decode()])
-        return
-    verdict = entry.verdict
-    entries = ledger.read()
-    lines = show.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict))
-    print_lines(lines, colours.result(verdict.outcome))
-
-
 for _command in (*organizers.COMMANDS, problems.problems, importing.importing, exporting.export):
     main.add_command(_command)
 
@@ -302,21 +284,27 @@ main.add_command(debug.debug)
 main.add_command(fleet.fleet)
 main.add_command(profile.profile)
 main.add_command(runs.runs)
+main.add_command(show_command.show)
 main.add_command(site.site)
 main.add_command(start.start)
 
 
 @main.command()
 @form_option
-def doctor(form: str) -> int:
-    """Report what this machine needs before it can grade, and how to get it."""
+@click.option("-v", "--verbose", is_flag=True, help="Show each check, also of what is well.")
+def doctor(form: str, verbose: bool) -> int:
+    """Report what this machine needs before it can grade, and how to get it.
+
+    Exit status: 0 if it can grade, 7 if it cannot.
+    """
     from kernelmark.services import doctor as examination
+    from kernelmark.text import colours
 
     findings = list(examination.examine(load_settings()))
     if form == "json":
         print_json([finding._asdict() for finding in findings])
     else:
-        print_lines(examination.lines(findings))
+        print_lines(examination.lines(findings, everything=verbose), colours.statuses)
     return 0 if examination.can_grade(findings) else HarnessError.exit_code
 
 

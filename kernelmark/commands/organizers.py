@@ -179,10 +179,8 @@ def grade(
     try:
         if base is not None:
             allowance = Allowance(settings)
-            asked = [
-                changed.asked(settings, each, allowance, only=only, late=late, now=now, record=record)
-                for each in chosen
-            ]
+            for file in changed.changed(settings, base, head):
+                asked.append(changed.asked(settings, file, allowance, only=only, late=late, now=now, record=record))
         elif problem is not None and handins is not None:
             loaded = find_problem(settings, problem, now)  # else every hand-in would be told
             when = moments.moments(handed_in, loaded, now, needed=record and late is None)

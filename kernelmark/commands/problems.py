@@ -44,7 +44,7 @@ def problems_list(form: str) -> int:
     from kernelmark.services.allowance import Allowance
     from kernelmark.services.problems import private_folder, problem_directories, refuse_without_project
     from kernelmark.services.records import places
-    from kernelmark.text import show
+    from kernelmark.text import colours, show
 
     settings = load_settings()
     refuse_without_project(settings)
@@ -75,7 +75,7 @@ def problems_list(form: str) -> int:
         )
     else:
         told = {slug: [place.text for place in each] for slug, each in found.items()}
-        print_lines(show.problems(loaded, told, datetime.now(UTC)))
+        print_lines(show.problems(loaded, told, datetime.now(UTC)), colours.problems)
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
             print_lines([f"left today to {settings.author_or_default()}: {left}"])
@@ -86,15 +86,22 @@ def problems_list(form: str) -> int:
 @click.argument("problem", shell_complete=complete.problems)
 @form_option
 def problems_show(problem: str, form: str) -> None:
-    """Print what PROBLEM asks for: entry function, tensors, tolerance and cases."""
+    """Print what PROBLEM asks for: its statement, the entry points in Python and C, tensors and what fills them,
+    tolerance, cases, and the baselines' times that were recorded on this device.
+    """
     from kernelmark.services.problems import find_problem
-    from kernelmark.text import show
+    from kernelmark.services.sheet import sheet
+    from kernelmark.text import colours, show
+    from kernelmark.text import problem as text
 
-    asked = find_problem(load_settings(problem), problem)
+    settings = load_settings(problem)
+    asked = find_problem(settings, problem)
     if form == "json":
         print_json(show.problem_document(asked))
     else:
-        print_lines(show.problem(asked, datetime.now(UTC)))
+        told = sheet(settings, asked)
+        now = datetime.now(UTC)
+        print_lines(text.lines(asked, told.statement, told.entry_points, told.baselines, now), colours.problem)
 
 
 @problems.command("new")

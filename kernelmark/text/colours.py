@@ -37,6 +37,7 @@ _OF_LABELS: Mapping[str, Style] = {
 }
 _OF_STATUSES: Mapping[str, Style] = {"ok": _GOOD, "warn": _DOUBTFUL, "fail": _BAD}
 _OF_CHANGES: Mapping[str, Style] = {"+": _GOOD, "-": _BAD, "@": {"fg": "cyan"}}
+_LABEL = re.compile(r"  \S+ {2,}")  # the whole of a line's first 14 columns
 _ROW = re.compile(r" +(?:\d+|-)  ")
 
 
@@ -81,9 +82,9 @@ def sections(lines: Iterable[str]) -> Iterator[str]:
 def problem(lines: Iterable[str]) -> Iterator[str]:
     """Of a problem: its title, and the labels of its lines."""
     for number, line in enumerate(lines):
-        label, rest = line[: len(INDENT) + 10], line[len(INDENT) + 10 :]
-        labelled = line.startswith(INDENT) and label.strip() and rest.startswith("  ")
-        yield _styled(line, _TITLE) if number == 0 else _styled(label, _BESIDE) + rest if labelled else line
+        label = _LABEL.fullmatch(line[:14])
+        dimmed = _styled(label[0], _BESIDE) + line[label.end() :] if label else line
+        yield _styled(line, _TITLE) if number == 0 else dimmed
 
 
 def problems(lines: Iterable[str]) -> Iterator[str]:

@@ -9,13 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.headline import how_informative, most_informative
-from kernelmark.text.terminal import INDENT, columns, visible
+from kernelmark.text.terminal import INDENT, columns, counted, visible
 from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
     from harness.verdict import Budget, CaseResult, Mismatch, OutputCheck
 
 _NAMED = 4  # maximum number of tests named that failed in the same way
+_WAYS = 4  # maximum number of lines about ways in which tests failed; what is left shares one
 
 
 def failures(failed: Sequence[CaseResult]) -> Iterator[str]:
@@ -44,18 +45,31 @@ def line(case: CaseResult) -> str:
 
 
 def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:
-    """Tests with the same message share a line."""
+    """Tests with the same message share a line; if there are too many such lines, those left share one an outcome."""
     alike: dict[tuple[bool, str, str], list[CaseResult]] = {}
     for case in failed:
         alike.setdefault((case.hidden, case.outcome.value, case.message), []).append(case)
-    for cases in alike.values():
-        first, *others = cases
-        if not others:
-            yield f"{INDENT}failed      {line(first)}"
-            continue
-        kind = "hidden tests" if first.hidden else "tests"
-        names = ", ".join(visible(case.name) for case in cases[:_NAMED]) + (", ..." if len(cases) > _NAMED else "")
-        yield f"{INDENT}failed      {len(cases)} {kind} ({names}): {_why(first)}"
+    ways = list(alike.values())
+    told = ways if len(ways) <= _WAYS else ways[: _WAYS - 1]
+    rest: dict[tuple[bool, str], list[CaseResult]] = {}
+    for case in (case for cases in ways[len(told) :] for case in cases):
+        rest.setdefault((case.hidden, case.outcome.value), []).append(case)
+    for cases in told:
+        why = _why(cases[0])
+        yield (
+            f"{INDENT}failed      {_several(cases, _NAMED)}: {why}"
+            if cases[1:]
+            else f"{INDENT}failed      {line(cases[0])}"
+        )
+    for (_, outcome), cases in rest.items():
+        yield f"{INDENT}failed      {_several(cases)}: {outcome.replace('_', ' ')}"
+
+
+def _several(cases: Sequence[CaseResult], named: int | None = None) -> str:
+    kind = "hidden test" if cases[0].hidden else "test"
+    more = ", ..." if named is not None and len(cases) > named else ""
+    names = ", ".join(visible(case.name) for case in cases[:named]) + more
+    return f"{counted(len(cases), kind)} ({names})"
 
 
 def _why(case: CaseResult) -> str:

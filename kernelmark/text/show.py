@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from harness.verdict import Verdict
 from kernelmark.text import findings, times
+from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
 from leaderboard.standings.ranking import how_timed
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
-from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,12 +44,6 @@ NOT_ISOLATED = (
 INTERPRETED = (
     "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
 )
-
-_STYLES = {
-    "returns": "a function that returns its outputs",
-    "module": "a class, whose instance is called and returns its outputs",
-    "tree": "a function of one value that returns its outputs",
-}
 
 
 def check(result: Check) -> Iterator[str]:
@@ -243,84 +237,16 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
 
 
 def problems(loaded: Iterable[Problem], places: Mapping[str, Sequence[str]], now: datetime) -> Iterator[str]:
-    """One line per problem, with tags, deadline and the author's places (`2 of 7 on NVIDIA H200`), if any."""
-    rows = [
-        (
-            p.slug,
-            p.title,
-            f"{counted(len(p.tests), 'test')}, {counted(len(p.benchmarks), 'benchmark')}",
-            ", ".join(p.tags),
-            _deadline(p, now),
-            "; ".join(f"you are {visible(each)}" for each in places.get(p.slug, ())),
-        )
-        for p in loaded
-    ]
-    kept = [n for n in range(6) if any(row[n] for row in rows)]
-    yield from columns([tuple(row[n] for n in kept) for row in rows], indent="") if rows else ["no problems here"]
-
-
-def _deadline(spec: Problem, now: datetime) -> str:
-    """What holds now, and how much time is left until that changes."""
-    ends = next(
-        (end for end in (spec.deadline, spec.on_time_until, spec.closes) if end is not None and now <= end), None
-    )
-    if ends is None:
-        return spec.schedule_at(now)
-    left = ends - now
-    hours = left.seconds // 3600
-    remaining = counted(left.days, "day") if left.days else counted(hours, "hour") if hours else "less than an hour"
-    return f"{spec.schedule_at(now)}, {remaining} left"
-
-
-def problem(spec: Problem, now: datetime) -> Iterator[str]:
-    """What a submission must define: the entry function, its tensors and scalars, and the cases."""
-    yield f"{spec.slug}: {spec.title}"
-    yield f"{INDENT}entry       {spec.signature}"
-    if spec.call.style in _STYLES:
-        yield f"{INDENT}Python      {_STYLES[spec.call.style]}; C gets all tensors, and writes its outputs"
-    if imported := [source.name for source in spec.foreign.files if source.shown] if spec.foreign else []:
-        yield f"{INDENT}imports     {', '.join(imported)}, if it likes"
-    for tensor in spec.tensors:
-        shape = ", ".join(str(extent) for extent in tensor.shape)
-        copies = "" if tensor.count is None else f", a list of {tensor.count}"
-        apart = "" if tensor.strides is None else f", strides [{', '.join(str(stride) for stride in tensor.strides)}]"
-        absent = "" if tensor.present is None else f"; None, in C a null pointer, where {tensor.present} is 0"
-        yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{apart}{copies}{absent}"
-    for scalar in spec.scalars:
-        yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
-    yield f"{INDENT}tolerance   {_tolerance(spec)}"
-    if spec.deadline is not None:
-        yield f"{INDENT}open        {spec.schedule}"
-        yield f"{INDENT}now         {_deadline(spec, now)}"
-    if spec.tags:
-        yield f"{INDENT}tags        {', '.join(spec.tags)}"
-    yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
-    weighted = any(case.weight != 1 for case in spec.benchmarks)
-    for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):
-        for each in cases:
-            if not each.hidden:
-                drawn = {name: f"{size.low}..{size.high}" for name, size in each.draw.items()}
-                sizes = parameters({**each.params, **drawn})
-                weight = f", weight {each.weight:g}" if weighted and kind == "benchmark" else ""
-                yield f"{INDENT}{kind:<10}  {each.name}: {sizes} ({', '.join(each.devices)}){weight}"
-        if hidden := sum(each.hidden for each in cases):
-            private = f", {spec.private.cases} of them private" if spec.private else ""
-            yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
-
-
-def _tolerance(spec: Problem) -> str:
-    """What decides whether an answer is right."""
-    allowed = spec.tolerance
-    match spec.decided_by:
-        case "reference":
-            return "the imported reference checks answers itself"
-        case "compare":
-            return "`compare` in reference.py decides"
-        case "allclose":
-            return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
-    own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
-    grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
-    return f"{own}{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+    """One line per problem; below it tags, deadline and the author's places (`2 of 7 on NVIDIA H200`), if any."""
+    several = list(loaded)
+    if not several:
+        yield "no problems here"
+    width = max((len(each.slug) for each in several), default=0)
+    for each in several:
+        yield f"{each.slug:<{width}}  {each.title}"
+        stands = (f"you are {visible(place)}" for place in places.get(each.slug, ()))
+        beside = [", ".join(each.tags), open_now(each, now) if each.deadline else "", *stands]
+        yield from (" " * (width + 2) + line for line in beside if line)
 
 
 def problem_document(spec: Problem) -> dict[str, Any]:

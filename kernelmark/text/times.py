@@ -101,7 +101,7 @@ def unfinished(result: Verdict) -> Iterator[str]:
 def doubts(result: Verdict) -> Iterator[str]:
     """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases."""
     if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
-        told = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %: there was no time for more rounds"
+        told = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"
         yield f"few_rounds: {told}; {_MEASURE_MORE[result.effort]}"
     for doubt in result.doubts:
         yield f"{visible(doubt.code)}: {_with_advice(doubt)}"

@@ -227,7 +227,7 @@ def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge
     assert re.match("closed .* closed since 20", closed)
     assert double == "double  Double  2 tests, 1 benchmark"
     shown = run("problems", "show", "double")
-    assert "entry       twice(x, y)" in shown.out
+    assert "Python      twice(x, y): a function that writes into y" in shown.out
     document = run("problems", "show", "double", "--format", "json").out
     whole = json.loads(document)
     del whole["directory"], whole["sha256"]  # where any digits may stand

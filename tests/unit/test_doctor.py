@@ -272,4 +272,26 @@ def test_lines_are_aligned_and_end_with_the_remedy() -> None:
     lines = list(
         doctor.lines([Diagnostic("ok", "python", "3.11"), Diagnostic("fail", "memfd seals", "refused", "upgrade")])
     )
-    assert lines == ["ok    python       3.11", "fail  memfd seals  refused; upgrade"]
+    summary, *others = lines
+    assert summary == "this machine can grade (1 failure below)"
+    assert others == ["ok    python       3.11", "fail  memfd seals  refused; upgrade"]
+
+
+def test_what_is_well_is_ten_lines_and_everything_is_told_if_asked_for() -> None:
+    alone = [Diagnostic("ok", name, "usable") for name in ("torch", "CUDA device", "docker", "bwrap", "calibration")]
+    parts = [
+        Diagnostic("ok", f"{name} {number}", "fine", part_of=name)
+        for name, count in (("packages", 5), ("machine", 6), ("problems", 28), ("ledgers", 7))
+        for number in range(count)
+    ]
+    shown = list(doctor.lines([*parts, *alone]))
+    assert len(shown) == 10
+    assert shown[0] == "this machine can grade, and nothing is missing"
+    assert "ok    packages     packages 0, packages 1, packages 2, packages 3, packages 4" in shown
+    assert "ok    problems     all 28" in shown
+    assert len(list(doctor.lines([*parts, *alone], everything=True))) == 1 + 46 + 5
+    wrong = parts[20]._replace(status="fail", blocks=True)
+    shown = list(doctor.lines([*parts[:20], wrong, *parts[21:], *alone]))
+    assert shown[0] == "this machine cannot grade yet (1 failure below)"
+    assert "fail  problems 9   fine" in shown
+    assert "ok    problems     all 27" in shown

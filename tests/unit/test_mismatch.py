@@ -250,12 +250,12 @@ FINE = _budget(1e-8, 16 * EPS, 1e-8, 16 * EPS)
         (
             FINE,
             _budget(1e-6, 16 * EPS, 1e-8, 16 * EPS),
-            "y: your RMS error 1.0e-06, allowed 1.9e-06 (16 ulps of float32)",
+            "y: your RMS error 1e-06, allowed 1.9e-06 (16 ulps of float32)",
         ),
         (
             _budget(0.4, 0.5, 0.3, 1e-7),
             FINE,
-            "y: your error 4.0e-01, allowed 5.0e-01 (never more than half of the value)",
+            "y: your error 0.4, allowed 0.5 (never more than half of the value)",
         ),
     ],
 )
@@ -268,7 +268,7 @@ def test_a_check_of_unknown_dtype_says_less() -> None:
     check = OutputCheck(
         output="y", dtype="float32", correct=True, max_error=_budget(1e-7, 4 * EPS, 0, 4 * EPS), rms_error=FINE
     )
-    assert describe(check) == "y: your error 1.0e-07, allowed 4.8e-07 (4 ulps of float32)"
+    assert describe(check) == "y: your error 1e-07, allowed 4.8e-07 (4 ulps of float32)"
 
 
 def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:

@@ -28,7 +28,7 @@ from harness.verdict import (
     Telemetry,
     Verdict,
 )
-from kernelmark.text import findings, show
+from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
 from leaderboard.record.entry import encode
 from leaderboard.standings.ranking import Table, rank
@@ -163,6 +163,26 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     assert "    [0, 1]  nan      0.25    nan\n    [2, 4]  1.5         1    0.5\n" in shown
     assert shown.count(largest) == 1
     assert "hint: only the last tile is wrong" in shown
+
+
+def test_no_more_than_a_few_ways_to_fail_are_told_in_full() -> None:
+    base = wrong()
+    failing = [
+        CaseResult(name=f"test {n}", outcome=Outcome.WRONG_ANSWER, message=f"{n} elements wrong") for n in range(8)
+    ]
+    late = CaseResult(name="late", outcome=Outcome.TIMEOUT, message="too slow")
+    hidden = [
+        CaseResult(name=f"h{n}", hidden=True, outcome=Outcome.WRONG_ANSWER, message="wrong answer") for n in range(2)
+    ]
+    shown = lines_of(show.verdict(base.model_copy(update={"tests": (*failing, late, *hidden)})), "failed")
+    assert shown == [
+        "failed      test 0: wrong answer: 0 elements wrong",
+        "failed      test 1: wrong answer: 1 elements wrong",
+        "failed      test 2: wrong answer: 2 elements wrong",
+        "failed      5 tests (test 3, test 4, test 5, test 6, test 7): wrong answer",
+        "failed      1 test (late): timeout",
+        "failed      2 hidden tests (h0, h1): wrong answer",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -310,8 +330,8 @@ def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
 
 def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     found = load(PROBLEMS / "softmax")
-    shown = text(show.problem(found, EPOCH))
-    assert "entry       softmax(x, y)" in shown
+    shown = text(problem.lines(found))
+    assert "Python      softmax(x, y): a function that writes into y" in shown
     assert "input       x [rows, cols] float32" in shown
     for case in found.tests:
         assert (f"test        {case.name}: " in shown) != case.hidden
@@ -319,10 +339,26 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
     assert "sources     public" in shown
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
-    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(show.problem(visible, EPOCH))
-    [line] = show.problems([found], {}, EPOCH)
-    assert line.split() == ["softmax", "Row-wise", "softmax", f"{len(found.tests)}", "tests,",
-                            f"{len(found.benchmarks)}", "benchmarks", "reduction"]  # fmt: skip
+    assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(problem.lines(visible))
+    assert list(show.problems([found], {}, EPOCH)) == ["softmax  Row-wise softmax", "         reduction"]
+
+
+def test_a_problem_shows_its_statement_fills_and_baselines_in_80_columns() -> None:
+    found = load(PROBLEMS / "softmax")
+    times = [problem.BaselineTime("eager", "NVIDIA H200", 43_600, "81def73e01bf34b1")]
+    points = {"cu": ["void softmax(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream)"]}
+    lines = list(problem.lines(found, "# softmax\n\nOf **each** row\x1b[2J by\nitself.\n", points, times))
+    assert lines[:4] == ["softmax: Row-wise softmax", "", "  Of each row\\x1b[2J by itself.", ""]
+    assert max(map(len, lines)) <= 80
+    shown = " ".join(text(lines).split())
+    for told in (
+        ".cu void softmax(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream)",
+        "input x [rows, cols] float32: normal, mean 0, standard deviation 1 output",
+        "(cpu, cuda); x: uniform from 500.0 to 600.0 test",
+        "x: normal, mean 0, standard deviation 1; 30 % are -inf",
+        "baseline eager: 43.6 µs on NVIDIA H200, the geometric mean of run 81def73e01bf34b1",
+    ):
+        assert told in shown, told
 
 
 @pytest.mark.parametrize(
@@ -346,10 +382,15 @@ def test_problems_are_listed_with_their_deadline_and_the_authors_places(
 ) -> None:
     now = datetime(2026, 3, 1, tzinfo=UTC)
     softmax = load(PROBLEMS / "softmax")
-    closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left, **rules})
-    first, second = show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)
-    assert first.endswith("you are 2 of 7 on \\x1b[2JH200")
-    assert second.rstrip().endswith(told)
+    closing = softmax.model_copy(update={"slug": "closing", "deadline": now + left, "tags": (), **rules})
+    assert list(show.problems([softmax, closing], {"softmax": ["2 of 7 on \x1b[2JH200"]}, now)) == [
+        "softmax  Row-wise softmax",
+        "         reduction",
+        "         you are 2 of 7 on \\x1b[2JH200",
+        "closing  Row-wise softmax",
+        f"         {told}",
+    ]
+    assert f" now {told} " in " ".join(" ".join(problem.lines(closing, now=now)).split())
 
 
 TOML = """
@@ -389,7 +430,8 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
     (tmp_path / "reference.py").write_text(reference)
     (tmp_path / "a.py").write_text("")
     found = load(tmp_path)
-    assert lines_of(show.problem(found, EPOCH), "tolerance") == [f"tolerance   {told}"]
+    whole = text(problem.lines(found)).replace("\n" + " " * 14, " ").split("\n")
+    assert lines_of(whole, "tolerance") == [f"tolerance   {told}"]
     assert show.problem_document(found)["decided_by"] == decider
 
 
@@ -401,12 +443,12 @@ def test_weights_are_shown_where_they_differ(weight: str, shown: list[str], tmp_
     (tmp_path / "problem.toml").write_text(TOML.replace('{ name = "first"', f'{{ {weight}name = "first"'))
     (tmp_path / "reference.py").write_text("")
     found = load(tmp_path)
-    first, second = lines_of(show.problem(found, EPOCH), "benchmark")
+    first, second = lines_of(problem.lines(found), "benchmark")
     assert [first, second] == [
         f"benchmark   first: n=300 (cpu, cuda){shown[0]}",
         f"benchmark   second: n=400 (cpu, cuda){shown[1]}",
     ]
-    assert lines_of(show.problem(found, EPOCH), "test ") == ["test        test: n=3 (cpu, cuda)"]
+    assert lines_of(problem.lines(found), "test ") == ["test        test: n=3 (cpu, cuda)"]
 
 
 def test_a_check_has_neither_times_nor_a_run() -> None:
@@ -541,7 +583,7 @@ def test_a_doubt_is_told_once_for_all_the_cases_that_have_it() -> None:
 
 @pytest.mark.parametrize(
     ("reached", "effort", "told"),
-    [(0.75, "quick", "75 % confidence, not 95 %: there was no time for more rounds; grade again without --quick"),
+    [(0.75, "quick", "75 % confidence, not 95 %, as too few rounds were measured; grade again without --quick"),
      (0.75, "default", "; grade again with --thorough"), (0.9375, "quick", None), (0.969, "default", None)],
 )  # fmt: skip
 def test_intervals_have_one_level_and_one_that_is_far_from_it_is_a_doubt(

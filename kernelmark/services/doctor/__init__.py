@@ -6,14 +6,17 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from kernelmark.services.doctor import machine, packages, project, sandboxes
 from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import counted
 
 __all__ = ["Diagnostic", "can_grade", "examine", "lines"]
+_NAMED = 6  # parts of one thing that are named, not counted
 
 
 def examine(settings: Settings) -> Iterator[Diagnostic]:
@@ -42,8 +45,32 @@ def can_grade(findings: list[Diagnostic]) -> bool:
     return not any(f.status == "fail" and f.blocks for f in findings)
 
 
-def lines(findings: list[Diagnostic]) -> Iterator[str]:
-    """The diagnostics as aligned text, one per line."""
-    width = max(len(f.check) for f in findings)
-    for f in findings:
+def lines(findings: list[Diagnostic], *, everything: bool = False) -> Iterator[str]:
+    """Whether this machine can grade, then the diagnostics as aligned text, one per line; unless everything is asked
+    for, parts of one thing that are all well share a line.
+    """
+    yield _summary(findings)
+    shown = findings if everything else list(_gathered(findings))
+    width = max((len(f.check) for f in shown), default=0)
+    for f in shown:
         yield f"{f.status:<4}  {f.check:<{width}}  {f.text}" + (f"; {f.remedy}" if f.remedy else "")
+
+
+def _summary(findings: list[Diagnostic]) -> str:
+    count: Counter[str] = Counter(f.status for f in findings)
+    wrong = [counted(count[s], name) for s, name in (("fail", "failure"), ("warn", "warning")) if count[s]]
+    can = "this machine can grade" if can_grade(findings) else "this machine cannot grade yet"
+    return f"{can} ({' and '.join(wrong)} below)" if wrong else f"{can}, and nothing is missing"
+
+
+def _gathered(findings: list[Diagnostic]) -> Iterator[Diagnostic]:
+    """The findings; what is well and a part of one thing is one, in the place of the first."""
+    parts: dict[str, list[str]] = {}
+    for f in findings:
+        if f.status == "ok" and f.part_of:
+            parts.setdefault(f.part_of, []).append(f.check.removeprefix(f.part_of.removesuffix("s") + " "))
+    for f in findings:
+        if f.status != "ok" or not f.part_of:
+            yield f
+        elif checks := parts.pop(f.part_of, None):
+            yield Diagnostic("ok", f.part_of, ", ".join(checks) if len(checks) <= _NAMED else f"all {len(checks)}")

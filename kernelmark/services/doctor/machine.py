@@ -25,9 +25,10 @@ def compiler(name: str, suffix: str, *, needed: bool) -> Diagnostic:
     toolkit = gpu.toolkit() if name == "nvcc" else None
     path = str(toolkit / "bin" / name) if toolkit else shutil.which(name)
     if path:
-        return Diagnostic("ok", name, path)
+        return Diagnostic("ok", name, path, part_of="machine")
     if not needed:
-        return Diagnostic("ok", name, f"not found, and not needed without a CUDA device ({suffix} files)")
+        text = f"not found, and not needed without a CUDA device ({suffix} files)"
+        return Diagnostic("ok", name, text, part_of="machine")
     return Diagnostic("warn", name, "not found", f"install it to grade {suffix} files")
 
 
@@ -49,7 +50,10 @@ def free_space(directory: Path) -> Diagnostic:
     text = f"{free / 2**30:.1f} GiB free in {directory}"
     if free < MIN_FREE_BYTES:
         return Diagnostic("fail", "temp dir", text, "free some, or point TMPDIR elsewhere", blocks=True)
-    return Diagnostic("warn" if free < WANTED_FREE_BYTES else "ok", "temp dir", text)
+    if free < WANTED_FREE_BYTES:
+        remedy = f"free some: {WANTED_FREE_BYTES >> 30} GiB are enough for every problem"
+        return Diagnostic("warn", "temp dir", text, remedy)
+    return Diagnostic("ok", "temp dir", text, part_of="machine")
 
 
 def sealing() -> Diagnostic:
@@ -62,7 +66,7 @@ def sealing() -> Diagnostic:
             os.close(descriptor)
     except (OSError, AttributeError) as error:
         return Diagnostic("fail", "memfd seals", f"refused ({error})", "run on Linux 5.1 or later", blocks=True)
-    return Diagnostic("ok", "memfd seals", "F_SEAL_FUTURE_WRITE works")
+    return Diagnostic("ok", "memfd seals", "F_SEAL_FUTURE_WRITE works", part_of="machine")
 
 
 def clock_frequency(cpus: Path) -> Diagnostic:
@@ -70,11 +74,11 @@ def clock_frequency(cpus: Path) -> Diagnostic:
     governor = _text(cpus / "cpu0/cpufreq/scaling_governor")
     turbo = _text(cpus / "intel_pstate/no_turbo") == "0" or _text(cpus / "cpufreq/boost") == "1"
     if governor is None and not turbo:
-        return Diagnostic("ok", "CPU clock", "not readable here")
+        return Diagnostic("ok", "CPU clock", "not readable here", part_of="machine")
     moving = [f"governor {governor}"] if governor not in (None, "performance") else []
     moving += ["turbo is on"] if turbo else []
     if not moving:
-        return Diagnostic("ok", "CPU clock", "governor performance, turbo off")
+        return Diagnostic("ok", "CPU clock", "governor performance, turbo off", part_of="machine")
     remedy = "CPU times move with it: `cpupower frequency-set -g performance`, and switch turbo off"
     return Diagnostic("warn", "CPU clock", ", ".join(moving), remedy)
 

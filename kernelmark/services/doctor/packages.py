@@ -52,7 +52,8 @@ print(json.dumps(found))
 
 def kernelmark() -> Diagnostic:
     """The versions of this package, of the way of measuring, and of the verdicts that it writes."""
-    return Diagnostic("ok", "kernelmark", f"{__version__}, protocol {PROTOCOL}, schema {SCHEMA_VERSION}")
+    text = f"{__version__}, protocol {PROTOCOL}, schema {SCHEMA_VERSION}"
+    return Diagnostic("ok", "kernelmark", text, part_of="packages")
 
 
 def python() -> Diagnostic:
@@ -60,7 +61,7 @@ def python() -> Diagnostic:
     version = platform.python_version()
     if sys.version_info < MIN_PYTHON:
         return Diagnostic("fail", "python", version, "install Python 3.11 or later", blocks=True)
-    return Diagnostic("ok", "python", version)
+    return Diagnostic("ok", "python", version, part_of="packages")
 
 
 def probe_torch() -> dict[str, Any]:
@@ -84,7 +85,8 @@ def torch_and_triton(probe: dict[str, Any]) -> Iterator[Diagnostic]:
     if "error" in torch:
         yield Diagnostic("fail", "torch", torch["error"], "install torch 2.11 or later", blocks=True)
         return
-    yield Diagnostic("ok", "torch", f"{torch['version']} ({'CUDA ' + probe['cuda'] if probe['cuda'] else 'CPU build'})")
+    build = f"CUDA {probe['cuda']}" if probe["cuda"] else "CPU build"
+    yield Diagnostic("ok", "torch", f"{torch['version']} ({build})")
     yield _triton(probe["triton"])
     if not probe.get("bytecode", True):
         what = "torch has none: every sandbox that uses this installation compiles it again, which takes seconds"
@@ -97,7 +99,8 @@ def _triton(probe: dict[str, str]) -> Diagnostic:
     pin, version = pinned_triton(_requirements("torch")), probe["version"].partition("+")[0]
     if pin not in (None, version):
         return Diagnostic("warn", "triton", f"{version}, but this torch was built with {pin}", f"install triton=={pin}")
-    return Diagnostic("ok", "triton", f"{version}, " + ("as torch pins it" if pin else "this torch build pins none"))
+    text = f"{version}, " + ("as torch pins it" if pin else "this torch build pins none")
+    return Diagnostic("ok", "triton", text, part_of="packages")
 
 
 def pinned_triton(requirements: list[str]) -> str | None:
@@ -120,7 +123,7 @@ def cuda(probe: dict[str, Any]) -> Iterator[Diagnostic]:
     if "error" in bindings:
         yield Diagnostic("fail", "cuda-bindings", bindings["error"], "pip install 'kernelmark[cuda]' to grade on CUDA")
     else:
-        yield Diagnostic("ok", "cuda-bindings", "importable")
+        yield Diagnostic("ok", "cuda-bindings", "importable", part_of="packages")
     if probe.get("reaches_host"):
         what = "kernels can reach all memory of their process (HMM or ATS), so a submission's can reach its launcher's"
         yield Diagnostic("warn", "host memory", what, "load nvidia-uvm with `uvm_disable_hmm=1`, where it is HMM")
@@ -133,7 +136,7 @@ def cupti() -> Diagnostic:
     except DeviceError as error:
         what = f"{error.what}: calls are not replayed, but timed in sealed rounds"
         return Diagnostic("warn", "CUPTI", what, error.remedy)
-    return Diagnostic("ok", "CUPTI", "found: calls can be replayed")
+    return Diagnostic("ok", "CUPTI", "found: calls can be replayed", part_of="packages")
 
 
 def _requirements(distribution: str) -> list[str]:

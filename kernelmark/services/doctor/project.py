@@ -28,8 +28,8 @@ def problems(settings: Settings) -> Iterator[Diagnostic]:
             yield Diagnostic("fail", check, str(error))
         else:
             final = f", {private.final} of them final" if private and private.final else ""
-            with_private = f", with {counted(private.cases, 'private case')}{final}" if private else ""
-            yield Diagnostic("ok", check, f"loads{with_private}")
+            told = f"loads, with {counted(private.cases, 'private case')}{final}" if private else "loads"
+            yield Diagnostic("ok", check, told, part_of="problems")
 
 
 def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
@@ -63,4 +63,4 @@ def ledgers(settings: Settings) -> Iterator[Diagnostic]:
         except KernelmarkError as error:
             yield Diagnostic("fail", check, str(error))
         else:
-            yield Diagnostic("ok", check, "its chain is intact")
+            yield Diagnostic("ok", check, "its chain is intact", part_of="ledgers")

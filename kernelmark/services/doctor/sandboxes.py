@@ -110,4 +110,4 @@ def gpu_in_docker() -> Diagnostic:
             gpu.driver_libraries()
     except (SandboxError, docker.errors.DockerException) as error:
         return Diagnostic("fail", "GPU in docker", str(error))
-    return Diagnostic("ok", "GPU in docker", GPU_WAYS[way])
+    return Diagnostic("ok", "GPU in docker", GPU_WAYS[way], part_of="machine")

@@ -80,6 +80,20 @@ def source(problem: Problem, language: Language) -> str:
     Raises:
         UsageError: the problem has no case where this language runs, or one of its names means something else there.
     """
+    return _writer(problem, language).text()
+
+
+def entry_points(problem: Problem, language: Language) -> list[str]:
+    """What a file of this language defines, as it is written there: `extern "C" void softmax(const float* x, ...)`.
+
+    Raises:
+        UsageError: as for `source`.
+    """
+    writer = _writer(problem, language)
+    return [f'extern "C" void {name}({", ".join(writer.arguments(types))})' for name, types in writer.symbol_types()]
+
+
+def _writer(problem: Problem, language: Language) -> _Cpp:
     cases = [case for case in (*problem.tests, *problem.benchmarks) if set(case.devices).intersection(language.devices)]
     if not cases:
         what = f"has no case for {' or '.join(language.devices)}, where a .{language.suffix} file runs"
@@ -89,7 +103,7 @@ def source(problem: Problem, language: Language) -> str:
     chosen = [name for name in problem.parameters if name in dtypes]
     symbols = {symbol(problem, case): [str(case.params[name]) for name in chosen] for case in cases}
     sizes = [name for name in problem.parameters if not isinstance(parameters[name], str)]
-    return (_Cuda if language.suffix == "cu" else _Cpp)(problem, language.suffix, chosen, sizes, symbols).text()
+    return (_Cuda if language.suffix == "cu" else _Cpp)(problem, language.suffix, chosen, sizes, symbols)
 
 
 class _Cpp:
@@ -141,10 +155,14 @@ class _Cpp:
         body = [line for group in self.groups for line in self.body(group)]
         if self.dtypes:
             yield self.template() + self.function(f"static void {self.own['run']}", {}, body)
-        for name, values in self.symbols.items():
-            types = {dtype: self.types[value] for dtype, value in zip(self.dtypes, values, strict=True)}
+        for name, types in self.symbol_types():
             run = f"{self.own['run']}<{', '.join(types.values())}>({', '.join(self.names())});"
             yield self.function(f'extern "C" void {name}', types, [run] if types else body)
+
+    def symbol_types(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Each entry point, and what stands there for the dtypes that are parameters."""
+        for name, values in self.symbols.items():
+            yield name, {dtype: self.types[value] for dtype, value in zip(self.dtypes, values, strict=True)}
 
     def template(self) -> str:
         return f"template <{', '.join(f'typename {name}' for name in self.dtypes)}>\n" if self.dtypes else ""

@@ -1,0 +1,57 @@
+"""`kernelmark show`: everything about one recorded run, or what changed in its source."""
+
+from __future__ import annotations
+
+import click
+
+from harness.errors import UsageError
+from kernelmark.commands import complete
+from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines
+
+
+@click.command("show")
+@click.argument("run", shell_complete=complete.runs)
+@click.argument("other", required=False, shell_complete=complete.runs)
+@click.option(
+    "--diff",
+    "changes",
+    is_flag=True,
+    help="Show instead what changed in the source, with both times: since OTHER. "
+    "[default: since its author's fastest run before it on this device, else their last]",
+)
+@form_option
+def show(run: str, other: str | None, changes: bool, form: str) -> None:
+    """Show everything about one recorded grading; RUN is its id, or the id's first digits.
+
+    With --diff, somebody else's source is shown only where the problem publishes sources.
+    """
+    if changes:
+        _changes(run, other, form)
+        return
+    if other is not None:
+        raise UsageError("OTHER", "is for --diff", "add --diff, or leave it out; `kernelmark compare` times both again")
+    from kernelmark.services.records import find_run
+    from kernelmark.text import colours
+    from kernelmark.text import show as text
+    from leaderboard.standings.run import moderation, pooled
+
+    ledger, entry = find_run(load_settings(), run)
+    if form == "json":
+        print_lines([entry.document.decode()])
+        return
+    verdict = entry.verdict
+    entries = ledger.read()
+    lines = text.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict))
+    print_lines(lines, colours.result(verdict.outcome))
+
+
+def _changes(run: str, other: str | None, form: str) -> None:
+    from kernelmark.services.revision import revision
+    from kernelmark.text import colours, difference
+
+    before, after = revision(load_settings(), run, other)
+    if form == "json":
+        changes = list(difference.diff(before, after))
+        print_json({"run": after.verdict.run, "before": before.verdict.run, "diff": changes})
+    else:
+        print_lines(difference.lines(before, after), colours.difference)

@@ -1,0 +1,83 @@
+"""What a participant is told of a problem besides its definition: the statement, its entry points in C, and how long
+the organizers' kernels took. `kernelmark problems show` prints it. Trusted; torch is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness.errors import LedgerError, UsageError
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.stats import geometric_mean
+from harness.verdict import Verdict
+from kernelmark.services.choice import device_name
+from kernelmark.services.settings import Settings
+from kernelmark.services.start.compiled import entry_points
+from kernelmark.text.problem import BaselineTime
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The statement in Markdown, empty if there is none; entry points in C by suffix; and what baselines took here."""
+
+    statement: str
+    entry_points: Mapping[str, tuple[str, ...]]
+    baselines: tuple[BaselineTime, ...]
+
+
+def sheet(settings: Settings, problem: Problem) -> Sheet:
+    """Everything that the project knows; a broken ledger or a missing statement is left out."""
+    try:
+        statement = (problem.directory / "README.md").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        statement = ""
+    return Sheet(statement, _entry_points(problem), baselines(settings, problem))
+
+
+def _entry_points(problem: Problem) -> dict[str, tuple[str, ...]]:
+    found = {}
+    for suffix, language in LANGUAGES.items():
+        if language.compiler is not None:
+            try:
+                found[suffix] = tuple(entry_points(problem, language))
+            except UsageError:  # no case runs there, or C has another meaning for one of the names
+                continue
+    return found
+
+
+def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
+    """The newest recorded time of each baseline on each of this machine's devices, the problem being as it is now."""
+    own = {name for kind in ("cuda", "cpu") if (name := device_name(kind))}
+    ledger = JsonlLedger(settings.locate("results") / f"{problem.slug}.jsonl")
+    current = problem.sha256.encode()  # a cheap filter before parsing
+    found: dict[tuple[str, str], BaselineTime] = {}
+    try:
+        for entry in ledger.read():
+            if entry.kind != VERDICT or current not in entry.document or b'"baselines":[{' not in entry.document:
+                continue
+            verdict = entry.verdict
+            if verdict.problem.sha256 == problem.sha256 and verdict.environment.device_name in own:
+                for each in _timed(problem, verdict):
+                    found[each.device, each.name] = each
+    except LedgerError:
+        return ()
+    return tuple(found[key] for key in sorted(found))
+
+
+def _timed(problem: Problem, verdict: Verdict) -> list[BaselineTime]:
+    """The geometric mean of the times of each baseline that was timed in every case, each with the case's weight."""
+    weights = {case.name: case.weight for case in problem.benchmarks}
+    took: dict[str, list[tuple[int, float]]] = {}
+    for case in verdict.benchmarks:
+        for each in case.baselines:
+            took.setdefault(each.name, []).append((max(each.claimed_ns, 1), weights.get(case.name, 1.0)))
+    device = verdict.environment.device_name
+    return [
+        BaselineTime(name, device, round(geometric_mean(*zip(*each, strict=True))), verdict.run)
+        for name, each in took.items()
+        if len(each) == len(verdict.benchmarks)
+    ]

@@ -1,0 +1,69 @@
+"""Formats two runs of a problem as a unified diff of their sources, after both times.
+
+Trusted code over untrusted text: names and lines go through `visible`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from harness.submission import Submission
+from harness.verdict import Verdict
+from kernelmark.text.terminal import visible
+from leaderboard.standings.ranking import overlap
+from leaderboard.text.units import interval
+
+
+class Sourced(NamedTuple):
+    """A run with its source."""
+
+    verdict: Verdict
+    source: Submission
+
+
+def lines(before: Sourced, after: Sourced) -> Iterator[str]:
+    """Both times in one line, then the diff of each file that is not the same in both."""
+    yield f"{_time(after.verdict)}, before {_time(before.verdict)}{_faster(before.verdict, after.verdict)}"
+    same = True
+    for line in diff(before, after):
+        same = False
+        yield line
+    if same:
+        yield "the sources are the same"
+
+
+def diff(before: Sourced, after: Sourced) -> Iterator[str]:
+    """The unified diff alone; files beside a source are matched by name."""
+    old, new = before.source, after.source
+    pairs = [((old.name, old.source), (new.name, new.source))]
+    for name in sorted(dict([*old.beside, *new.beside])):
+        pairs.append(((name, dict(old.beside).get(name, b"")), (name, dict(new.beside).get(name, b""))))
+    for (old_name, was), (new_name, now) in pairs:
+        titles = f"{before.verdict.run}  {old_name}", f"{after.verdict.run}  {new_name}"
+        for line in difflib.unified_diff(_lines(was), _lines(now), titles[0], titles[1], lineterm=""):
+            yield visible(line.expandtabs(4))
+
+
+def _lines(content: bytes) -> list[str]:
+    """The lines of a source; only a newline ends one."""
+    return content.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def _time(verdict: Verdict) -> str:
+    return interval(verdict.score) if verdict.score else verdict.outcome.value.replace("_", " ")
+
+
+def _faster(before: Verdict, after: Verdict) -> str:
+    """How many times as fast, as far as two gradings on one device tell."""
+    if before.score is None or after.score is None:
+        return ""
+    devices = [each.environment.device_name for each in (before, after)]
+    if devices[0] != devices[1]:
+        return f": on {visible(devices[1])}, before on {visible(devices[0])}"
+    if before.problem.sha256 != after.problem.sha256:
+        return ": the problem has changed in between"
+    if overlap(before.score, after.score):
+        return ": no difference was measured"
+    return f": {before.score.median_ns / after.score.median_ns:.3f} times as fast"

@@ -1,0 +1,174 @@
+"""Formats what a problem asks for, in lines of at most 80 columns where its words allow it.
+
+Trusted; a problem is the organizers' own.
+"""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+from kernelmark.text.terminal import INDENT, counted, visible
+from leaderboard.text.units import duration
+from leaderboard.text.visible import parameters
+
+if TYPE_CHECKING:
+    from harness.problem import Case, Problem
+    from harness.problem.spec import Fill, TensorSpec
+
+WIDTH = 80
+_VALUES = 8  # values of a choice that are shown
+_STYLES = {
+    "returns": "a function that returns its outputs",
+    "module": "a class, whose instance is called and returns its outputs",
+    "tree": "a function of one value that returns its outputs",
+}
+
+
+class BaselineTime(NamedTuple):
+    """What a baseline took on a device: the geometric mean over all benchmark cases of one run."""
+
+    name: str
+    device: str
+    time_ns: int
+    run: str
+
+
+def lines(
+    spec: Problem,
+    statement: str = "",
+    entry_points: Mapping[str, Sequence[str]] = {},
+    times: Sequence[BaselineTime] = (),
+    now: datetime | None = None,
+) -> Iterator[str]:
+    """The title, the statement (in Markdown), and what a submission must define: entry points, tensors, cases; last
+    the times of baselines. What holds `now` of its deadline is said if that is given.
+    """
+    yield f"{spec.slug}: {spec.title}"
+    if statement.strip():
+        yield ""
+        yield from _rendered(statement)
+        yield ""
+    for label, text in _facts(spec, entry_points, times, now):
+        yield from _labelled(label, text)
+
+
+def open_now(spec: Problem, now: datetime) -> str:
+    """What holds now, and how much time is left until that changes."""
+    ends = next(
+        (end for end in (spec.deadline, spec.on_time_until, spec.closes) if end is not None and now <= end), None
+    )
+    if ends is None:
+        return spec.schedule_at(now)
+    left = ends - now
+    hours = left.seconds // 3600
+    remaining = counted(left.days, "day") if left.days else counted(hours, "hour") if hours else "less than an hour"
+    return f"{spec.schedule_at(now)}, {remaining} left"
+
+
+def _facts(
+    spec: Problem, entry_points: Mapping[str, Sequence[str]], times: Sequence[BaselineTime], now: datetime | None
+) -> Iterator[tuple[str, str]]:
+    written = " and ".join(", ".join(each.name for each in spec.tensors if each.role != "input").rsplit(", ", 1))
+    style = _STYLES.get(spec.call.style, f"a function that writes into {written}")
+    yield "Python", f"{spec.signature}: {style}"
+    for suffix, declared in entry_points.items():
+        yield from ((f".{suffix}", line) for line in declared)
+    if imported := [source.name for source in spec.foreign.files if source.shown] if spec.foreign else []:
+        yield "imports", f"{', '.join(imported)}, if it likes"
+    for tensor in spec.tensors:
+        yield tensor.role, _tensor(tensor)
+    for scalar in spec.scalars:
+        yield "scalar", f"{scalar.name} {scalar.dtype} = {scalar.value}"
+    yield "tolerance", _tolerance(spec)
+    if spec.deadline is not None:
+        yield "open", spec.schedule
+        if now is not None:
+            yield "now", open_now(spec, now)
+    if spec.tags:
+        yield "tags", ", ".join(spec.tags)
+    yield "sources", spec.visibility.replace("_", " ")
+    weighted = any(case.weight != 1 for case in spec.benchmarks)
+    for kind, cases in (("test", spec.tests), ("benchmark", spec.benchmarks)):
+        for each in cases:
+            if not each.hidden:
+                weight = f", weight {each.weight:g}" if weighted and kind == "benchmark" else ""
+                yield kind, _case(each) + weight
+        if hidden := sum(each.hidden for each in cases):
+            private = f", {spec.private.cases} of them private" if spec.private else ""
+            yield kind, f"and {counted(hidden, 'hidden one')}{private}"
+    for baseline in times:
+        mean = f"{duration(baseline.time_ns)} on {visible(baseline.device)}"
+        yield "baseline", f"{visible(baseline.name)}: {mean}, the geometric mean of run {baseline.run}"
+
+
+def _tensor(spec: TensorSpec) -> str:
+    shape = ", ".join(str(extent) for extent in spec.shape)
+    copies = "" if spec.count is None else f", a list of {spec.count}"
+    apart = "" if spec.strides is None else f", strides [{', '.join(str(stride) for stride in spec.strides)}]"
+    absent = "" if spec.present is None else f"; None, in C a null pointer, where {spec.present} is 0"
+    filled = "" if spec.role == "output" else f": {_fill(spec.fill)}"
+    return f"{spec.name} [{shape}] {spec.dtype}{apart}{copies}{absent}{filled}"
+
+
+def _case(case: Case) -> str:
+    drawn = {name: f"{size.low}..{size.high}" for name, size in case.draw.items()}
+    fills = "".join(f"; {name}: {_fill(fill)}" for name, fill in case.fill.items())
+    return f"{case.name}: {parameters({**case.params, **drawn})} ({', '.join(case.devices)}){fills}"
+
+
+def _fill(fill: Fill) -> str:
+    """What a tensor's elements are before a call."""
+    told = {
+        "normal": f"normal, mean {fill.mean:g}, standard deviation {fill.scale:g}",
+        "uniform": f"uniform from {fill.low} to {fill.high}",
+        "integers": f"whole numbers from {fill.low} to {fill.high}",
+        "choice": f"each one of {', '.join(f'{value:g}' for value in fill.values[:_VALUES])}"
+        + (f", ... ({len(fill.values)} values)" if len(fill.values) > _VALUES else ""),
+        "powers": f"powers of 2 with exponents from {fill.low} to {fill.high}",
+        "zeros": "zeros",
+        "generated": "made by `generate` in reference.py",
+    }[fill.kind]
+    return told + (f"; {100 * fill.neg_inf:g} % are -inf" if fill.neg_inf else "")
+
+
+def _labelled(label: str, text: str) -> Iterator[str]:
+    """A label and its text, which goes on below itself."""
+    first, *others = textwrap.wrap(text, WIDTH - 14, break_long_words=False, break_on_hyphens=False)
+    yield f"{INDENT}{label:<10}  {first}"
+    yield from (" " * 14 + line for line in others)
+
+
+def _rendered(statement: str) -> Iterator[str]:
+    """Markdown as plain text, without its main title."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    title, _, rest = statement.lstrip().partition("\n")
+    body = rest if title.startswith("# ") else statement
+    printed = io.StringIO()
+    console = Console(file=printed, width=WIDTH - 2 * len(INDENT), color_system=None, force_terminal=False)
+    console.print(Markdown(body, hyperlinks=False))
+    blank = True
+    for line in printed.getvalue().rstrip().split("\n"):
+        if line.strip() or not blank:
+            yield (INDENT + visible(line)).rstrip()
+        blank = not line.strip()
+
+
+def _tolerance(spec: Problem) -> str:
+    """What decides whether an answer is right."""
+    allowed = spec.tolerance
+    match spec.decided_by:
+        case "reference":
+            return "the imported reference checks answers itself"
+        case "compare":
+            return "`compare` in reference.py decides"
+        case "allclose":
+            return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
+    own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
+    grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
+    return f"{own}{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
