@@ -111,7 +111,7 @@ def _tensor(spec: TensorSpec) -> str:
     apart = "" if spec.strides is None else f", strides [{', '.join(str(stride) for stride in spec.strides)}]"
     absent = "" if spec.present is None else f"; None, in C a null pointer, where {spec.present} is 0"
     filled = "" if spec.role == "output" else f": {_fill(spec.fill)}"
-    return f"{spec.name} [{shape}] {spec.dtype}{apart}{copies}{absent}{filled}"
+    return f"{spec.name} [{shape}] {spec.dtype}{apart}{copies}{filled}{absent}"
 
 
 def _case(case: Case) -> str:

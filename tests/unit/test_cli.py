@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -213,7 +212,7 @@ def test_show_takes_a_prefix_that_is_unique_over_all_problems(run: Command, judg
 def test_one_broken_problem_hides_no_other(run: Command, project: Path) -> None:
     (project / "problems" / "closed" / "problem.toml").write_text("x =")
     ended = run("problems", "list")
-    assert (ended.code, ended.out) == (2, "double  Double  2 tests, 1 benchmark\n")
+    assert (ended.code, ended.out) == (2, "double  Double\n")
     assert "closed/problem.toml: is not TOML" in ended.err
 
 
@@ -223,9 +222,9 @@ def test_boards_and_problems_are_listed(run: Command, judge: Callable[..., Judge
     assert "double on NVIDIA H200 (cuda), protocol 1" in run("board").out
     assert run("board", "closed").out == "no submission has been accepted yet\n"
     assert run("board", "nothing").code == 2
-    closed, double = run("problems", "list").out.splitlines()
-    assert re.match("closed .* closed since 20", closed)
-    assert double == "double  Double  2 tests, 1 benchmark"
+    closed, deadline, double = run("problems", "list").out.splitlines()
+    assert (closed, double) == ("closed  Double", "double  Double")
+    assert deadline.startswith("        closed since 20")
     shown = run("problems", "show", "double")
     assert "Python      twice(x, y): a function that writes into y" in shown.out
     document = run("problems", "show", "double", "--format", "json").out

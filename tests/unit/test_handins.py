@@ -119,7 +119,9 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
     assert sorted(path.stem for path in (competition / "out/feedback").iterdir()) == [row["author"] for row in rows]
     assert "handed in 2 kernels" in (competition / "out/feedback/Two.txt").read_text()
-    assert (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted\n")
+    assert (
+        (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
+    )
 
 
 NOW = datetime.now(UTC).replace(microsecond=0)
