@@ -52,7 +52,7 @@ def test_a_breakpoint_has_the_tensors(project: Path) -> None:
 def test_a_wrong_output_is_explained_as_by_check(project: Path) -> None:
     ended = debug(project, RIGHT.replace("2,", "3,"), "--test", "pages")
     assert ended.returncode == 1
-    assert "wrong answer: y: your RMS error" in ended.stdout
+    assert "wrong answer: y: your relative RMS error" in ended.stdout
     assert "hint: constant factor 1.500" in ended.stdout
 
 

@@ -135,7 +135,10 @@ def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted:
     assert "semantics only, not a measure of speed" in show.INTERPRETED
 
 
-largest = "y, largest error where both are finite: your error 0.5, allowed 4.8e-07 (4 × the reference's own in float32)"
+largest = (
+    "y, largest relative error where both are finite: your error 0.5, "
+    "allowed 4.8e-07 (4 × the reference's own in float32)"
+)
 
 
 def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
@@ -147,8 +150,8 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     assert shown.count("elements wrong") == 1
     assert "y [3, 5] float32 in small: 12 of 15 elements wrong (80 %), worst at [2, 4]" in shown
     assert "NaN: 3 in yours, 0 expected" in shown
-    assert "    index   got  expected  error\n" in shown
-    assert "    [0, 1]  nan      0.25    nan\n    [2, 4]  1.5         1    0.5\n" in shown
+    assert "    index   got  expected  absolute error\n" in shown
+    assert "    [0, 1]  nan      0.25             nan\n    [2, 4]  1.5         1             0.5\n" in shown
     assert shown.count(largest) == 1
     assert "hint: only the last tile is wrong" in shown
 
