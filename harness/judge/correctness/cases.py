@@ -18,6 +18,12 @@ from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, Out
 
 OnFailure = Callable[[FailedTest], None]
 _WRONG_TOLD = 3  # members of a list
+_RETURNED = "your function returned {0}: write into `{{output}}` instead, for example `{{output}}.copy_(...)`"
+_INSTEAD = {
+    "nothing": "in Python, `{output} = ...` does not write into `{output}`: use `{output}.copy_(...)`",
+    "a tensor": _RETURNED.format("a tensor"),
+    "a value": _RETURNED.format("a value"),
+}
 
 
 class Correctness:
@@ -61,7 +67,7 @@ class Correctness:
         limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
-        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        called = session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):
             return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
@@ -69,7 +75,7 @@ class Correctness:
             return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
         findings = Findings(case.resolved)
         for check in check_batch(batch, case.truth, [0], findings.enough):
-            findings.add(check)
+            findings.add(_advised(check, called))
         wrong = findings.first_wrong
         outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
         return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.told())
@@ -114,6 +120,15 @@ def result(
         hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
         return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
+
+
+def _advised(check: OutputCheck, called: wire.Done) -> OutputCheck:
+    """Add a hint to an output that a Python function did not write: what it did instead, if the runner is right."""
+    mismatch = check.mismatch
+    if mismatch is None or mismatch.whole != "unwritten" or not isinstance(called, wire.Called):
+        return check
+    hint = _INSTEAD[called.returned].format(output=check.output)
+    return check.model_copy(update={"mismatch": mismatch.model_copy(update={"hints": (*mismatch.hints, hint)})})
 
 
 def beyond_budget(results: Sequence[CaseResult]) -> tuple[Doubt, ...]:
