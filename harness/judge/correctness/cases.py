@@ -49,7 +49,7 @@ class Correctness:
         except SubmissionFault as fault:
             self._tell(case, label, batch)
             if not fault.survives:
-                raise
+                raise _explained(fault, batch) from None
             if not case.hidden:
                 self.tracebacks[label] = fault.traceback
             return result(case.resolved, label, fault.outcome, fault.message)
@@ -63,14 +63,18 @@ class Correctness:
     def _test(self, session: Session, case: GradedCase, label: str, batch: Batch) -> CaseResult:
         doing = f"running test {label}"
         limits = case.problem.limits
-        # The very first call may have to compile, as with Triton and torch.compile.
-        limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
+        seconds, note = limits.call_s, ""
+        if not self._called and limits.build_s > limits.call_s:
+            # The very first call may have to compile, as with Triton and torch.compile.
+            seconds, note = limits.build_s, f" (the first test has {limits.build_s:.3g} s, since it may compile)"
+        limit = TimeLimit(seconds, f"{note}; an endless loop, a deadlock, or only slow?")
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
         called = session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):
-            return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
+            message = "; ".join(filter(None, (out_of_bounds.text, out_of_bounds.hint)))
+            return result(case.resolved, label, Outcome.RUNTIME_ERROR, message)
         if changed := batch.inputs_changed():
             return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
         findings = Findings(case.resolved)
@@ -120,6 +124,20 @@ def result(
         hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
         return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
+
+
+def _explained(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
+    """A memory fault with what was written outside the outputs before: a store that ran on until memory ended, or into
+    an input that follows them in the runner's memory. Then nobody need look for another reason.
+    """
+    if not fault.memory_fault:
+        return fault
+    batch.snapshot()
+    found = batch.out_of_bounds([0])
+    if found is None:
+        return fault
+    message = "; ".join(filter(None, (f"{found.text}: {fault.message}", found.hint)))
+    return SubmissionFault(fault.outcome, message, fault.traceback)
 
 
 def _advised(check: OutputCheck, called: wire.Done) -> OutputCheck:
