@@ -168,6 +168,7 @@ class Grading:
             self._build(session)
             self._test(session)
             if timing and not self._failed():
+                session.output.begin("timing")
                 timing.beside_the_runner(session, self._to_time)
             if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
@@ -234,6 +235,7 @@ class Grading:
     def _test(self, session: Session) -> None:
         for i, case in enumerate(self._tests):
             self._enter(Stage.TEST, i, len(self._tests), case.name)
+            session.output.begin(f"test {case.name}")
             try:
                 self._add(self._correctness.run(session, case, case.name))
             except SubmissionFault as fault:

@@ -185,6 +185,19 @@ def test_show_run_holds_everything_of_the_document() -> None:
         assert expected in shown, expected
 
 
+def test_of_a_long_log_both_ends_are_shown_and_where_the_rest_is() -> None:
+    verdict = accepted(log="".join(f"line {i}\n" for i in range(250)))
+    for lines, where in (
+        (show.verdict(verdict), f"kernelmark show {verdict.run}"),
+        (show.check(verdict), "--format json"),
+    ):
+        log = text(lines).partition("  log\n")[2].splitlines()[:22]
+        assert log[0] == "    line 0"
+        assert log[9:12] == ["    line 9", f"    [... 230 lines; `{where}` shows them ...]", "    line 240"]
+        assert log[20] == "    line 249"
+    assert "    line 125\n" in text(show.run(verdict))
+
+
 def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
     result = accepted(modes=REPLAYED, speedups={"eager": 1.5}, roofline=Roofline(share=0.913, limit="memory"))
     lines = list(show.verdict(result))
