@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -37,9 +38,14 @@ PRECISIONS = (
 
 @dataclass(frozen=True)
 class Clues:
-    """Counts over a wrong output, its RMS error (absent for integers), and whether nothing else is too large."""
+    """Counts over a wrong output, its RMS error (absent for integers), and whether nothing else is too large.
 
+    `untouched` elements hold their poison; the `unwritten` ones among them are wrong.
+    """
+
+    total: int
     wrong: int
+    untouched: int
     unwritten: int
     nan_for_finite: int
     nonzero: int
@@ -50,18 +56,23 @@ class Clues:
     rms_error: float | None
     only_rms: bool
 
+    @property
+    def whole(self) -> Literal["unwritten", "zeros"] | None:
+        """What all of the output is like, if that says everything."""
+        if self.untouched == self.total:
+            return "unwritten"
+        return "zeros" if self.nonzero == 0 else None
+
 
 def hints(dtype: torch.dtype, got: Tensor, truth: Tensor, wrong: Tensor, clues: Clues) -> tuple[str, ...]:
     """All hints that apply to the numbers of an output of `dtype`; `wrong` is the mask of the flattened output."""
     sentences: list[str] = []
-    total = got.numel()
-    if clues.unwritten == total:
-        return ("output never written",)
+    total = clues.total
+    if clues.whole is not None:
+        return ("output never written" if clues.whole == "unwritten" else "output is all zeros",)
     # Every second element of a bool equals its poison by chance.
     if got.dtype != torch.bool and (clues.unwritten == clues.wrong or clues.unwritten >= clues.wrong / 10):
         sentences.append(f"output never written in {clues.unwritten:,} of {total:,} elements")
-    elif clues.nonzero == 0:
-        return ("output is all zeros",)
     if clues.nan_for_finite:
         sentences.append(
             f"NaN where the truth is finite, in {clues.nan_for_finite:,} element" + "s" * (clues.nan_for_finite > 1)
@@ -133,9 +144,11 @@ def _precision(dtype: torch.dtype, sample: _Sample, clues: Clues) -> list[str]:
     error = clues.rms_error
     for name, eps, low, high in PRECISIONS:
         if eps > limits(dtype).eps and low <= error <= high:
-            return [f"looks like lower precision ({name}): an RMS error of {error:.1e} in every part of the output"]
+            return [
+                f"looks like lower precision ({name}): a relative RMS error of {error:.1e} in every part of the output"
+            ]
     if clues.only_rms or error <= IMPRECISE:
-        return [f"systematic loss of precision: an RMS error of {error:.1e} in every part of the output"]
+        return [f"systematic loss of precision: a relative RMS error of {error:.1e} in every part of the output"]
     return []
 
 

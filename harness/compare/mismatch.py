@@ -94,20 +94,25 @@ def locate_integers(evidence: Evidence) -> Located:
 
 
 def explain(evidence: Evidence, located: Located) -> Mismatch:
-    """The record of a wrong output: counts, the first and the worst elements, and hints."""
+    """The record of a wrong output: counts, the first and the worst elements, and hints.
+
+    What nothing was written to holds random bytes, of which none is shown.
+    """
     clues = _examine(evidence, located)
+    written = clues.whole != "unwritten"
     return Mismatch(
         output=evidence.output.name,
         shape=tuple(evidence.got.shape),
         dtype=evidence.output.dtype_name,
         wrong=clues.wrong,
-        total=evidence.got.numel(),
+        total=clues.total,
         nan_got=clues.nan_got,
         nan_expected=clues.nan_expected,
         inf_got=clues.inf_got,
         inf_expected=clues.inf_expected,
-        worst_index=_index(located.worst, evidence.got.shape),
-        first=_first(evidence, located.wrong),
+        whole=clues.whole,
+        worst_index=_index(located.worst, evidence.got.shape) if written else None,
+        first=_first(evidence, located.wrong) if written else (),
         hints=hints(evidence.output.dtype, evidence.got, evidence.truth, located.wrong, clues),
     )
 
@@ -120,14 +125,17 @@ def _examine(evidence: Evidence, located: Located) -> Clues:
     for start in range(0, got.numel(), BLOCK_ELEMENTS):
         span = slice(start, start + BLOCK_ELEMENTS)
         value, expected, wrong = got[span].double(), evidence.expected(truth[span]).double(), located.wrong[span]
-        unwritten = wrong & (_bits(got[span]) == held[span]) if held is not None else torch.zeros_like(wrong)
+        untouched = _bits(got[span]) == held[span] if held is not None else torch.zeros_like(wrong)
+        unwritten = wrong & untouched
         surprise = value.isnan() & expected.isfinite() & ~unwritten
-        masks = (wrong, unwritten, surprise, value != 0)
+        masks = (wrong, untouched, unwritten, surprise, value != 0)
         places = (value.isnan(), expected.isnan(), value.isinf(), expected.isinf())
         tallies.append(torch.stack([mask.sum() for mask in (*masks, *places)]))
-    wrong_count, unwritten_count, surprises, nonzero, *counts = torch.stack(tallies).sum(0).tolist()
+    wrong_count, untouched_count, unwritten_count, surprises, nonzero, *counts = torch.stack(tallies).sum(0).tolist()
     return Clues(
+        total=got.numel(),
         wrong=wrong_count,
+        untouched=untouched_count,
         unwritten=unwritten_count,
         nan_for_finite=surprises,
         nonzero=nonzero,

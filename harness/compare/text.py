@@ -14,12 +14,14 @@ def describe(check: OutputCheck) -> str:
     mismatch = check.mismatch
     if mismatch and not mismatch.wrong:
         return f"{check.output}: {mismatch.hints[0]}"  # the problem's own `compare` counts nothing, and gives a reason
+    if mismatch and mismatch.whole:
+        return f"{check.output}: {'never written' if mismatch.whole == 'unwritten' else 'all zeros'}"
     if check.max_error is None or check.rms_error is None:
         return f"{check.output}: " + (f"{_wrong(mismatch)}, but all must be equal" if mismatch else "equal")
     tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)
     if mismatch and tighter.met:
         return f"{check.output}: NaN or infinity in the wrong place, {_wrong(mismatch)}"
-    metric = "RMS error" if tighter is check.rms_error else "error"
+    metric = "relative RMS error" if tighter is check.rms_error else "relative error"
     allowed = f"allowed {tighter.allowed:.2g} ({_reason(tighter, check.dtype)})"
     line = f"{check.output}: your {metric} {tighter.error:.2g}, {allowed}"
     return f"{line}, {_wrong(mismatch)}" if mismatch else line
@@ -34,4 +36,5 @@ def _reason(budget: Budget, dtype: str) -> str:
         return "never more than half of the value"
     if budget.allowed > budget.floor:
         return f"{budget.factor:g} × the reference's own in {dtype}"
-    return f"{budget.floor / DTYPES[dtype].eps:.3g} ulps of {dtype}"
+    ulps = budget.floor / DTYPES[dtype].eps
+    return f"{f'{ulps:,.0f}' if ulps >= 10 else f'{ulps:.2g}'} ulps of {dtype}"

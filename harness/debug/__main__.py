@@ -60,8 +60,9 @@ def main() -> int:
     )
     parser.add_argument("--interactive", action="store_true")
     parser.add_argument("--result", type=int, default=1)
+    parser.add_argument("--stack", type=int, default=2, help="the descriptor for Python's stack, if a signal ends it")
     given = parser.parse_args()
-    faulthandler.enable()
+    faulthandler.enable(given.stack, all_threads=False)
     try:
         return _debugged(given)
     except KernelmarkError as error:

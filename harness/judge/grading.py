@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import time
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
@@ -167,6 +168,7 @@ class Grading:
             self._build(session)
             self._test(session)
             if timing and not self._failed():
+                session.output.begin("timing")
                 timing.beside_the_runner(session, self._to_time)
             if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
@@ -211,7 +213,7 @@ class Grading:
         told = next(each for each in self._results if each.outcome is outcome)
         self._traceback = self._correctness.tracebacks.get(told.name, "")
         missed = f" ({self._not_run} not run)" if self._not_run else ""
-        named = told.message.endswith(f"test {told.name}")  # a fault's message already says what the runner was doing
+        named = f"running test {told.name}" in told.message  # a fault's message says what the runner was doing
         return outcome, ("" if named else f"test {told.name}: ") + told.message + missed
 
     @property
@@ -233,13 +235,14 @@ class Grading:
     def _test(self, session: Session) -> None:
         for i, case in enumerate(self._tests):
             self._enter(Stage.TEST, i, len(self._tests), case.name)
+            session.output.begin(f"test {case.name}")
             try:
                 self._add(self._correctness.run(session, case, case.name))
             except SubmissionFault as fault:
                 # The runner is gone, so the later cases cannot run; the record shows how far it got.
                 message = fault.message
                 if fault.memory_fault and (name := self._written_input(case)):
-                    message = f"wrote to its input `{name}`, which is read-only: {message}"
+                    message = f"wrote to its input `{name}`, which is read-only: {message}{self._where_to_see(case)}"
                 self._add(result(case.resolved, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
@@ -282,6 +285,13 @@ class Grading:
                 return self._correctness.who_wrote_to_an_input(session, case)
         except (SubmissionFault, HarnessError):
             return None  # the diagnosis is optional; the outcome stands without it
+
+    def _where_to_see(self, case: GradedCase) -> str:
+        """How to find the line that wrote to an input: on a CPU, Python says where it was."""
+        if self._submission.language != "py" or not DEVICES[self._device].on_host:
+            return ""
+        slug, test = self._problem.slug, shlex.quote(case.name)
+        return f"; `kernelmark debug {slug} FILE --device {self._device} --test {test}` shows the line"
 
     def _handover(self, submission: Submission) -> Handover:
         cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]

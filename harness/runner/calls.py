@@ -72,10 +72,13 @@ class Calls:
     def call(self, k: int) -> None:
         self._calls[k]()
 
-    def call_plainly(self, sets: Sequence[int]) -> None:
+    def call_plainly(self, sets: Sequence[int]) -> object:
+        """Returns what the last call returned."""
+        returned: object = None
         for k in sets:
-            self.call(k)
+            returned = self._calls[k]()
         self._device.synchronize()
+        return returned
 
     def sample(self, samples: int, budget_ns: int) -> tuple[list[Timing], HoldKind]:
         """The event/sync protocol: evict the cache, hold the stream, time one call, synchronize; repeat."""

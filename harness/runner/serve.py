@@ -18,6 +18,7 @@ from harness.runner import build, code, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
 from harness.runner.kernel import Kernel, Practice
+from harness.runner.styles import PythonKernel
 from harness.runner.watched import WatchedCalls
 
 _ROUND_FOLLOWS_S = 0.01  # a round follows its assembly immediately
@@ -67,7 +68,7 @@ class Server:
             case wire.Bind():
                 self._bind(command, descriptors)
             case wire.Call(sets=sets):
-                self.bound.call_plainly(sets)
+                return self._called(self.bound.call_plainly(sets))
             case wire.Sample(samples=samples, budget_ns=budget_ns):
                 timings, hold = self.bound.sample(samples, budget_ns)
                 spans = tuple(timing.span_ns for timing in timings)
@@ -104,6 +105,14 @@ class Server:
             case wire.Release():
                 self._release()
         return wire.Done()
+
+    def _called(self, returned: object) -> wire.Done:
+        """What a function that should write into its outputs returned: beginners return the result instead."""
+        if not (isinstance(self._kernel, PythonKernel) and self._kernel.writes):
+            return wire.Done()
+        if returned is None:
+            return wire.Called(returned="nothing")
+        return wire.Called(returned="a tensor" if isinstance(returned, torch.Tensor) else "a value")
 
     def _profiled(self, artefacts: dict[str, bytes]) -> wire.Profiled:
         """Keep them to be fetched."""

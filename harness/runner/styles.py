@@ -27,8 +27,13 @@ class PythonKernel:
         self._entry, self._style, self._signature, self._device = entry, style, signature, device
         self._converts = converts
 
+    @property
+    def writes(self) -> bool:
+        """Whether it should write into its outputs, and return nothing."""
+        return self._style == "writes"
+
     def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
-        if self._style == "writes":
+        if self.writes:
             return self._writing(scalar_values(bind))
         return self._returning(self._instance(bind) if self._style == "module" else self._entry, bind, declared)
 

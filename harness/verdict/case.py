@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -45,6 +45,10 @@ class Mismatch(Record):
     nan_expected: int = 0
     inf_got: int = 0
     inf_expected: int = 0
+    whole: Literal["unwritten", "zeros"] | None = Field(
+        default=None,
+        description="all of it still holds what it held before the call, or is zero; no other pattern then",
+    )
     worst_index: tuple[int, ...] | None = None
     first: tuple[BadElement, ...] = ()
     hints: tuple[str, ...] = ()

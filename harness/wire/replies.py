@@ -49,6 +49,13 @@ class Done:
 
 
 @dataclass(frozen=True)
+class Called(Done):
+    """Done by a Python function that should write into its outputs, and what it returned: only good for a hint."""
+
+    returned: Literal["nothing", "a tensor", "a value"] = checked(choice("nothing", "a tensor", "a value"))
+
+
+@dataclass(frozen=True)
 class Said:
     """Why an answer is wrong, or nothing."""
 
@@ -158,6 +165,7 @@ Reply = (
     | Built
     | Failed
     | Done
+    | Called
     | Said
     | Sampled
     | Captured

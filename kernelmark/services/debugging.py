@@ -12,6 +12,8 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +32,8 @@ from kernelmark.services.settings import Settings
 if TYPE_CHECKING:
     from harness.judge.correctness.failed_test import FailedTest
 
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$', re.MULTILINE)
+_SHOWN_FRAMES = 3
 _KEYS = {"problem", "test", "params", "device", "seed"}
 
 
@@ -107,17 +111,31 @@ def run(call: Call, *, interactive: bool) -> CaseResult | int:
     environment = {**os.environ, **DEVICES[call.device].runner_environment}
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C belongs to the submission
     try:
-        process = subprocess.Popen([*command, "--result", str(writing)], env=environment, pass_fds=[writing])
-        os.close(writing)
-        with os.fdopen(reading, "rb") as result:
-            document = result.read()
-        status = process.wait()
+        with tempfile.TemporaryFile() as file:
+            command += ["--result", str(writing), "--stack", str(file.fileno())]
+            process = subprocess.Popen(command, env=environment, pass_fds=[writing, file.fileno()])
+            os.close(writing)
+            with os.fdopen(reading, "rb") as result:
+                document = result.read()
+            status = process.wait()
+            file.seek(0)
+            stack = file.read().decode("utf-8", "replace")
     finally:
         signal.signal(signal.SIGINT, before)
     if status < 0:
-        why = f"its process was ended by {signal.Signals(-status).name}: did it write to an input or outside a tensor?"
+        ended = f"its process was ended by {signal.Signals(-status).name}{_where(stack, call.files)}"
+        why = f"{ended}: did it write to an input or outside a tensor?"
         return CaseResult(name=call.test, params=call.params, outcome=Outcome.RUNTIME_ERROR, message=why)
     return CaseResult.model_validate_json(document) if document else status
+
+
+def _where(stack: str, files: Sequence[Path]) -> str:
+    """The user's own lines of a stack that faulthandler wrote, the innermost first."""
+    own = {str(path.resolve()): "" if path is files[0] else f"{path.name} " for path in files}
+    frames = [f"{own[file]}line {line} in {function}" for file, line, function in _FRAME.findall(stack) if file in own][
+        :_SHOWN_FRAMES
+    ]
+    return f" at {', called from '.join(frames)}" if frames else ""
 
 
 def _device(settings: Settings, files: tuple[Path, ...]) -> DeviceKind:

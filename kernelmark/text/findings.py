@@ -84,20 +84,20 @@ def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
 def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
     shape = ", ".join(map(str, mismatch.shape))
     worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
-    yield (
-        f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: "
-        f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
-    )
+    counts = f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"
+    unwritten = mismatch.whole == "unwritten"
+    told = f"none of {mismatch.total:,} elements was written" if unwritten else counts
+    yield f"{INDENT}output      {visible(mismatch.output)} [{shape}] {mismatch.dtype}{where}: {told}"
     for kind, got, expected in (
         ("NaN", mismatch.nan_got, mismatch.nan_expected),
         ("infinite", mismatch.inf_got, mismatch.inf_expected),
     ):
-        if got or expected:
+        if (got or expected) and not unwritten:
             yield f"{INDENT * 2}{kind}: {got:,} in yours, {expected:,} expected"
     if mismatch.first:
         cells = [(str(list(b.index)), visible(b.got), visible(b.expected), visible(b.error)) for b in mismatch.first]
         yield from columns(
-            [("index", "got", "expected", "error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
+            [("index", "got", "expected", "absolute error"), *cells], right=frozenset({1, 2, 3}), indent=INDENT * 2
         )
     for hint in mismatch.hints:
         yield f"{INDENT * 2}hint: {visible(hint)}"
@@ -105,8 +105,10 @@ def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
 
 def _budgets(output: OutputCheck, in_dtype: str) -> Iterator[str]:
     m = output.mismatch
+    if m and m.whole == "unwritten":
+        return
     finite = " where both are finite" if m and m.nan_got + m.nan_expected + m.inf_got + m.inf_expected else ""
-    for label, budget in (("largest error", output.max_error), ("RMS error", output.rms_error)):
+    for label, budget in (("largest relative error", output.max_error), ("relative RMS error", output.rms_error)):
         if budget is not None:
             anyway = "; the problem's own rule accepts it" if output.correct and not budget.met else ""
             yield f"{INDENT * 2}{visible(output.output)}, {label}{finite}: {budget_text(budget, in_dtype)}{anyway}"

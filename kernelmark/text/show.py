@@ -45,6 +45,9 @@ INTERPRETED = (
     "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
 )
 
+_LOG_LINES = 10  # at each end of a long log
+_DOCUMENT = "--format json"
+
 
 def check(result: Check) -> Iterator[str]:
     """The result of build and tests: the outcome, what failed and why, and notes on its limits."""
@@ -59,7 +62,7 @@ def verdict(result: Verdict, table: Table | None = None, left: str = "", *, reco
     The run is named only if it is recorded, since `kernelmark show` does not know any other.
     """
     result = with_own_name(result)
-    yield from _outcome(result)
+    yield from _outcome(result, whole_log=f"kernelmark show {result.run}" if record else _DOCUMENT)
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
@@ -271,7 +274,8 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
     yield f"{INDENT}stored in {path}"
 
 
-def _outcome(result: Check, first: str = "") -> Iterator[str]:
+def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iterator[str]:
+    """`whole_log`: the command or option that shows all lines of the log."""
     yield from _headline(result, first)
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
@@ -279,7 +283,7 @@ def _outcome(result: Check, first: str = "") -> Iterator[str]:
         total = len(result.tests) + result.tests_not_run
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
     yield from findings.failures(failed)
-    yield from _traceback_and_log(result)
+    yield from _traceback_and_log(result.model_copy(update={"log": _shortened(result.log, whole_log)}))
 
 
 def _headline(result: Check, first: str = "") -> Iterator[str]:
@@ -330,6 +334,15 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         yield "image", visible(e.image_digest)
     if result.seeds:
         yield "seeds", ", ".join(map(str, result.seeds))
+
+
+def _shortened(log: str, whole: str) -> str:
+    """The first and the last lines of a long log."""
+    lines = log.rstrip("\n").split("\n")
+    if len(lines) <= 2 * _LOG_LINES:
+        return log
+    left_out = f"[... {len(lines) - 2 * _LOG_LINES:,} lines; `{whole}` shows them ...]"
+    return "\n".join([*lines[:_LOG_LINES], left_out, *lines[-_LOG_LINES:]])
 
 
 def _traceback_and_log(result: Check) -> Iterator[str]:

@@ -173,7 +173,7 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
         answer("Failed", outcome="runtime_error", message="\x1b[2J\ud800", traceback="", fatal=False),
         {Outcome.RUNTIME_ERROR}, r"\\x1b\[2J\\ud800",
     ),
-    "says done and does nothing": (answer("Done"), {Outcome.WRONG_ANSWER}, "elements wrong"),
+    "says done and does nothing": (answer("Done"), {Outcome.WRONG_ANSWER}, "y: never written"),
 }  # fmt: skip
 
 

@@ -238,7 +238,7 @@ def outside(x: Any, region: Any) -> None:
     [
         (lambda x, region: None, Outcome.WRONG_ANSWER, "one of the calls 1 to 3: y"),
         (cached(), Outcome.WRONG_ANSWER, "one of the calls 1 to 3: y"),
-        (outside, Outcome.RUNTIME_ERROR, "call 1: wrote 1 bytes outside its outputs"),
+        (outside, Outcome.RUNTIME_ERROR, "call 1: wrote 1 byte outside its outputs"),
     ],
     ids=["nothing is done", "done once", "a red zone"],
 )

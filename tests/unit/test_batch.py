@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -59,10 +59,27 @@ def test_a_write_into_a_call_that_was_not_made_is_found(batch: Batch, name: str)
     assert batch.out_of_bounds(range(SETS)) is None, "the calls that were made may write there"
 
 
-@pytest.mark.parametrize("byte", [-1, 400])
-def test_a_write_beside_an_output_is_found(batch: Batch, byte: int) -> None:
-    write(batch, "y", call=2, byte=byte)
+@pytest.mark.parametrize(
+    ("name", "written", "told"),
+    [
+        ("state", [-1], "wrote 1 byte outside its outputs, the first before `state`"),
+        ("y", [401], "wrote beyond the end of `y`: 1 element (4 bytes), right behind it"),
+        (
+            "y",
+            range(400, 1600, 4),
+            "wrote beyond the end of `y`: 300 elements (1,200 bytes), the first right behind it",
+        ),
+        (
+            "y",
+            [2400, 2404],
+            "wrote beyond the end of `y`: 2 elements (8 bytes), the first 2,000 bytes behind it",
+        ),
+    ],
+)
+def test_a_write_beside_an_output_is_found(batch: Batch, name: str, written: Sequence[int], told: str) -> None:
+    for byte in written:
+        write(batch, name, call=2, byte=byte)
     batch.snapshot()
     out_of_bounds = batch.out_of_bounds(range(SETS))
     assert out_of_bounds is not None
-    assert "wrote 1 bytes outside its outputs" in out_of_bounds.text
+    assert (out_of_bounds.set, out_of_bounds.text) == (2, told)

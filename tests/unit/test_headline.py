@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.headline import most_informative, outcome_of
-from harness.verdict import CaseResult, Mismatch, Outcome, OutputCheck
+from harness.verdict import Budget, CaseResult, Mismatch, Outcome, OutputCheck
 from kernelmark.text import show
 from tests.verdicts import failed
 
@@ -72,6 +72,25 @@ def test_what_several_tests_say_alike_is_said_once() -> None:
     assert "failed      odd: wrong answer: why\n" in shown
     assert "failed      2 hidden tests (hidden 1, hidden 2): runtime error\n" in shown
     assert shown.count("failed      ") == 3
+
+
+def test_an_output_that_was_never_written_has_no_table_of_random_bytes_and_no_errors() -> None:
+    budget = Budget(error=1e30, allowed=1e-6, reference_error=0, factor=4, floor=1e-6)
+    unwritten = Mismatch(
+        output="y", shape=(9,), dtype="float32", wrong=5, total=9, nan_got=2, whole="unwritten",
+        hints=("output never written",),
+    )  # fmt: skip
+    output = OutputCheck(output="y", dtype="float32", correct=False, max_error=budget, mismatch=unwritten)
+    tests = [
+        CaseResult(name=name, outcome=W, message="y: never written", outputs=(output,)) for name in ("one", "primes")
+    ]
+    shown = list(show.check(failed(W).model_copy(update={"tests": tuple(tests)})))
+    assert shown[4:7] == [
+        "  failed      2 tests (one, primes): wrong answer: y: never written",
+        "  output      y [9] float32 in one: none of 9 elements was written",
+        "    hint: output never written",
+    ]
+    assert not any("error" in line or "NaN" in line for line in shown)
 
 
 def test_tests_that_were_not_run_are_counted() -> None:

@@ -73,7 +73,7 @@ def test_a_loss_that_only_the_rms_sees_counts_the_elements_beyond_the_references
     scale = truth.abs().maximum(truth.square().mean(-1, keepdim=True).sqrt())
     beyond = ((got - truth).abs() / scale > result.max_error.reference_error).sum()
     assert 3000 < result.mismatch.wrong == beyond < 4096
-    assert result.mismatch.hints[0].startswith("systematic loss of precision: an RMS error of 4.8e-06")
+    assert result.mismatch.hints[0].startswith("systematic loss of precision: a relative RMS error of 4.8e-06")
 
 
 # --- hints: what is done to a right output, and the beginning of the hint; None: nothing that any hint explains ------
@@ -174,7 +174,7 @@ def test_a_loss_below_every_format_is_called_a_loss_of_precision() -> None:
     noise = torch.randn(64, 100, generator=torch.Generator().manual_seed(1)).double()
     truth = truth_of(64, 100)
     assert mismatch((truth * (1 + 1e-5 * noise)).float(), truth).hints == (
-        "systematic loss of precision: an RMS error of 1.0e-05 in every part of the output",
+        "systematic loss of precision: a relative RMS error of 1.0e-05 in every part of the output",
     )
     tile = truth.float()
     tile[:8, :8] *= 1.0001
@@ -219,6 +219,31 @@ def test_integers_that_were_not_written_or_hold_a_multiple_are_explained_too() -
     assert mismatch(torch.zeros_like(truth), truth).hints == ("output is all zeros",)
 
 
+def test_what_was_never_written_is_told_without_its_random_bytes_even_where_they_happen_to_be_right() -> None:
+    truth = truth_of(4, 50)
+    truth[:, ::2] = 0
+    poison = torch.full((4, 50), 1e-12)
+    check = check_output("y", poison.clone(), truth, truth.float(), Tolerance(), poison)
+    found = check.mismatch
+    assert found is not None
+    assert (found.wrong, found.whole, found.first, found.worst_index) == (100, "unwritten", (), None)
+    assert found.hints == ("output never written",)
+    assert describe(check) == "y: never written"
+    poison[0, 1] = 7
+    partly = check_output("y", torch.full((4, 50), 1e-12), truth, truth.float(), Tolerance(), poison)
+    assert partly.mismatch is not None
+    assert partly.mismatch.whole is None
+    assert partly.mismatch.first
+
+
+def test_an_output_of_zeros_is_told_as_that() -> None:
+    truth = truth_of(4, 50)
+    check = check_output("y", torch.zeros(4, 50), truth, truth.float(), Tolerance(), torch.full((4, 50), 7.0))
+    assert describe(check) == "y: all zeros"
+    assert check.mismatch is not None
+    assert (check.mismatch.whole, len(check.mismatch.first)) == ("zeros", 8)
+
+
 def test_a_bool_that_equals_its_poison_by_chance_is_not_called_unwritten() -> None:
     truth = torch.arange(60) % 3 == 0
     got = truth.clone()
@@ -244,18 +269,32 @@ FINE = _budget(1e-8, 16 * EPS, 1e-8, 16 * EPS)
         (
             _budget(3.1e-7, 4.8e-7, 1.2e-7, 1e-7),
             FINE,
-            "y: your error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)",
+            "y: your relative error 3.1e-07, allowed 4.8e-07 (4 × the reference's own in float32)",
         ),
-        (_budget(3.1e-7, 4 * EPS, 1e-8, 4 * EPS), FINE, "y: your error 3.1e-07, allowed 4.8e-07 (4 ulps of float32)"),
+        (
+            _budget(3.1e-7, 4 * EPS, 1e-8, 4 * EPS),
+            FINE,
+            "y: your relative error 3.1e-07, allowed 4.8e-07 (4 ulps of float32)",
+        ),
+        (
+            _budget(3.1e-6, 19.9902 * EPS, 1e-8, 19.9902 * EPS),
+            FINE,
+            "y: your relative error 3.1e-06, allowed 2.4e-06 (20 ulps of float32)",
+        ),
+        (
+            _budget(3.1e-7, 2.25 * EPS, 1e-8, 2.25 * EPS),
+            FINE,
+            "y: your relative error 3.1e-07, allowed 2.7e-07 (2.2 ulps of float32)",
+        ),
         (
             FINE,
             _budget(1e-6, 16 * EPS, 1e-8, 16 * EPS),
-            "y: your RMS error 1e-06, allowed 1.9e-06 (16 ulps of float32)",
+            "y: your relative RMS error 1e-06, allowed 1.9e-06 (16 ulps of float32)",
         ),
         (
             _budget(0.4, 0.5, 0.3, 1e-7),
             FINE,
-            "y: your error 0.4, allowed 0.5 (never more than half of the value)",
+            "y: your relative error 0.4, allowed 0.5 (never more than half of the value)",
         ),
     ],
 )
@@ -268,7 +307,7 @@ def test_a_check_of_unknown_dtype_says_less() -> None:
     check = OutputCheck(
         output="y", dtype="float32", correct=True, max_error=_budget(1e-7, 4 * EPS, 0, 4 * EPS), rms_error=FINE
     )
-    assert describe(check) == "y: your error 1e-07, allowed 4.8e-07 (4 ulps of float32)"
+    assert describe(check) == "y: your relative error 1e-07, allowed 4.8e-07 (4 ulps of float32)"
 
 
 def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:
@@ -279,7 +318,7 @@ def test_wrong_outputs_are_described_by_why_they_are_wrong() -> None:
     assert describe(check) == "y: NaN or infinity in the wrong place, 1 of 200 elements wrong (0.5 %)"
     got[1, 1] = truth[1, 1] + 1
     line = describe(check_output("y", got, truth, truth.float(), Tolerance()))
-    assert line.startswith("y: your error ")
+    assert line.startswith("y: your relative error ")
     assert line.endswith("allowed 7.6e-06 (64 ulps of float32), 1 of 200 elements wrong (0.5 %)")
     numbers = torch.arange(4)
     right, wrong = (check_output("n", numbers + off, numbers, numbers, Tolerance()) for off in (0, 1))

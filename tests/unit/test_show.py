@@ -147,7 +147,10 @@ def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted:
     assert "semantics only, not a measure of speed" in show.INTERPRETED
 
 
-largest = "y, largest error where both are finite: your error 0.5, allowed 4.8e-07 (4 × the reference's own in float32)"
+largest = (
+    "y, largest relative error where both are finite: your error 0.5, "
+    "allowed 4.8e-07 (4 × the reference's own in float32)"
+)
 
 
 def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
@@ -159,8 +162,8 @@ def test_a_wrong_answer_shows_every_failed_case_and_one_table() -> None:
     assert shown.count("elements wrong") == 1
     assert "y [3, 5] float32 in small: 12 of 15 elements wrong (80 %), worst at [2, 4]" in shown
     assert "NaN: 3 in yours, 0 expected" in shown
-    assert "    index   got  expected  error\n" in shown
-    assert "    [0, 1]  nan      0.25    nan\n    [2, 4]  1.5         1    0.5\n" in shown
+    assert "    index   got  expected  absolute error\n" in shown
+    assert "    [0, 1]  nan      0.25             nan\n    [2, 4]  1.5         1             0.5\n" in shown
     assert shown.count(largest) == 1
     assert "hint: only the last tile is wrong" in shown
 
@@ -212,6 +215,19 @@ def test_show_run_holds_everything_of_the_document() -> None:
         "your error 2.1e-07, allowed 4.8e-07", "1.15 µs below the sealed time", "134,217,728 bytes at least, 2342 GB/s",
     ):  # fmt: skip
         assert expected in shown, expected
+
+
+def test_of_a_long_log_both_ends_are_shown_and_where_the_rest_is() -> None:
+    verdict = accepted(log="".join(f"line {i}\n" for i in range(250)))
+    for lines, where in (
+        (show.verdict(verdict), f"kernelmark show {verdict.run}"),
+        (show.check(verdict), "--format json"),
+    ):
+        log = text(lines).partition("  log\n")[2].splitlines()[:22]
+        assert log[0] == "    line 0"
+        assert log[9:12] == ["    line 9", f"    [... 230 lines; `{where}` shows them ...]", "    line 240"]
+        assert log[20] == "    line 249"
+    assert "    line 125\n" in text(show.run(verdict))
 
 
 def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:

@@ -260,7 +260,7 @@ def test_a_write_between_the_elements_is_found(tmp_path: Path, name: str) -> Non
     batch.close_arenas()
     assert found is not None
     assert (found.set, found.text) == (
-        2, f"wrote 1 bytes outside its outputs, the first between the elements of `{name}`",
+        2, f"wrote 1 byte outside its outputs, the first between the elements of `{name}`",
     )  # fmt: skip
 
 

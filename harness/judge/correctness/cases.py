@@ -18,6 +18,12 @@ from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, Out
 
 OnFailure = Callable[[FailedTest], None]
 _WRONG_TOLD = 3  # members of a list
+_RETURNED = "your function returned {0}: write into `{{output}}` instead, for example `{{output}}.copy_(...)`"
+_INSTEAD = {
+    "nothing": "in Python, `{output} = ...` does not write into `{output}`: use `{output}.copy_(...)`",
+    "a tensor": _RETURNED.format("a tensor"),
+    "a value": _RETURNED.format("a value"),
+}
 
 
 class Correctness:
@@ -43,7 +49,7 @@ class Correctness:
         except SubmissionFault as fault:
             self._tell(case, label, batch)
             if not fault.survives:
-                raise
+                raise _explained(fault, batch) from None
             if not case.hidden:
                 self.tracebacks[label] = fault.traceback
             return result(case.resolved, label, fault.outcome, fault.message)
@@ -57,19 +63,23 @@ class Correctness:
     def _test(self, session: Session, case: GradedCase, label: str, batch: Batch) -> CaseResult:
         doing = f"running test {label}"
         limits = case.problem.limits
-        # The very first call may have to compile, as with Triton and torch.compile.
-        limit = TimeLimit(limits.call_s if self._called else max(limits.call_s, limits.build_s))
+        seconds, note = limits.call_s, ""
+        if not self._called and limits.build_s > limits.call_s:
+            # The very first call may have to compile, as with Triton and torch.compile.
+            seconds, note = limits.build_s, f" (the first test has {limits.build_s:.3g} s, since it may compile)"
+        limit = TimeLimit(seconds, f"{note}; an endless loop, a deadlock, or only slow?")
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
-        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        called = session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):
-            return result(case.resolved, label, Outcome.RUNTIME_ERROR, out_of_bounds.text)
+            message = "; ".join(filter(None, (out_of_bounds.text, out_of_bounds.hint)))
+            return result(case.resolved, label, Outcome.RUNTIME_ERROR, message)
         if changed := batch.inputs_changed():
             return result(case.resolved, label, Outcome.REJECTED, f"made its read-only input `{changed}` writable")
         findings = Findings(case.resolved)
         for check in check_batch(batch, case.truth, [0], findings.enough):
-            findings.add(check)
+            findings.add(_advised(check, called))
         wrong = findings.first_wrong
         outcome = Outcome.WRONG_ANSWER if wrong else Outcome.ACCEPTED
         return result(case.resolved, label, outcome, describe(wrong) if wrong else "", findings.told())
@@ -114,6 +124,29 @@ def result(
         hidden = "" if outcome is Outcome.ACCEPTED else outcome.replace("_", " ")
         return CaseResult(name=label, hidden=True, outcome=outcome, message=hidden)
     return CaseResult(name=label, params=dict(case.params), outcome=outcome, message=message, outputs=tuple(outputs))
+
+
+def _explained(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
+    """A memory fault with what was written outside the outputs before: a store that ran on until memory ended, or into
+    an input that follows them in the runner's memory. Then nobody need look for another reason.
+    """
+    if not fault.memory_fault:
+        return fault
+    batch.snapshot()
+    found = batch.out_of_bounds([0])
+    if found is None:
+        return fault
+    message = "; ".join(filter(None, (f"{found.text}: {fault.message}", found.hint)))
+    return SubmissionFault(fault.outcome, message, fault.traceback)
+
+
+def _advised(check: OutputCheck, called: wire.Done) -> OutputCheck:
+    """Add a hint to an output that a Python function did not write: what it did instead, if the runner is right."""
+    mismatch = check.mismatch
+    if mismatch is None or mismatch.whole != "unwritten" or not isinstance(called, wire.Called):
+        return check
+    hint = _INSTEAD[called.returned].format(output=check.output)
+    return check.model_copy(update={"mismatch": mismatch.model_copy(update={"hints": (*mismatch.hints, hint)})})
 
 
 def beyond_budget(results: Sequence[CaseResult]) -> tuple[Doubt, ...]:

@@ -52,6 +52,8 @@ class RedZone:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     place: str
+    element_bytes: int = 0
+    """Of the output that ends where it begins; 0: none does."""
 
     @property
     def nbytes(self) -> int:
@@ -92,12 +94,13 @@ class Layout:
 
     def red_zones(self) -> list[RedZone]:
         """All bytes of a set's output region that belong to no output, each range with what it borders."""
-        zones, end, name = [], 0, f"before `{self.outputs[0].tensor.name}`"
+        zones, end, name, size = [], 0, f"before `{self.outputs[0].tensor.name}`", 0
         for slot in self.outputs:
-            zones.append(RedZone(end, (slot.offset - end,), (1,), name))
+            zones.append(RedZone(end, (slot.offset - end,), (1,), name, size))
             zones += _padding(slot)
-            end, name = slot.offset + slot.nbytes, f"past the end of `{slot.tensor.name}`"
-        zones.append(RedZone(end, (self.output_stride - end,), (1,), name))
+            end, name = slot.offset + slot.nbytes, f"beyond the end of `{slot.tensor.name}`"
+            size = DTYPES[slot.tensor.dtype].size_bytes
+        zones.append(RedZone(end, (self.output_stride - end,), (1,), name, size))
         return zones
 
     def commands(

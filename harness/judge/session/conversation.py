@@ -361,7 +361,7 @@ class Session:
             raise self._fault(outcome, f"{breach.kind} limit: {breach.detail}, while {doing}")
 
     def _late(self, limit: TimeLimit, doing: str) -> Exception:
-        return self._fault(Outcome.TIMEOUT, f"gave no answer within {limit.seconds:.3g} s, while {doing}")
+        return self._fault(Outcome.TIMEOUT, f"gave no answer within {limit.seconds:.3g} s, while {doing}{limit.note}")
 
     def _died(self, doing: str) -> NoReturn:
         """The connection is closed: find out how the process ended, and raise."""

@@ -24,6 +24,7 @@ class Output:
         self._head, self._tail, self._total = b"", b"", 0
         self._kept = 0
         self._hushed = False
+        self._heading = b""
         self.ended = False
 
     def fileno(self) -> int:
@@ -49,9 +50,16 @@ class Output:
             self._total += len(chunk)
             if self._hushed:
                 continue
+            chunk, self._heading = self._heading + chunk, b""
             self._kept += len(chunk)
             self._head += chunk[: _KEPT_BYTES - len(self._head)]
             self._tail = (self._tail + chunk)[-_KEPT_BYTES:]
+
+    def begin(self, label: str) -> None:
+        """Put a line with this label before what is printed from now on, if anything is; others can be imitated."""
+        self.drain()
+        ended = not self._kept or self._tail.endswith(b"\n")
+        self._heading = f"{'' if ended else chr(10)}[{label}]\n".encode()
 
     def discard(self) -> None:
         """Discard everything printed from now on: a kernel could print the shapes of hidden cases."""

@@ -13,8 +13,10 @@ from collections.abc import Iterator
 class TimeLimit:
     """`seconds` of waiting; `left_s` is what remains, never below zero."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, note: str = "") -> None:
+        """`note`: what to tell after the message that it has passed."""
         self.seconds = self.left_s = seconds
+        self.note = note
 
     @contextlib.contextmanager
     def running(self) -> Iterator[float]:
