@@ -253,7 +253,7 @@ _EXPECTED: list[tuple[str, str]] = [
     ('[a]\nfile = "../right.py"\noutcome = "accepted"', "key `a.file`: string should match"),
     ('[a]\nfile = "right.py"\noutcome = "fine"', "key `a.outcome`: input should be"),
     ('[a]\nfile = "right.py"\noutcome = "accepted"\nmassage = "x"', "key `a.massage`: extra inputs"),
-    ('[a]\nfile = "right.py"\noutcome = "accepted"\nmessage = "("', "cannot be read (missing )"),
+    ('[a]\nfile = "right.py"\noutcome = "accepted"\nmessage = "("', "sample `a`: `message` is not a regular expression (missing )"),
     (f'{_MADE}{{ "x - b" = "x" }}', "sample `a` replaces 'x - b', which occurs 0 times in right.py; give a text"),
     (f'{_MADE}{{ "x" = "b" }}', "sample `a` replaces 'x', which occurs 2 times in right.py; give a text"),
     (f'{_MADE}{{ "x + b" = 3 }}', "key `a.replace.x + b`: input should be a valid string"),
@@ -328,6 +328,27 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(
     assert said[2].startswith("sample `surprise` is wrong_answer, where accepted is expected (test test: y: ")
     assert len(said) == 3
     assert "p: sample good" in err
+    assert "4/4 " in err, "no sample that fails clearly is graded again"
+
+
+def test_a_sample_that_is_wrong_in_one_element_is_graded_again(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The sample counts its gradings, and every second one is right, as it would be by chance."""
+    (project / "problems" / "p" / "samples" / "tail.py").write_text(f"""
+from pathlib import Path
+count = Path({str(project)!r}, "gradings")
+with count.open("a") as file:
+    file.write("x")
+def solve(x, b, y):
+    y.copy_(x + b)
+    y[:1] += count.stat().st_size % 2
+""")
+    expect(project, '[tail]\nfile = "tail.py"\noutcome = "wrong_answer"\n')
+    status, out, _ = run(capsys, "p")
+    assert (status, (project / "gradings").read_text()) == (2, "xxxxx")
+    assert "1 sample graded" in out
+    assert "sample `tail` is accepted in 2 of 5 gradings: at most 1 of its elements wrong in the others; give a" in out
 
 
 def test_the_exit_status_is_2_where_any_problem_is_wrong(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
