@@ -17,9 +17,8 @@ from harness import sandbox
 from harness.errors import ProblemError, UsageError
 from harness.kinds import DeviceKind, isolates
 from harness.languages import LANGUAGES
-from harness.problem import load
-from harness.problem_lint.examine import LintFinding, examine
-from harness.problem_lint.foreign import examine_foreign
+from harness.problem import Problem, load
+from harness.problem_lint.finding import LintFinding, cause
 from harness.sandbox import Provider
 from harness.verdict import Check, Outcome
 from kernelmark.services.choice import choose_device, providers
@@ -69,13 +68,13 @@ def lint(
         HarnessError: a sample could not be graded, twice.
     """
     device = choose_device(settings.device, "py")
-    linted = [_Linted(directory) for directory in directories]
+    linted = [_Linted(directory, settings, with_samples=with_samples) for directory in directories]
     later: list[Job] = []  # on a GPU, samples that run on a CPU
 
     def first() -> Iterator[Job]:
         for each in linted:
             reporter.say(f"{each.name}: null kernels")
-            samples = list(each.examine(settings, device, with_samples=with_samples))
+            samples = list(each.examine(settings, device))
             reporter.expect(len(samples))
             for job in samples:
                 mine = PreparedJob.prepare(settings, job.problem, job.submission, author=job.author)
@@ -84,8 +83,7 @@ def lint(
                 else:
                     later.append(job)
 
-    any_samples = with_samples and any((directory / EXPECTED).is_file() for directory in directories)
-    _check(settings, device, first(), reporter, jobs, None if any_samples else 0)
+    _check(settings, device, first(), reporter, jobs, None if any(each.has_samples for each in linted) else 0)
     _check(settings, "cpu", later, reporter, jobs, len(later))
     again = [job for each in linted for job in each.doubtful()]
     reporter.expect(len(again))
@@ -137,28 +135,37 @@ def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[LintFindi
 class _Linted:
     """One problem: what was found so far, and the results of its samples by name, in the order of gradings."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, settings: Settings, *, with_samples: bool) -> None:
+        """Reads the files, before torch is loaded: an error in them is told in a second or two."""
         self.name, self._directory = directory.name, directory
         self._findings: list[LintFinding] = []
         self._results: dict[str, list[JobResult]] = defaultdict(list)
         self._samples: dict[str, Sample] = {}
+        self._problem: Problem | None = None
+        private = private_folder(settings)
+        try:
+            self._problem = load(directory, private)
+            if with_samples:
+                self._samples = read_samples(directory)
+                self._findings += _oddities(directory, self._samples)
+        except ProblemError as error:
+            self._wrong(error)
 
-    def examine(self, settings: Settings, device: DeviceKind, *, with_samples: bool) -> Iterator[Job]:
+    @property
+    def has_samples(self) -> bool:
+        return bool(self._samples)
+
+    def examine(self, settings: Settings, device: DeviceKind) -> Iterator[Job]:
         """Try the null kernels, then make the jobs of the samples for this device.
 
         Raises:
             UsageError: as for `lint`.
         """
+        problem, samples, self._samples = self._problem, self._samples, {}
+        if problem is None:
+            return
         try:
-            problem = load(self._directory, private_folder(settings))
-            if problem.foreign is None:
-                self._findings += examine(problem)
-            else:
-                self._findings += examine_foreign(problem, _isolating(settings), device)
-            if not with_samples:
-                return
-            samples = read_samples(self._directory)
-            self._findings += _oddities(self._directory, samples)
+            self._findings[:0] = _null_kernels(problem, settings, device)
             if not any(device in case.devices for case in problem.tests):
                 return
             self._samples = {name: sample for name, sample in samples.items() if device in sample.devices}
@@ -205,7 +212,8 @@ class _Linted:
         return Report(self.name, tuple(self._findings), checks)
 
     def _wrong(self, error: ProblemError) -> None:
-        if str(error) not in [finding.what for finding in self._findings]:  # the null kernels may have reported it
+        # The null kernels may have reported it, in another case.
+        if cause(str(error)) not in [cause(finding.what) for finding in self._findings]:
             self._findings.append(LintFinding("error", (), "", str(error)))
 
 
@@ -229,6 +237,17 @@ def _collect(grades: Grades, samples: Iterable[Job], reporter: BatchReporter) ->
         problem.take(name, result)
         outcome = result.check.outcome if result.check is not None else result.error
         reporter.finished(f"{problem.name}: sample {name}", str(outcome))
+
+
+def _null_kernels(problem: Problem, settings: Settings, device: DeviceKind) -> list[LintFinding]:
+    """The findings of `harness.problem_lint`, which loads torch."""
+    if problem.foreign is None:
+        from harness.problem_lint.examine import examine
+
+        return examine(problem)
+    from harness.problem_lint.foreign import examine_foreign
+
+    return examine_foreign(problem, _isolating(settings), device)
 
 
 def _isolating(settings: Settings) -> Provider:

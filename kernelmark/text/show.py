@@ -300,7 +300,8 @@ def _tolerance(spec: Problem) -> str:
     also = f"; {equal}" if equal else ""
     own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
-    return f"{own}{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows}){also}"
+    floor = f"{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+    return own + floor + also
 
 
 def problem_document(spec: Problem) -> dict[str, Any]:
