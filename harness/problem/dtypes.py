@@ -55,6 +55,11 @@ class DTypeInfo:
         """The distance from 1 to the next number, of a type with a fraction."""
         return 2 / self.exact
 
+    @property
+    def rounds(self) -> bool:
+        """Whether answers of this type may differ from the truth by rounding; others must be equal."""
+        return self.family in ("float", "complex", "packed")
+
 
 def _float(size_bytes: int, largest: float, exact: int, least_exponent: int, *, infinities: bool = True) -> DTypeInfo:
     return DTypeInfo(size_bytes, "float", -largest, largest, exact, infinities, least_exponent)

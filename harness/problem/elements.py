@@ -51,7 +51,7 @@ def limits(dtype: torch.dtype) -> Limits:
 
 def has_budget(dtype: torch.dtype) -> bool:
     """Whether answers of this type may differ from the truth by rounding; others must be equal."""
-    return info(dtype).family in ("float", "complex", "packed")
+    return info(dtype).rounds
 
 
 def parts(dtype: torch.dtype) -> int:

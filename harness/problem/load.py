@@ -8,6 +8,7 @@ the same task stay in one table. Private cases are part of the task; final tests
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -55,6 +56,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "fill": Fill,
     "draw": Range,
 }
+_KINDS = {"tuple_type": "should be a list", "dict_type": "should be a table", "model_type": "should be a table"}
 _RULES = ("tags", "visibility", *Schedule.model_fields)  # rules of the competition, not part of the task
 _RULE = re.compile(rf"({'|'.join(_RULES)})[ \t]*=[^\r\n]*(\r?\n|\Z)".encode())
 _SLUG = re.compile(r"[a-z0-9_]{1,64}")
@@ -264,15 +266,21 @@ def _flaw(
     loc = _existing(data, errors[0])
     key = _key(loc)
     if errors[0]["type"] == "extra_forbidden":
-        return ProblemError(
-            str(path), f"key `{key}` is unknown", nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
-        )
+        remedy = nearest(str(loc[-1]), _model(loc[:-1], whole).model_fields)
+        if len(loc) > 1 and loc[-1] in whole.model_fields:  # in TOML, a line at the end is part of the last table
+            remedy = f"`{loc[-1]}` belongs above the first table: move the line there"
+        return ProblemError(str(path), f"key `{key}` is unknown", remedy)
     if errors[0]["type"] == "missing":
         field = _model(loc[:-1], whole).model_fields.get(str(loc[-1]))
         return ProblemError(str(path), f"key `{key}` is missing", f"it is {field.description}" if field else "")
     # A key that may have one of several types gives an error for each of them.
-    messages = [_message(e["msg"]) for e in errors if _existing(data, e) == loc]
-    return ProblemError(str(path), f"key `{key}`: {', or '.join(dict.fromkeys(messages))}", _value_of(data, loc))
+    messages = [_KINDS.get(e["type"]) or _message(e["msg"]) for e in errors if _existing(data, e) == loc]
+    what = f"key `{key}`: {', or '.join(dict.fromkeys(messages))}"
+    value = _at(data, loc)
+    if errors[0]["type"] == "tuple_type" and isinstance(value, str):
+        return ProblemError(str(path), what, f"write [{json.dumps(value, ensure_ascii=False)}]")
+    quoted = isinstance(value, str) and any(f"{q}{' '.join(value.split())}{q}" in what for q in "`'")
+    return ProblemError(str(path), what, "" if quoted else _told(value))
 
 
 def _existing(data: Any, error: ErrorDetails) -> tuple[int | str, ...]:
@@ -301,9 +309,13 @@ def _message(text: str) -> str:
     return text[:1].lower() + text[1:] if not text.startswith("-") else text
 
 
-def _value_of(data: Any, loc: Sequence[int | str]) -> str:
+def _at(data: Any, loc: Sequence[int | str]) -> Any:
     for step in loc:
         data = data[step]
-    if isinstance(data, int) and data.bit_length() > 1000:
+    return data
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, int) and value.bit_length() > 1000:
         return "it has hundreds of digits"  # Python prints at most 4,300 digits; a hexadecimal one may have more
-    return f"it is {str(data)!r}" if isinstance(data, str) else f"it is {data}" if isinstance(data, int | float) else ""
+    return f"it is {value!r}" if isinstance(value, str) else f"it is {value}" if isinstance(value, int | float) else ""

@@ -10,6 +10,7 @@ from pydantic import model_validator
 
 from harness.foreign import FORMS
 from harness.problem.checks import check
+from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import ResolvedCase, resolve_case
 from harness.problem.signature import signature
 from harness.problem.spec import Case, ProblemSpec
@@ -42,6 +43,16 @@ class Problem(ProblemSpec):
         if self.foreign is None and _assigns(self.directory / "reference.py", "compare"):
             return "compare"
         return "budget" if self.tolerance.rtol is None else "allclose"
+
+    @property
+    def exact_outputs(self) -> list[str]:
+        """The outputs and inouts that hold whole numbers, bool or scales in every case: the budget wants them equal."""
+
+        def rounds(dtype: str) -> bool:
+            chosen = [dtype] if dtype in DTYPES else [str(c.params[dtype]) for c in (*self.tests, *self.benchmarks)]
+            return any(DTYPES[each].rounds for each in chosen)
+
+        return [spec.name for spec in self.tensors if spec.role != "input" and not rounds(spec.dtype)]
 
     def resolve(self, case: Case) -> ResolvedCase:
         """Compute the sizes, dtypes, fills, scalars and costs of a case whose sizes have been drawn.

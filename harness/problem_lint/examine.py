@@ -10,8 +10,6 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -25,24 +23,13 @@ from harness.problem.dtypes import DTYPES
 from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
 from harness.problem.inputs import draw
 from harness.problem.reference import Reference
+from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
 
-Level = Literal["error", "warning", "note"]
 # What a two-core CPU does in about two seconds, with all null kernels of a case.
 MOST_ELEMENTS = 5_000_000
 MOST_FLOPS = 3_000_000_000
 _SEEDS = (1, 2, 3)  # for the inputs of the case, and for other inputs
-
-
-@dataclass(frozen=True)
-class LintFinding:
-    """One flaw of a problem, or something left out; `kernel` is the null kernel that passes."""
-
-    level: Level
-    cases: tuple[str, ...]
-    kernel: str
-    what: str
-    remedy: str = ""
 
 
 class Examined:
@@ -81,16 +68,20 @@ class Examined:
         return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
 
 
-def examine(problem: Problem) -> Iterator[LintFinding]:
-    """Everything that is wrong with a problem, case by case; the errors among it would also affect gradings.
+def examine(problem: Problem) -> list[LintFinding]:
+    """Everything that is wrong with a problem, once for each cause; the errors among it would also affect gradings.
 
     Raises:
         ProblemError: its `reference.py` cannot be imported, or lacks `reference`.
     """
+    return folded(_examine(problem))
+
+
+def _examine(problem: Problem) -> Iterator[LintFinding]:
+    """The same, case by case."""
     reference = Reference.load(problem)
     yield from _without_a_hidden_case(problem)
     run, inputs = _Run(problem, kernels(problem)), _GeneratedInputs(reference)
-    raised: dict[str, list[str]] = {}
     given = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
     resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in given]
     for case, resolved in resolved_cases:
@@ -105,8 +96,7 @@ def examine(problem: Problem) -> Iterator[LintFinding]:
             if not any(finding.level == "error" for finding in sound):
                 yield from run.try_all(examined, case)
         except ProblemError as error:
-            raised.setdefault(str(error), []).append(case.name)
-    yield from (LintFinding("error", tuple(dict.fromkeys(names)), "", error) for error, names in raised.items())
+            yield LintFinding("error", (case.name,), "", str(error))
     yield from inputs.findings()
     yield from run.never_caught()
     yield from run.stale_exceptions()
@@ -196,10 +186,13 @@ class _Run:
     def never_caught(self) -> Iterator[LintFinding]:
         """The null kernels that passed every test of a device and symbol."""
         by_name = {kernel.name: kernel for kernel in self._kernels}
+        devices: dict[tuple[str, str, tuple[str, ...]], list[DeviceKind]] = defaultdict(list)
         for (name, device, symbol), cases in self._passed.items():
             if (name, device, symbol) not in self._caught and not self._excuse(by_name[name]):
-                what = f"passes every test of `{symbol}` on {device}"
-                yield LintFinding("error", tuple(cases), name, what, by_name[name].remedy)
+                devices[name, symbol, tuple(cases)].append(device)
+        for (name, symbol, passed), where in devices.items():
+            what = f"passes every test of `{symbol}` on {' and '.join(where)}"
+            yield LintFinding("error", passed, name, what, by_name[name].remedy)
 
     def stale_exceptions(self) -> Iterator[LintFinding]:
         """Precisions that the problem allows, but that fail."""

@@ -5,7 +5,6 @@ Its reference runs in a sandbox, on the device of the gradings, and whoever deci
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 
@@ -19,7 +18,7 @@ from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.problem import Case, DeviceKind, Problem, ResolvedCase
 from harness.problem.elements import numbers, of_numbers
-from harness.problem_lint.examine import LintFinding
+from harness.problem_lint.finding import LintFinding, folded
 from harness.sandbox import Provider
 
 _SEEDS = (1, 2)
@@ -35,21 +34,19 @@ _KERNELS: Mapping[str, Callable[[Tensors, Tensors], Tensors]] = {
 }
 
 
-def examine_foreign(problem: Problem, provider: Provider, device: DeviceKind) -> Iterator[LintFinding]:
+def examine_foreign(problem: Problem, provider: Provider, device: DeviceKind) -> list[LintFinding]:
     """The null kernels that pass, and what goes wrong in the reference; each with its cases."""
-    passed: dict[str, list[str]] = defaultdict(list)
-    raised: dict[str, list[str]] = defaultdict(list)
+    return folded(_examine(problem, provider, device))
+
+
+def _examine(problem: Problem, provider: Provider, device: DeviceKind) -> Iterator[LintFinding]:
     with closing(Oracle(problem, provider, device)) as oracle:
         for case in _different(problem, device):
             try:
                 for name in _passing(oracle, problem.resolve(case), device):
-                    passed[name].append(case.name)
+                    yield LintFinding("error", (case.name,), name, "passes", _REMEDY)
             except ProblemError as error:
-                raised[str(error)].append(case.name)
-    for what, cases in raised.items():
-        yield LintFinding("error", tuple(cases), "", what)
-    for name, cases in passed.items():
-        yield LintFinding("error", tuple(cases), name, "passes", _REMEDY)
+                yield LintFinding("error", (case.name,), "", str(error))
 
 
 def _different(problem: Problem, device: DeviceKind) -> Iterator[Case]:

@@ -33,6 +33,8 @@ LOWER: dict[torch.dtype, tuple[str, ...]] = {
 }
 _PART = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 _ARITHMETIC = ("float32", "float16", "bfloat16")
+# For outputs that must be equal. It holds ten numbers of float16, two of bfloat16 and 84,000 of float32.
+_CLOSE = ', for example `fill = { kind = "uniform", low = -1.01, high = -1.0 }`'
 _PRODUCTS = frozenset({"mm", "bmm", "addmm", "baddbmm", "mv", "addmv", "dot", "convolution"})
 
 
@@ -98,7 +100,9 @@ def kernels(problem: Problem) -> list[NullKernel]:
         if spec.role != "input":
             remedy = f"let `compare` look at all of `{spec.name}`, or fill the inputs so that all of it counts"
             null_kernels.append(NullKernel(f"half of `{spec.name}` written", remedy, _half_of(spec.name)))
-    return [*null_kernels, *(kernel for low in _precisions() for kernel in _lowered(low))]
+    all_equal = len(problem.exact_outputs) == sum(spec.role != "input" for spec in problem.tensors)
+    decided = problem.decided_by == "budget"
+    return [*null_kernels, *(kernel for low in _precisions() for kernel in _lowered(low, exact=all_equal and decided))]
 
 
 def _precisions() -> Iterable[str]:
@@ -188,13 +192,16 @@ def _half_of(spec: str) -> Callable[[Scene], Tensors | None]:
     return outputs
 
 
-def _lowered(low: str) -> list[NullKernel]:
-    """The honest kernel in a lower precision: of its operands alone, and of everything that it computes."""
-    what = "need all bits of their dtype"
-    remedy = (
-        f"fill inputs with values of both signs that {what}, lower `tolerance.factor`, or, if it may pass, name it in "
-        f'`tolerance.lower_precision = ["{low}"]`'
-    )
+def _lowered(low: str, *, exact: bool) -> list[NullKernel]:
+    """The honest kernel in a lower precision: of its operands alone, and of everything that it computes.
+
+    `exact`: every output must be equal, so that no tolerance can be lowered.
+    """
+    remedy = "fill inputs with values of both signs that need all bits of their dtype, lower `tolerance.factor`"
+    if exact:
+        example = _CLOSE if low in ("tf32", "float16", "bfloat16") else ""
+        remedy = f"fill inputs with values so close together that {low} merges them{example}"
+    remedy += f', or, if it may pass, name it in `tolerance.lower_precision = ["{low}"]`'
     if low == "tf32":
         return [NullKernel("matrix products in tf32", remedy, _products_in_tf32, low)]
     kernels = [NullKernel(f"operands in {low}", remedy, lambda s: _operands_in(low, s), low)]

@@ -29,7 +29,7 @@ class Sample(BaseModel):
     replace: dict[str, str] = Field(default={}, description="texts that occur once in it, and what replaces each")
     outcome: Outcome
     devices: Annotated[tuple[DeviceKind, ...], Field(min_length=1)] = ("cpu", "cuda")
-    message: str = Field(default="", description="a pattern that the verdict's message must hold")
+    message: str = Field(default="", description="a regular expression, to be found in the verdict's message")
 
 
 def read_samples(directory: Path) -> dict[str, Sample]:
@@ -43,15 +43,18 @@ def read_samples(directory: Path) -> dict[str, Sample]:
         return {}
     try:
         samples = TypeAdapter(dict[str, Sample]).validate_python(tomllib.loads(path.read_text("utf-8")))
-        for sample in samples.values():
-            re.compile(sample.message)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, re.error) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ProblemError(str(path), f"cannot be read ({error})") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))
         raise ProblemError(str(path), f"key `{key}`: {first['msg'].lower()}") from None
     for name, sample in samples.items():
+        try:
+            re.compile(sample.message)
+        except re.error as error:
+            what = f"sample `{name}`: `message` is not a regular expression ({error})"
+            raise ProblemError(str(path), what, r"put `\` before what is meant literally, as in '\('") from None
         if not (path.parent / sample.file).is_file():
             raise ProblemError(str(path), f"sample `{name}` names {sample.file}, which is not there")
         if sample.replace:

@@ -14,15 +14,20 @@ from pathlib import Path
 from harness.call import Style
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
+from harness.problem.schema import document
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible
 
+SCHEMA = "problem.schema.json"
+# A deadline is named in a comment of a line that the problem's hash leaves out: as a comment of its own, which the
+# author activates, it would change the hash, and begin a new table.
 PROBLEM = """\
 #:schema ../problem.schema.json
 
 title = "SLUG"  # one line for people
 entry = "ENTRY"
 parameters = ["rows", "cols"]
+visibility = "public"  # of sources; or "after_deadline", "never". The next line may be deadline = 2027-01-31T23:59:00Z
 
 [[tensors]]
 name = "x"
@@ -217,7 +222,9 @@ FILES = {
 def write(settings: Settings, slug: str, style: Style = "writes") -> list[Path]:
     """Write the files of a problem that does not exist yet, all or none; returns their paths.
 
-    `style` says how its submissions are called.
+    The schema that the first line of `problem.toml` names is written beside the problems, unless it is there.
+
+    `style` says how the problem's submissions are called.
 
     Raises:
         UsageError: the slug is not valid or is taken, or its directory cannot be written.
@@ -226,6 +233,7 @@ def write(settings: Settings, slug: str, style: Style = "writes") -> list[Path]:
         remedy = "use up to 64 lower-case letters, digits and '_', starting with a letter"
         raise UsageError(f"`{visible(slug)}`", "is not a valid slug", remedy)
     directory = settings.locate("problems") / slug
+    new = [directory / name for name in FILES]
     try:
         if directory.exists():
             raise UsageError(str(directory), "exists already", "choose another slug, or remove it")
@@ -236,12 +244,17 @@ def write(settings: Settings, slug: str, style: Style = "writes") -> list[Path]:
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 (made / name).write_text(_filled(text, slug, TEMPLATES[style]), "utf-8")
             load(made)  # a slug can still be a C++ keyword, or have a meaning in expressions
+            schema = directory.parent / SCHEMA
+            if not schema.exists():
+                Path(folder, SCHEMA).write_text(document(), "utf-8")
+                Path(folder, SCHEMA).rename(schema)
+                new.append(schema)
             made.rename(directory)
     except ProblemError as error:
         raise UsageError(slug, f"is not a valid slug ({error.what})") from None
     except OSError as error:
         raise UsageError(str(directory), f"cannot be written ({error.strerror})", "make it writable") from None
-    return [directory / name for name in FILES]
+    return new
 
 
 def _filled(text: str, slug: str, template: Template) -> str:

@@ -169,6 +169,11 @@ def _tolerance(spec: Problem) -> str:
             return "`compare` in reference.py decides"
         case "allclose":
             return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
+    equal = f"{', '.join(f'`{name}`' for name in spec.exact_outputs)} must be equal" if spec.exact_outputs else ""
+    if len(spec.exact_outputs) == sum(each.role != "input" for each in spec.tensors):
+        return equal
+    also = f"; {equal}" if equal else ""
     own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
     grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
-    return f"{own}{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+    floor = f"{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
+    return own + floor + also

@@ -17,7 +17,8 @@ from harness.judge.correctness.layout import Layout
 from harness.problem import Problem, load
 from harness.problem.inputs import draw
 from harness.problem.reference import Reference
-from harness.problem_lint.examine import LintFinding, examine
+from harness.problem_lint.examine import examine
+from harness.problem_lint.finding import LintFinding
 
 TOML = """
 title = "Sums of segments, in place"

@@ -261,6 +261,11 @@ BAD: list[tuple[str, str, str]] = [
     ("hidden = true", 'hidden = "yes"', "key `tests[1].hidden`: should be a valid boolean; it is 'yes'"),
     ("factor = 2", "factor = 0", "key `tolerance.factor`: should be greater than 0; it is 0"),
     ("factor = 2", "factor = nan", "key `tolerance.factor`: should be"),
+    (
+        'name = "large"',
+        'name = "large"\ndeadline = 2027-01-31T23:59:00Z',
+        "key `benchmarks[0].deadline` is unknown; `deadline` belongs above the first table: move the line there",
+    ),
     ("memory_bytes", "memory_byte", "key `limits.memory_byte` is unknown; did you mean `memory_bytes`?"),
     (
         'role = "output"',
@@ -295,7 +300,12 @@ BAD: list[tuple[str, str, str]] = [
         '["rows", "dtype"]\ndtype',
         "key `tensors[0].shape[1]` has no value: `dtype`: `dtype` holds 'float32', not a number",
     ),
-    ('["rows", "cols"]\ndtype', '["rows", "cols / 2"]\ndtype', "key `tensors[0].shape[1]`: "),
+    (
+        '["rows", "cols"]\ndtype',
+        '["rows", "cols / 2"]\ndtype',
+        "key `tensors[0].shape[1]`: `cols / 2`: only + - * // % ** are allowed; write `//` for whole-number division\n",
+    ),
+    ('["rows", "cols"]\ndtype', '"rows"\ndtype', 'key `tensors[0].shape`: should be a list; write ["rows"]\n'),
     ('["rows", "cols"]\ndtype', '["rows", "__import__(1)"]\ndtype', "key `tensors[0].shape[1]`: "),
     ("cols = 50", "cols = -1", "key `tensors[0].shape[1]` is -1 in benchmarks[0]; a dimension is at least 0"),
     ("cols = 50", "cols = -5", "key `tensors[0].shape[1]` is -5 in benchmarks[0]"),
@@ -507,7 +517,7 @@ def test_a_bad_file_gets_one_line(tmp_path: Path, old: str, new: str, line: str)
     with pytest.raises(ProblemError) as caught:
         load(directory)
     text = str(caught.value)
-    assert text.startswith(f"{directory / 'problem.toml'}: {line}")
+    assert f"{text}\n".startswith(f"{directory / 'problem.toml'}: {line}")
     assert "\n" not in text
 
 

@@ -452,6 +452,23 @@ def test_a_problem_says_what_decides(toml: str, reference: str, decider: str, to
 
 
 @pytest.mark.parametrize(
+    ("dtypes", "told"),
+    [
+        (("int32", "bool"), "`y`, `z` must be equal"),
+        (("float16", "int64"), f"4 × the reference's own error, at least {BUDGET}; `z` must be equal"),
+    ],
+)
+def test_outputs_that_must_be_equal_are_named(dtypes: tuple[str, str], told: str, tmp_path: Path) -> None:
+    outputs = [
+        f'{{ name = "{n}", role = "output", shape = ["n"], dtype = "{d}" }},' for n, d in zip("yz", dtypes, strict=True)
+    ]
+    [y] = [line for line in TOML.splitlines() if '"output"' in line]
+    (tmp_path / "problem.toml").write_text(TOML.replace(y, "\n".join(outputs)))
+    (tmp_path / "reference.py").write_text("")
+    assert lines_of(show.problem(load(tmp_path)), "tolerance") == [f"tolerance   {told}"]
+
+
+@pytest.mark.parametrize(
     ("weight", "shown"),
     [("", ["", ""]), ("weight = 1, ", ["", ""]), ("weight = 2.5, ", [", weight 2.5", ", weight 1"])],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -33,7 +34,11 @@ def test_a_skeleton_fails_the_lint_for_its_definition_alone_and_passes_with_one(
 ) -> None:
     written = skeleton.write(settings, "swish", style)
     directory = settings.locate("problems") / "swish"
-    assert sorted(written) == sorted(path for path in directory.rglob("*") if path.is_file())
+    schema = directory / (directory / "problem.toml").read_text().split()[1]
+    assert sorted(path.resolve() for path in written) == sorted(
+        [schema.resolve(), *(path for path in directory.rglob("*") if path.is_file())]
+    )
+    assert "tensors" in json.loads(schema.read_text())["properties"]
     assert [what.split("reference.py:8: ")[1] for what in errors(directory)] == [
         "raised NotImplementedError: compute y from x, and return it"
     ]
@@ -76,3 +81,20 @@ def test_a_problem_that_exists_is_left_alone(settings: Settings) -> None:
     with pytest.raises(UsageError, match="exists already"):
         skeleton.write(settings, "swish")
     assert changed.read_text() == "mine"
+
+
+def test_a_deadline_added_to_a_skeleton_keeps_its_hash_and_a_schema_that_is_there_is_left_alone(
+    settings: Settings,
+) -> None:
+    settings.locate("problems").mkdir()
+    schema = settings.locate("problems") / "problem.schema.json"
+    schema.write_text("mine")
+    assert schema not in skeleton.write(settings, "swish")
+    assert schema.read_text() == "mine"
+    file = settings.locate("problems") / "swish" / "problem.toml"
+    before = load(file.parent)
+    [line] = [line for line in file.read_text().splitlines() if "deadline = " in line]
+    file.write_text(file.read_text().replace(line, f"{line}\n{line[line.index('deadline = ') :]}"))
+    after = load(file.parent)
+    assert after.deadline is not None
+    assert after.sha256 == before.sha256
