@@ -28,6 +28,7 @@ from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.problems import private_folder
 from kernelmark.services.samples import EXPECTED, Sample, as_submission, read_samples
 from kernelmark.services.settings import Settings
+from kernelmark.services.statement import contradictions
 from kernelmark.text.batch import BatchReporter
 from kernelmark.text.terminal import INDENT, counted, visible
 
@@ -145,6 +146,7 @@ class _Linted:
         private = private_folder(settings)
         try:
             self._problem = load(directory, private)
+            self._findings += contradictions(self._problem)
             if with_samples:
                 self._samples = read_samples(directory)
                 self._findings += _oddities(directory, self._samples)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.verdict import Verdict
-from kernelmark.text import findings, times
+from kernelmark.text import findings, task, times
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
 from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
@@ -257,6 +257,7 @@ def problem(spec: Problem) -> Iterator[str]:
     yield f"{INDENT}entry       {spec.signature}"
     if spec.call.style in _STYLES:
         yield f"{INDENT}Python      {_STYLES[spec.call.style]}; C gets all tensors, and writes its outputs"
+    yield from task.functions(spec)
     if imported := [source.name for source in spec.foreign.files if source.shown] if spec.foreign else []:
         yield f"{INDENT}imports     {', '.join(imported)}, if it likes"
     for tensor in spec.tensors:
@@ -267,7 +268,7 @@ def problem(spec: Problem) -> Iterator[str]:
         yield f"{INDENT}{tensor.role:<10}  {tensor.name} [{shape}] {tensor.dtype}{apart}{copies}{absent}"
     for scalar in spec.scalars:
         yield f"{INDENT}scalar      {scalar.name} {scalar.dtype} = {scalar.value}"
-    yield f"{INDENT}tolerance   {_tolerance(spec)}"
+    yield f"{INDENT}tolerance   {task.tolerance(spec)}"
     if spec.deadline is not None:
         yield f"{INDENT}deadline    {spec.deadline.isoformat()}"
     yield f"{INDENT}sources     {spec.visibility.replace('_', ' ')}"
@@ -282,26 +283,6 @@ def problem(spec: Problem) -> Iterator[str]:
         if hidden := sum(each.hidden for each in cases):
             private = f", {spec.private.cases} of them private" if spec.private else ""
             yield f"{INDENT}{kind:<10}  and {counted(hidden, 'hidden one')}{private}"
-
-
-def _tolerance(spec: Problem) -> str:
-    """What decides whether an answer is right."""
-    allowed = spec.tolerance
-    match spec.decided_by:
-        case "reference":
-            return "the imported reference checks answers itself"
-        case "compare":
-            return "`compare` in reference.py decides"
-        case "allclose":
-            return f"{allowed.atol:g} + {allowed.rtol:g} × |expected| for each element"
-    equal = f"{', '.join(f'`{name}`' for name in spec.exact_outputs)} must be equal" if spec.exact_outputs else ""
-    if len(spec.exact_outputs) == sum(each.role != "input" for each in spec.tensors):
-        return equal
-    also = f"; {equal}" if equal else ""
-    own = "" if spec.foreign else f"{allowed.factor:g} × the reference's own error, at least "
-    grows = "" if allowed.sum_length == 1 else f", and more for long sums, here of {allowed.sum_length} terms"
-    floor = f"{allowed.floor_ulps:g} ulps of the output's dtype ({allowed.accumulation_ulps:g} of float32{grows})"
-    return own + floor + also
 
 
 def problem_document(spec: Problem) -> dict[str, Any]:
