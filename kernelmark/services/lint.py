@@ -74,7 +74,8 @@ def lint(
 
     def first() -> Iterator[Job]:
         for each in linted:
-            reporter.say(f"{each.name}: null kernels")
+            if each.readable:
+                reporter.say(f"{each.name}: null kernels")
             samples = list(each.examine(settings, device))
             reporter.expect(len(samples))
             for job in samples:
@@ -152,6 +153,10 @@ class _Linted:
                 self._findings += _oddities(directory, self._samples)
         except ProblemError as error:
             self._wrong(error)
+
+    @property
+    def readable(self) -> bool:
+        return self._problem is not None
 
     @property
     def has_samples(self) -> bool:
