@@ -28,6 +28,7 @@ from kernelmark.services.prepared import PreparedJob
 from kernelmark.services.problems import private_folder
 from kernelmark.services.samples import EXPECTED, Sample, as_submission, read_samples
 from kernelmark.services.settings import Settings
+from kernelmark.services.statement import contradictions
 from kernelmark.text.batch import BatchReporter
 from kernelmark.text.terminal import INDENT, counted, visible
 
@@ -73,7 +74,8 @@ def lint(
 
     def first() -> Iterator[Job]:
         for each in linted:
-            reporter.say(f"{each.name}: null kernels")
+            if each.readable:
+                reporter.say(f"{each.name}: null kernels")
             samples = list(each.examine(settings, device))
             reporter.expect(len(samples))
             for job in samples:
@@ -145,11 +147,16 @@ class _Linted:
         private = private_folder(settings)
         try:
             self._problem = load(directory, private, final=True)
+            self._findings += contradictions(self._problem)
             if with_samples:
                 self._samples = read_samples(directory)
                 self._findings += _oddities(directory, self._samples)
         except ProblemError as error:
             self._wrong(error)
+
+    @property
+    def readable(self) -> bool:
+        return self._problem is not None
 
     @property
     def has_samples(self) -> bool:

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness.errors import LedgerError, UsageError
+from harness.errors import LedgerError
 from harness.languages import LANGUAGES
 from harness.problem import Problem
+from harness.problem.prototype import prototypes
 from harness.stats import geometric_mean
 from harness.verdict import Verdict
 from kernelmark.services.choice import device_name
 from kernelmark.services.settings import Settings
-from kernelmark.services.start.compiled import entry_points
 from kernelmark.text.problem import BaselineTime
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
@@ -39,14 +39,9 @@ def sheet(settings: Settings, problem: Problem) -> Sheet:
 
 
 def _entry_points(problem: Problem) -> dict[str, tuple[str, ...]]:
-    found = {}
-    for suffix, language in LANGUAGES.items():
-        if language.compiler is not None:
-            try:
-                found[suffix] = tuple(entry_points(problem, language))
-            except UsageError:  # no case runs there, or C has another meaning for one of the names
-                continue
-    return found
+    compiled = [suffix for suffix, language in LANGUAGES.items() if language.compiler is not None]
+    found = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
+    return {suffix: declared for suffix, declared in found.items() if declared}
 
 
 def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.call import Style
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
+from harness.problem.prototype import prototypes
 from harness.problem.schema import document
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible
@@ -105,8 +106,7 @@ PYTHON
 ```
 
 ```c
-extern "C" void ENTRY(const float* x, float* y, int64_t rows, int64_t cols, cudaStream_t stream);  // .cu
-extern "C" void ENTRY(const float* x, float* y, int64_t rows, int64_t cols);                       // .cpp
+PROTOTYPES
 ```
 
 **What is hard.** …
@@ -243,7 +243,10 @@ def write(settings: Settings, slug: str, style: Style = "writes") -> list[Path]:
             for name, text in FILES.items():
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 (made / name).write_text(_filled(text, slug, TEMPLATES[style]), "utf-8")
-            load(made)  # a slug can still be a C++ keyword, or have a meaning in expressions
+            problem = load(made)  # a slug can still be a C++ keyword, or have a meaning in expressions
+            each = [f"{of};  // .{suffix}" for suffix in ("cu", "cpp") for of in prototypes(problem, suffix).values()]
+            statement = made / "README.md"
+            statement.write_text(statement.read_text("utf-8").replace("PROTOTYPES", "\n".join(each)), "utf-8")
             schema = directory.parent / SCHEMA
             if not schema.exists():
                 Path(folder, SCHEMA).write_text(document(), "utf-8")

@@ -9,42 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.errors import UsageError
 from harness.languages import Language
-from harness.problem import Problem
-from harness.problem.resolve import symbol
+from harness.problem import Problem, prototype
 from harness.problem.spec import TensorSpec
 from kernelmark.services.start.calling import arguments_of, free, refuse_taken
 from kernelmark.services.start.sizes import call, place, product, table
 
-_BOTH = {
-    **{f"{sign}int{bits}": f"{sign}int{bits}_t" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "bool": "bool",
-    "float32": "float",
-    "float64": "double",
-}
-_TYPES: Mapping[str, Mapping[str, str]] = {
-    "cu": {
-        **_BOTH,
-        "float16": "__half",
-        "bfloat16": "__nv_bfloat16",
-        "float8_e4m3fn": "__nv_fp8_e4m3",
-        "float8_e5m2": "__nv_fp8_e5m2",
-        "float8_e8m0fnu": "__nv_fp8_e8m0",
-        "float4_e2m1fn_x2": "__nv_fp4x2_e2m1",
-        "complex64": "cuFloatComplex",
-        "complex128": "cuDoubleComplex",
-    },
-    "cpp": {
-        **_BOTH,
-        "float16": "_Float16",
-        "bfloat16": "bfloat16",
-        "float8_e4m3fn": "uint8_t",
-        "float8_e5m2": "uint8_t",
-        "float8_e8m0fnu": "uint8_t",
-        "float4_e2m1fn_x2": "uint8_t",
-        "complex64": "std::complex<float>",
-        "complex128": "std::complex<double>",
-    },
-}
 _HEADERS = {
     "__half": "cuda_fp16.h",
     "__nv_bf": "cuda_bf16.h",
@@ -80,30 +49,11 @@ def source(problem: Problem, language: Language) -> str:
     Raises:
         UsageError: the problem has no case where this language runs, or one of its names means something else there.
     """
-    return _writer(problem, language).text()
-
-
-def entry_points(problem: Problem, language: Language) -> list[str]:
-    """What a file of this language defines, as it is written there: `extern "C" void softmax(const float* x, ...)`.
-
-    Raises:
-        UsageError: as for `source`.
-    """
-    writer = _writer(problem, language)
-    return [f'extern "C" void {name}({", ".join(writer.arguments(types))})' for name, types in writer.symbol_types()]
-
-
-def _writer(problem: Problem, language: Language) -> _Cpp:
-    cases = [case for case in (*problem.tests, *problem.benchmarks) if set(case.devices).intersection(language.devices)]
-    if not cases:
+    symbols = prototype.symbols(problem, language.suffix)
+    if not symbols:
         what = f"has no case for {' or '.join(language.devices)}, where a .{language.suffix} file runs"
         raise UsageError(problem.slug, what, "choose another --lang")
-    parameters = {name: value for case in problem.tests for name, value in {**case.draw, **case.params}.items()}
-    dtypes = {spec.dtype for spec in problem.tensors}
-    chosen = [name for name in problem.parameters if name in dtypes]
-    symbols = {symbol(problem, case): [str(case.params[name]) for name in chosen] for case in cases}
-    sizes = [name for name in problem.parameters if not isinstance(parameters[name], str)]
-    return (_Cuda if language.suffix == "cu" else _Cpp)(problem, language.suffix, chosen, sizes, symbols)
+    return (_Cuda if language.suffix == "cu" else _Cpp)(problem, language.suffix, symbols).text()
 
 
 class _Cpp:
@@ -112,16 +62,10 @@ class _Cpp:
     language = "C++"
     device = ""
 
-    def __init__(
-        self,
-        problem: Problem,
-        suffix: str,
-        dtypes: Sequence[str],
-        sizes: Sequence[str],
-        symbols: Mapping[str, list[str]],
-    ) -> None:
-        self.problem, self.dtypes, self.sizes, self.symbols = problem, dtypes, sizes, symbols
-        self.types = _TYPES[suffix]
+    def __init__(self, problem: Problem, suffix: str, symbols: Mapping[str, Mapping[str, str]]) -> None:
+        self.problem, self.symbols = problem, symbols
+        self.dtypes, self.sizes = list(next(iter(symbols.values()))), prototype.sizes(problem)
+        self.types = prototype.TYPES[suffix]
         taken = {*symbols, *problem.parameters, *arguments_of(problem)}
         self.own = {name: free(name, taken) for name in _OWN}
         self.groups = list(dict.fromkeys(each.count for each in problem.tensors if each.role != "input"))
@@ -155,7 +99,8 @@ class _Cpp:
         body = [line for group in self.groups for line in self.body(group)]
         if self.dtypes:
             yield self.template() + self.function(f"static void {self.own['run']}", {}, body)
-        for name, types in self.symbol_types():
+        for name, values in self.symbols.items():
+            types = {name: self.types[dtype] for name, dtype in values.items()}
             run = f"{self.own['run']}<{', '.join(types.values())}>({', '.join(self.names())});"
             yield self.function(f'extern "C" void {name}', types, [run] if types else body)
 
@@ -173,22 +118,10 @@ class _Cpp:
 
     def arguments(self, types: Mapping[str, str]) -> list[str]:
         """The arguments of an entry point; `types` says what stands for the dtypes that are parameters."""
-        pointers = [
-            f"{self.pointer(each, types)} {'const* ' if each.count is not None else ''}{each.name}"
-            for each in self.problem.tensors
-        ]
-        return [*pointers, *self.numbers()]
+        return prototype.arguments(self.problem, {**self.types, **types})
 
-    def pointer(self, spec: TensorSpec, types: Mapping[str, str] = {}) -> str:
-        return f"{'const ' if spec.role == 'input' else ''}{self.type(spec, types)}*"
-
-    def type(self, spec: TensorSpec, types: Mapping[str, str] = {}) -> str:
-        return types.get(spec.dtype) or self.types.get(spec.dtype, spec.dtype)
-
-    def numbers(self) -> list[str]:
-        kinds = {"int64": "int64_t", "float64": "double"}
-        scalars = [f"{kinds[each.dtype]} {each.name}" for each in self.problem.scalars]
-        return [*scalars, *(f"int64_t {name}" for name in self.sizes)]
+    def type(self, spec: TensorSpec) -> str:
+        return self.types.get(spec.dtype, spec.dtype)
 
     def names(self) -> list[str]:
         """What an entry point hands on."""
@@ -260,7 +193,8 @@ class _Cuda(_Cpp):
 
     def device_function(self, group: int | str | None) -> str:
         i = self.own["i"]
-        arguments = [f"{self.pointer(each)} {each.name}" for each in self.handed(group)] + self.numbers()
+        arguments = [f"{prototype.pointer(each, self.types)} {each.name}" for each in self.handed(group)]
+        arguments += prototype.numbers(self.problem)
         lines = [f"const int64_t {i} = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;"]
         lines.append("// TODO: compute the outputs. There is a thread for every element, in row-major order.")
         for spec in self.written(group):
