@@ -993,3 +993,29 @@ def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> N
     project.add(accepted(run="b" * 16, author="bob", created_at=datetime.min.replace(tzinfo=UTC)))
     project.build()
     assert "bob" in project.html("problems/softmax.html")
+
+
+def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Path) -> None:
+    made = SiteProject(tmp_path)
+    made.statements = [statement(slug) for slug in ("a_idle", "gelu", "rope", "softmax")]
+    quick = {"created_at": EPOCH, "roofline": MEMORY}
+    made.add(run_of("ada", 40_000, "1", interpreted=True, **quick))
+    made.add(run_of("bob", 50_000, "2", low_ns=30_000, high_ns=90_000, **quick))
+    made.add(run_of("ada", 40_000, "3", problem="gelu", interpreted=True, **quick))
+    made.add(wrong(author="eve", run="4" * 16, problem="rope"))
+    made.build()
+    front = made.html("index.html")
+    rows = [
+        text(row.partition(">")[2]) for row in front.split('id="t-problems"')[1].split("</table>")[0].split("<tr")[2:]
+    ]
+    assert [row.split()[0] for row in rows] == ["Softmax", "Gelu", "Rope", "A_idle"], "those with runs come first"
+    assert "bob no rank yet: interval too wide to rank 50.0 µs" in rows[0]
+    assert "no rank yet: graded in Triton's interpreter only" in rows[1].replace("&#39;", "'")
+    assert "none accepted" in rows[2]
+    assert "no result" in rows[3]
+    assert made.json("index.json").get("overall", []) == []
+    assert [first["leader"]["row"]["author"] for first in made.json("devices.json")["firsts"]] == ["bob"]
+    assert "first on" not in text(made.html("authors/ada.html"))
+    headings = re.findall(r'<h2 id="board-\d">([^<]*)', made.html("problems/softmax.html"))
+    assert headings == ["NVIDIA H200", "NVIDIA H200, Triton interpreter"]
+    assert ">week of</text>" in front

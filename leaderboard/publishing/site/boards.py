@@ -135,20 +135,28 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
 
 
 def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:
-    """The first rows of a problem's current boards; of the newest older board if none of those has a ranked row."""
+    """The first rows of a problem's current boards; if those are empty, the first ranked row of the newest older one.
+
+    The first row of a current board has no rank if all its rows are too wide to rank. A board of Triton's interpreter
+    has no first row, since its times say nothing about a kernel.
+    """
     newest = current(book, sha256)
     found = [
         Leader(
             key=board.table.key,
             current=board.table.key in newest,
-            row=standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)),
+            row=standing(board.table.rows[0], book.runs.get(board.table.rows[0].run)),
             records=board.records,
         )
         for board in book.boards
-        if board.table.ranked
+        if board.table.rows and not board.table.key.interpreted
     ]
-    now = tuple(each for each in found if each.current)
-    return now or tuple(sorted(found, key=lambda each: (each.key.protocol, each.row.created_at), reverse=True)[:1])
+    older = sorted(
+        (each for each in found if each.row.rank is not None),
+        key=lambda each: (each.key.protocol, each.row.created_at),
+        reverse=True,
+    )
+    return tuple(each for each in found if each.current) or tuple(older[:1])
 
 
 def firsts(books: Iterable[tuple[LedgerDigest, str | None]]) -> Iterator[First]:
@@ -163,13 +171,14 @@ def firsts(books: Iterable[tuple[LedgerDigest, str | None]]) -> Iterator[First]:
 def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, ...]:
     """Authors by the geometric mean of their shares of the roofline: per problem, the largest on its current boards.
 
-    A team counts as one author. `books` are the ledgers with their problems' current hashes; an author without a share
-    on any board is left out.
+    A team counts as one author, and Triton's interpreter does not count. `books` are the ledgers with their problems'
+    current hashes; an author without a share on any board is left out.
     """
     best: dict[str, dict[str, float]] = {}
     for book, sha256 in books:
         newest = current(book, sha256)
-        for row in (row for board in book.boards if board.table.key in newest for row in board.table.ranked):
+        measured = (board.table for board in book.boards if not board.table.key.interpreted)
+        for row in (row for table in measured if table.key in newest for row in table.ranked):
             run = book.runs.get(row.run)
             if run is not None and run.share:
                 shares = best.setdefault(row.team.name if row.team else row.author, {})
@@ -182,7 +191,10 @@ def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, 
 
 
 def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
-    """The newest records of all problems, newest first; the first result of a board does not count as one."""
+    """The newest records of all problems, newest first.
+
+    The first result of a board does not count as one, nor does any in Triton's interpreter.
+    """
     records = [
         Holder(
             problem=book.problem,
@@ -193,6 +205,7 @@ def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
         )
         for book in books
         for board in book.boards
+        if not board.table.key.interpreted
         for before, step in zip(board.records, board.records[1:], strict=False)
     ]
     return tuple(sorted(records, key=lambda each: (each.step.at, each.step.run), reverse=True)[:count])

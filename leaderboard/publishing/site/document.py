@@ -71,7 +71,7 @@ class BoardDocument(Record):
 
 
 class Leader(Record):
-    """The first row of a board, with the course of the record; `current` as in `BoardDocument`."""
+    """The first row of a board, which may have no rank, and the board's records; `current` as in `BoardDocument`."""
 
     key: TableKey
     current: bool
@@ -82,6 +82,8 @@ class Leader(Record):
 class Summary(Record):
     """A problem on the front page, with the first rows of its current boards; if those are empty, of the newest older
     board that is not.
+
+    Boards of Triton's interpreter are left out; `interpreted` says that there is no other current one.
     """
 
     slug: str
@@ -92,12 +94,13 @@ class Summary(Record):
     authors: int
     deadline: datetime | None = None
     leaders: tuple[Leader, ...] = ()
+    interpreted: bool = False
 
 
 class Overall(Record):
     """An author's geometric mean of shares of the roofline over the problems with a ranked row on a current board.
 
-    For a team, `author` is its name.
+    Boards of Triton's interpreter do not count. For a team, `author` is its name.
     """
 
     author: str

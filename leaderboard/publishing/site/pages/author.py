@@ -117,6 +117,7 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
             )
             for book, board, row, current in rows
         )
+        measured = [each for each in places if each.current and not each.key.interpreted]
         failures = sorted(
             ((each.problem, failure) for each in attempts for failure in each.failures),
             key=lambda pair: (pair[1].created_at, pair[1].run),
@@ -124,8 +125,8 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
         )
         return AuthorDocument(author=author, team=team, places=places, attempts=attempts), {
             "there": there,
-            "firsts": sum(each.current and each.row.rank == 1 for each in places),
-            "boards": sum(each.current for each in places),
+            "firsts": sum(each.row.rank == 1 for each in measured),
+            "boards": len(measured),
             "graded": sum(sum(each.outcomes.values()) for each in attempts),
             "accepted": sum(each.outcomes.get(Outcome.ACCEPTED.value, 0) for each in attempts),
             "latest": max(each.latest for each in attempts),

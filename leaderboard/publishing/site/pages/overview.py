@@ -50,7 +50,7 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
             activity[day] = known[0] + all_, known[1] + good
     summaries = (_summary(site, each, books.get(each.slug)) for each in site.problems)
     document = FrontDocument(
-        problems=tuple(sorted(summaries, key=lambda each: not each.leaders)),  # those without a result come last
+        problems=tuple(sorted(summaries, key=lambda each: (not each.verdicts, not each.leaders))),
         overall=boards.overall((book, site.sha256(book.problem)) for book in site.books),
         devices=devices,
         records=boards.holders(site.books, _RECORDS),
@@ -83,12 +83,16 @@ def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Sum
     }
     if book is None:
         return Summary(**told, verdicts=0, accepted=0, authors=0)
+    sha256 = site.sha256(statement.slug)
+    newest = boards.current(book, sha256)
+    current = [board.table for board in book.boards if board.table.key in newest and board.table.rows]
     return Summary(
         **told,
         verdicts=sum(all_ for all_, _ in book.activity.values()),
         accepted=sum(good for _, good in book.activity.values()),
         authors=len(book.authors),
-        leaders=boards.leaders(book, site.sha256(statement.slug)),
+        leaders=boards.leaders(book, sha256),
+        interpreted=bool(current) and all(table.key.interpreted for table in current),
     )
 
 
@@ -169,7 +173,7 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
     ]
     runs, good = (sum(counts[index] for _, counts in bars) for index in (0, 1))
     title = f"Activity: {counted(runs, 'run')} in {counted(span, 'week')}, {good:,} accepted"
-    return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks), y, series, width=720, height=170)
+    return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks, "week of"), y, series, width=720, height=180)
 
 
 def _bars(counts: list[tuple[int, int]]) -> list[Point | None]:
