@@ -163,6 +163,10 @@ def test_a_section_written_anew_gives_the_board_that_is_written_whole():
         assert spliced(board(without), slug, made[slug]) == board(every), "a problem's first section finds its place"
         assert spliced(board(every), slug, []) == board(without)
     assert spliced(board(made["gelu"]), "gelu", []) == board([])
+    named = board(made["gelu"], "GPU *101*")
+    assert named == board(made["gelu"]).replace("# Leaderboard\n", "# GPU \\*101\\*\n")
+    assert spliced(named, "gelu", made["gelu"], "GPU *101*") == named
+    assert spliced(named, "gelu", made["gelu"]) is None, "another title"
 
 
 @pytest.mark.parametrize(

@@ -1019,3 +1019,53 @@ def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Pa
     headings = re.findall(r'<h2 id="board-\d">([^<]*)', made.html("problems/softmax.html"))
     assert headings == ["NVIDIA H200", "NVIDIA H200, Triton interpreter"]
     assert ">week of</text>" in front
+
+
+def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(project: SiteProject) -> None:
+    assert "<title>Leaderboard · kernelmark</title>" in project.html("index.html")
+    assert "submit softmax my_kernel.py" in project.html("problems/softmax.html")
+    project.called = {"title": "GPU <101>", "how_to_submit": "Upload `k.py` to <Moodle>."}
+    rule = Rule(problem="softmax", visibility="public", deadline=NOW + timedelta(hours=1))
+    project.statements[0] = statement("softmax", rule=rule)
+    project.build()
+    front, problem = project.html("index.html"), project.html("problems/softmax.html")
+    assert "<title>Leaderboard · GPU &lt;101&gt;</title>" in front
+    assert ">GPU &lt;101&gt;</a>" in front
+    assert "<title>GPU &lt;101&gt;: records</title>" in project.html("feed.xml")
+    assert "Upload <code>k.py</code> to &lt;Moodle&gt;." in problem
+    assert "my_kernel.py" not in problem
+    row = next(row for row in front.split("<tr") if "Softmax</a>" in row)
+    assert "2026-06-01 01:00 UTC" in row
+    assert "closed" not in row
+    assert project.build().written == 0
+    project.now += timedelta(hours=2)
+    project.build()
+    assert "Upload" not in project.html("problems/softmax.html")
+    assert "closed since 2026-06-01 01:00 UTC: no submission is accepted" in text(project.html("problems/softmax.html"))
+    assert "closed" in next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
+
+
+def test_whole_numbers_have_no_columns_for_errors_and_backticks_are_code(tmp_path: Path) -> None:
+    made = SiteProject(tmp_path)
+    inexact = made.add(run_of("ada", 50_000, "1", created_at=EPOCH))
+    tests = tuple(
+        case.model_copy(
+            update={
+                "outputs": tuple(
+                    each.model_copy(update={"dtype": "int64", "max_error": None, "rms_error": None})
+                    for each in case.outputs
+                )
+            }
+        )
+        for case in inexact.tests
+    )
+    made.add(run_of("bob", 60_000, "2", created_at=EPOCH).model_copy(update={"tests": tests}), "exact")
+    made.add(failed(Outcome.COMPILE_ERROR, author="eve", message="no `softmax` in <b>"))
+    made.build()
+    heads = [
+        re.findall(r"<th [^>]*>([^<]*)", made.html(f"runs/{run * 16}.html").split('id="tests"')[1].split("</thead>")[0])
+        for run in "12"
+    ]
+    assert heads[1] == ["test", "parameters", "outcome"]
+    assert heads[0][:4] == ["test", "parameters", "outcome", "largest error"]
+    assert "no <code>softmax</code> in &lt;b&gt;" in made.html("authors/eve.html")

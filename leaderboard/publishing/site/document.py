@@ -93,6 +93,8 @@ class Summary(Record):
     accepted: int
     authors: int
     deadline: datetime | None = None
+    closed: bool = False
+    """Whether nothing is accepted any more."""
     leaders: tuple[Leader, ...] = ()
     interpreted: bool = False
 

@@ -80,6 +80,7 @@ def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Sum
         "title": statement.title,
         "tags": statement.tags,
         "deadline": statement.rule.deadline,
+        "closed": bool(site.closed(statement)),
     }
     if book is None:
         return Summary(**told, verdicts=0, accepted=0, authors=0)
@@ -130,6 +131,7 @@ def _feed(site: Site) -> Page:
     ids = {each.step.run: uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark {each.step.run}").urn for each in entries}
     stamps = {each.step.run: _stamp(each.step.at) for each in entries}
     values = {
+        "title": site.material.title,
         "entries": entries,
         "ids": ids,
         "stamps": stamps,
@@ -137,7 +139,13 @@ def _feed(site: Site) -> Page:
         "id": uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark feed {oldest}").urn,
         "updated": max(stamps.values(), default=_stamp(datetime(1970, 1, 1, tzinfo=UTC))),
     }
-    parts = (site.version, str([each.model_dump_json() for each in entries]), str(sorted(site.titles.items())), oldest)
+    parts = (
+        site.version,
+        site.material.title,
+        str([each.model_dump_json() for each in entries]),
+        str(sorted(site.titles.items())),
+        oldest,
+    )
 
     def make() -> dict[str, bytes]:
         return {paths.FEED: markup.page("feed.xml", paths.FEED, **values)}

@@ -112,6 +112,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
+            "outputs": [output for case in verdict.tests for output in case.outputs if output.max_error],
             "right": sum(case.outcome is Outcome.ACCEPTED for case in verdict.tests),
             "share": run.share,
             "limits": " and ".join(sorted({b.roofline.limit for b in verdict.benchmarks if b.roofline})),
