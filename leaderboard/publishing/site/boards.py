@@ -7,7 +7,7 @@ pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
@@ -15,9 +15,11 @@ from harness.stats import geometric_mean
 from harness.verdict import Interval, Speedup
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, First, Holder, Leader, Overall, Standing
+from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Row, TableKey
 
 _COMPARED = ("compiled", "eager")  # the baseline of a row in a list: the first of these that it was measured against
+_COUNTS = ("itself", "newer_grading", "other_source")
 CASE_ROWS = 10  # the first rows of a board, which are shown case by case
 
 
@@ -132,6 +134,40 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
             }
             found.append(CaseTimes(row.submission, row.run, True, tuple(map(times.get, names))))
     return found
+
+
+class Stand(NamedTuple):
+    """Where an accepted run stands on its board, which has `of` ranks; `current` as in `BoardDocument`.
+
+    `row` is its own row, or else the one of its author or team that counts instead of it.
+    """
+
+    run: Run
+    row: Row
+    of: int
+    current: bool
+
+    @property
+    def counts(self) -> Literal["itself", "newer_grading", "other_source"]:
+        """What counts on the board: the run, a newer grading of its source, or another source."""
+        if self.row.run == self.run.run:
+            return "itself"
+        own = (self.row.author, self.row.sha256) == (self.run.author, self.run.sha256)
+        return "newer_grading" if own else "other_source"
+
+
+def stands(book: LedgerDigest, sha256: str | None, teams: Teams) -> Iterator[Stand]:
+    """Where the runs that have a page stand, newest first, other than those that were set aside."""
+    newest = current(book, sha256)
+    tables = {board.table.key: board.table for board in book.boards}
+    rows: dict[tuple[TableKey, str], list[Row]] = {}
+    for key, table in tables.items():
+        for row in table.rows:
+            rows.setdefault((key, teams.name_of(row.author)), []).append(row)
+    for run in sorted(book.runs.values(), key=lambda run: (run.created_at, run.run), reverse=True):
+        theirs = rows.get((run.key, teams.name_of(run.author)), [])
+        found = [Stand(run, row, len(tables[run.key].ranked), run.key in newest) for row in theirs]
+        yield from sorted(found, key=lambda each: _COUNTS.index(each.counts))[:1]
 
 
 def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:

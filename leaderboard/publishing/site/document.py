@@ -170,6 +170,10 @@ class RunDocument(Record):
     pooled: Interval | None = None
     too_wide: bool = False
     stale: Stale | None = None
+    instead: str | None = None
+    """The run that counts on the board instead of this one."""
+    graded_again: bool = False
+    """Whether that one is a newer grading of the same source."""
 
 
 class ProfileDocument(Record):
@@ -243,6 +247,27 @@ class Place(Record):
     current: bool = True
 
 
+class AcceptedRun(Record):
+    """An accepted run, and where it stands on its board; `current` as in `BoardDocument`.
+
+    What `counts` there is the run itself, a newer grading of its source, or another source of the author or the team:
+    `row` is the run that does, and `rank` and `of` are its rank and the number of ranks.
+    """
+
+    problem: str
+    key: TableKey
+    run: str
+    author: str
+    submission: str
+    score: Interval
+    created_at: datetime
+    counts: Literal["itself", "newer_grading", "other_source"]
+    row: str
+    rank: int | None = None
+    of: int
+    current: bool
+
+
 class Attempts(Record):
     """An author's results on one problem."""
 
@@ -253,7 +278,7 @@ class Attempts(Record):
 
 
 class AuthorDocument(Record):
-    """An author or a team: standings, and the newest failed runs with their reports.
+    """An author or a team: standings, accepted runs that have a page, and the newest failed ones with their reports.
 
     `team` is the one that it is about, or that the author is in; `author` is the name of either.
     """
@@ -262,6 +287,8 @@ class AuthorDocument(Record):
     author: str
     team: Team | None = None
     places: tuple[Place, ...]
+    accepted: tuple[AcceptedRun, ...] = ()
+    """Newest first."""
     attempts: tuple[Attempts, ...]
 
 
