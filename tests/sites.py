@@ -41,6 +41,7 @@ class SiteProject:
         self.protocol = 1
         self.url = ""
         self.teams = NO_TEAMS
+        self.called: dict[str, str] = {}  # the title and how to submit, if they are set
         self.problems: dict[str, str] = {}  # that are not as their statements say
         self.statements = [statement("softmax"), statement("gelu")]
 
@@ -89,6 +90,7 @@ class SiteProject:
             reference=self.root / "reference",
             url=self.url,
             teams=self.teams,
+            **self.called,
         )
 
     def html(self, path: str) -> str:

@@ -36,12 +36,12 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     Raises:
         HarnessError: a file could not be written.
     """
-    path = settings.locate("board")
+    path, title = settings.locate("board"), settings.title or ""
     with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
         (ledger,) = ledgers(settings, slug)
         mine = _write_page(settings, ledger, current(settings), rules(settings, slug))
         old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        write_board(path, spliced(old, slug, mine) or board(tables(settings)))
+        write_board(path, spliced(old, slug, mine, title) or board(tables(settings), title))
     return mine
 
 
@@ -56,7 +56,7 @@ def publish_all(settings: Settings) -> list[Table]:
         now, allowed = current(settings), rules(settings)
         by_problem = [_write_page(settings, ledger, now, allowed) for ledger in ledgers(settings)]
         every = [table for tables in by_problem for table in tables]
-        write_board(settings.locate("board"), board(every))
+        write_board(settings.locate("board"), board(every, settings.title or ""))
     return every
 
 

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from harness.errors import SettingsError, nearest
@@ -30,6 +30,7 @@ PREFIX = "KERNELMARK_"
 DEBUG = "KERNELMARK_DEBUG"  # prints tracebacks of our own failures; read by the command line, not a setting
 
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~%/@:+-]*)?")  # without query and fragment
+_LONGEST = {"title": 100, "how_to_submit": 400}  # characters; the site cuts longer texts
 
 DeviceChoice = Literal["auto", DeviceKind]
 SandboxChoice = Literal["auto", SandboxName]
@@ -70,6 +71,10 @@ class Settings(BaseSettings):
     submissions: Path = Path("submissions")
     site_url: str | None = None
     """Where the site is published, ending in a slash: previews of links need whole addresses."""
+    title: str | None = None
+    """The name of the course or competition, in one line, for the site and the board."""
+    how_to_submit: str | None = None
+    """What the site says about it instead of naming the command, in one line."""
     private_cases: Path | None = None
     """A folder outside the project, whose `<slug>.toml` files hold private cases; only for organizers' machines."""
     teams: Annotated[Teams, NoDecode] = NO_TEAMS
@@ -112,6 +117,14 @@ class Settings(BaseSettings):
         if not _URL.fullmatch(value):
             raise ValueError("give the address of a folder, as `https://example.org/board/`")
         return value if value.endswith("/") else f"{value}/"
+
+    @field_validator("title", "how_to_submit")
+    @classmethod
+    def _one_line(cls, value: str | None, info: ValidationInfo) -> str | None:
+        longest = _LONGEST[info.field_name or ""]
+        if value is not None and (not value.strip() or not value.isprintable() or len(value) > longest):
+            raise ValueError(f"give one line of text, of at most {longest} characters")
+        return value
 
     def locate(self, place: Place) -> Path:
         """The absolute path of a file or directory of the project."""

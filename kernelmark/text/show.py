@@ -161,17 +161,14 @@ def board(tables: Sequence[Table]) -> Iterator[str]:
         if number:
             yield ""
         key = table.key
-        timed = f", {key.how_timed}" if key.how_timed else ""
-        device = f"{visible(key.device_name)} ({key.device_kind}){timed}"
+        device = ", ".join(filter(None, (f"{visible(key.device_name)} ({key.device_kind})", key.variant)))
         hows = {(", ".join(row.modes), row.sandbox) for row in table.rows}
         alike = f"; {', '.join(*hows)}" if len(hows) == 1 else ""
         yield f"{visible(key.problem)} on {device}, protocol {key.protocol}, problem {key.problem_sha256[:12]}{alike}"
         if table.private and table.private.cases:
             yield f"{INDENT}{counted(table.private.cases, 'private case')}"
-        if not key.isolated:
-            yield f"{INDENT}not isolated"
         if key.interpreted:
-            yield f"{INDENT}Triton interpreter: semantics only, not a measure of speed"
+            yield f"{INDENT}semantics only, not a measure of speed"
         baselines = table.baselines
         over = [f"× {visible(name)}" for name in baselines]
         how_names = () if alike else ("mode", "sandbox")

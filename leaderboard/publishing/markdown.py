@@ -35,7 +35,6 @@ LEGEND = (
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
 )
-_TITLE = "# Leaderboard\n"
 FOLDER = "boards"  # holds the problems' own pages, next to the board
 _SECTION = re.compile(r"## \[[^\n]*\]\(boards/([a-z0-9_]{1,64})\.md\)\n")
 _OURS = re.compile(r"\||### |Set aside, without a rank:$|$")
@@ -43,9 +42,14 @@ _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;", '"': "&quot;
 _INVISIBLE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
-def board(tables: Iterable[Table]) -> str:
-    """The whole board, with one section per problem, in the order of the tables."""
-    return _joined({slug: section(slug, group) for slug, group in groupby(tables, key=lambda table: table.key.problem)})
+def board(tables: Iterable[Table], title: str = "") -> str:
+    """The whole board, with one section per problem, in the order of the tables, under the title of the course."""
+    by_problem = groupby(tables, key=lambda table: table.key.problem)
+    return _joined({slug: section(slug, group) for slug, group in by_problem}, title)
+
+
+def _head(title: str) -> str:
+    return f"# {escape(title) or 'Leaderboard'}\n"
 
 
 def section(problem: str, tables: Iterable[Table]) -> str:
@@ -57,14 +61,14 @@ def section(problem: str, tables: Iterable[Table]) -> str:
     return "\n".join(parts)
 
 
-def spliced(old: str, problem: str, tables: Sequence[Table]) -> str | None:
+def spliced(old: str, problem: str, tables: Sequence[Table], title: str = "") -> str | None:
     """A board with one problem's section replaced, so that an append costs no more than rendering its own problem.
 
-    None if any line of `old` is not one that this version writes (an edit, another version, or git's conflict markers):
-    then the whole board must be rendered again.
+    None if any line of `old` is not one that this version writes (an edit, another version or title, or git's conflict
+    markers): then the whole board must be rendered again.
     """
     head, *rest = re.split(r"^(?=## )", old, flags=re.MULTILINE)
-    if head != f"{_TITLE}\n{LEGEND}\n":
+    if head != f"{_head(title)}\n{LEGEND}\n":
         return None
     sections = {}
     for text in rest:
@@ -75,13 +79,13 @@ def spliced(old: str, problem: str, tables: Sequence[Table]) -> str | None:
     sections.pop(problem, None)
     if tables:
         sections[problem] = section(problem, tables)
-    return _joined(dict(sorted(sections.items())))
+    return _joined(dict(sorted(sections.items())), title)
 
 
-def _joined(sections: Mapping[str, str]) -> str:
+def _joined(sections: Mapping[str, str], title: str) -> str:
     if not sections:
-        return f"{_TITLE}\nNo submission has been accepted yet.\n"
-    return "\n".join([_TITLE, LEGEND, *sections.values()])
+        return f"{_head(title)}\nNo submission has been accepted yet.\n"
+    return "\n".join([_head(title), LEGEND, *sections.values()])
 
 
 def standings(table: Table, more: Mapping[str, str] | None = None) -> Iterator[str]:

@@ -81,8 +81,14 @@ class TableKey(Record):
 
     @property
     def title(self) -> str:
-        """The device and, if it has several timings, the timing: `NVIDIA H200, replayed`."""
-        return ", ".join(filter(None, (self.device_name, self.how_timed)))
+        """The device, and what distinguishes its tables: `NVIDIA H200, replayed`, `AMD EPYC, Triton interpreter`."""
+        return ", ".join(filter(None, (self.device_name, self.variant)))
+
+    @property
+    def variant(self) -> str:
+        """The title without the device: the timing, if there are several, and how the runs were made; often empty."""
+        isolation, triton = "" if self.isolated else "not isolated", "Triton interpreter" if self.interpreted else ""
+        return ", ".join(filter(None, (self.how_timed, isolation, triton)))
 
 
 class Row(Record):

@@ -10,6 +10,7 @@ import math
 from harness.verdict import Interval, Ratio
 
 _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
+_WIDE = 2  # from this ratio of an interval's ends on, they need not be in one unit to be compared
 
 
 def duration(ns: int) -> str:
@@ -28,9 +29,12 @@ def apart(ns: float, step: float) -> str:
 def interval(score: Interval) -> str:
     """A median and its interval in one unit: "57.3 µs [57.1, 57.6]".
 
-    A narrow interval gets enough decimals to distinguish its ends, down to single nanoseconds.
+    A narrow interval gets enough decimals to distinguish its ends, down to single nanoseconds. If the ends of a
+    wide one have different units by themselves, both are shown with theirs: "834 µs [555 µs, 4.22 ms]".
     """
     unit, exponent, decimals = _scale(score.median_ns)
+    if score.high_ns >= _WIDE * score.low_ns and _scale(score.low_ns)[0] != _scale(score.high_ns)[0]:
+        return f"{duration(score.median_ns)} [{duration(score.low_ns)}, {duration(score.high_ns)}]"
     width_ns = score.high_ns - score.low_ns
     while decimals < exponent and 0 < width_ns < 10 ** (exponent - decimals):
         decimals += 1

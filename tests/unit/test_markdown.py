@@ -67,9 +67,12 @@ def test_a_duration_has_three_digits_in_the_unit_that_suits_it(ns, text):
         ((812, 810, 815), "812 ns [810, 815]"),
         ((999_600, 998_000, 1_010_000), "1.00 ms [1.00, 1.01]"),
         ((1_000_000, 940_000, 1_200_000), "1.00 ms [0.94, 1.20]"),
+        ((834_000, 555_000, 4_223_000), "834 µs [555 µs, 4.22 ms]"),
+        ((4_250_000, 890_000, 8_210_000), "4.25 ms [890 µs, 8.21 ms]"),
+        ((4_250_000, 1_890_000, 8_210_000), "4.25 ms [1.89, 8.21]"),
     ],
 )
-def test_an_interval_stands_in_the_unit_of_its_median(median_low_high, text):
+def test_an_interval_stands_in_the_unit_of_its_median_unless_its_ends_are_far_apart(median_low_high, text):
     assert interval(verdicts.interval(*median_low_high)) == text
 
 
@@ -160,6 +163,10 @@ def test_a_section_written_anew_gives_the_board_that_is_written_whole():
         assert spliced(board(without), slug, made[slug]) == board(every), "a problem's first section finds its place"
         assert spliced(board(every), slug, []) == board(without)
     assert spliced(board(made["gelu"]), "gelu", []) == board([])
+    named = board(made["gelu"], "GPU *101*")
+    assert named == board(made["gelu"]).replace("# Leaderboard\n", "# GPU \\*101\\*\n")
+    assert spliced(named, "gelu", made["gelu"], "GPU *101*") == named
+    assert spliced(named, "gelu", made["gelu"]) is None, "another title"
 
 
 @pytest.mark.parametrize(

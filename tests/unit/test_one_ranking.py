@@ -99,14 +99,14 @@ def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
 def in_html(text: str) -> tuple[list[Standing], list[str]]:
     """The standings on a page of the site, and the runs with the badge of a stale row; baselines have no rank."""
     standings, stale = list[Standing](), list[str]()
-    row = r'<tr(?: class="first")?><td class="r"(?: data-v="\d+")?>(\d*)</td><th scope="row">(.*?)</tr>'
+    row = r'<tr(?: class="first")?><td class="r"(?: data-v="\d+")?>(\d+|–)</td><th scope="row">(.*?)</tr>'
     for place, rest in re.findall(row, text, re.DOTALL):
         found = re.findall(r'<td><a class="run"[^>]*>(\w{16})</a></td>', rest)
         if 'class="name">eager' in rest:
             continue
-        assert bool(place) != (TOO_WIDE in rest)
+        assert (place == "–") == (TOO_WIDE in rest)
         time, bounds = re.findall(r'<td class="r" data-v="\d+">([^<]*)</td><td class="bounds">([^<]*)', rest)[0]
-        standings.append((int(place or 0), found[0], f"{time} {bounds}"))
+        standings.append((int(place.replace("–", "0")), found[0], f"{time} {bounds}"))
         stale += re.findall(r'<a class="badge" href="[^"]*runs/(\w{16}).html">stale</a>', rest)
     return standings, stale
 

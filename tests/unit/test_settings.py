@@ -66,6 +66,8 @@ def test_the_nearest_file_upward_is_the_root_of_relative_paths(project: Path) ->
         ("device = 'tpu'", r"toml: key `device`: 'tpu' is not valid; Input should be 'auto', 'cpu' or 'cuda'"),
         ("docker_binds = ['usr']", r"key `docker_binds`: .*'usr' is not an absolute path"),
         ("site_url = 'ftp://x/'", r"key `site_url`: 'ftp://x/' is not valid; give the address of a folder"),
+        ("title = ' '", r"key `title`: ' ' is not valid; give one line of text, of at most 100 characters"),
+        ('how_to_submit = "a\\nb"', r"key `how_to_submit`: .* is not valid; give one line of text, of at most 400"),
         ("site_url = 'https://x/?a'", r"key `site_url`: .* is not valid; give the address of a folder"),
         ("image = 3", r"key `image`: 3 is not valid"),
         ("a b", r"kernelmark\.toml: cannot be read as TOML"),
@@ -168,6 +170,6 @@ def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -
     text = (ROOT / "kernelmark.toml").read_text(encoding="utf-8")
     assert tuple(re.findall(r"^# (\w+) = ", text, flags=re.M)) == KEYS
     write(tmp_path, re.sub(r"^# (\w+ = )", r"\1", text, flags=re.M))
-    without_default = {"root", "author", "site_url", "private_cases"}
+    without_default = {"root", "author", "site_url", "title", "how_to_submit", "private_cases"}
     shipped = Settings.load(tmp_path).model_dump(exclude=without_default)
     assert shipped == Settings.load(tmp_path.parent).model_dump(exclude=without_default)

@@ -17,7 +17,7 @@ import pytest
 
 from harness.errors import HarnessError, LedgerError, UsageError
 from harness.verdict import BadElement, Doubt, Mismatch, Outcome, OutputCheck, ReplayedCalls, Roofline, Telemetry
-from leaderboard.publishing.site import processes
+from leaderboard.publishing.site import digest, processes
 from leaderboard.publishing.site.charts.plot import logarithmic
 from leaderboard.publishing.site.charts.trace import over_time, sensors
 from leaderboard.record.ledger import JsonlLedger
@@ -202,11 +202,48 @@ def test_the_statement_is_markdown_without_html(tmp_path: Path) -> None:
     assert not [link for link in links if "javascript" in link or link.endswith(".py")]
 
 
-def test_a_run_that_held_a_record_has_a_page_and_one_that_never_did_has_none(project: SiteProject) -> None:
-    project.add(run_of("bob", 58_000, "9", created_at=EPOCH + timedelta(days=9)), "another")
+def test_records_and_the_newest_runs_of_each_author_keep_their_pages(
+    project: SiteProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def kept() -> set[str]:
+        project.build()
+        return {path.stem[0] for path in (project.out / "runs").glob("*.html")}
+
+    for day, run in enumerate("345678"):
+        project.add(run_of("bob", 58_000, run, created_at=EPOCH + timedelta(days=9 + day)), "another")
+    assert kept() == {*"abcde", *"45678"}, "a was the record, e stands on another board, 3 is neither that nor new"
+    monkeypatch.setattr(digest, "_ACCEPTED_OF_ALL", 4)
+    project.add(wrong(author="eve", run="9" * 16))
+    assert kept() == {*"abcde", *"78"}, "c, d and 8 are their authors' newest, and 7 is the newest of the others"
+
+
+def test_an_author_sees_every_accepted_run_and_what_counts_instead_of_it(project: SiteProject) -> None:
+    again = project.add(run_of("ada", 56_000, "5", created_at=EPOCH + timedelta(days=4)))
     project.build()
-    runs = {path.stem[0] for path in (project.out / "runs").glob("*.html")}
-    assert runs == set("abcde"), "a was the record, e stands on another board, 9 was never the best"
+    runs = {each["run"][0]: each for each in project.json("authors/ada.json")["accepted"]}
+    assert "".join(runs) == "5dea", "newest first"
+    assert {run: (each["counts"], each["row"][0], each.get("rank"), each["of"]) for run, each in runs.items()} == {
+        "5": ("itself", "5", 3, 3),
+        "d": ("newer_grading", "5", 3, 3),
+        "e": ("itself", "e", 1, 1),
+        "a": ("newer_grading", "5", 3, 3),
+    }
+    project.add(run_of("ada", 90_000, "6", created_at=EPOCH + timedelta(days=5)), "another")
+    project.build()
+    table = text(project.html("authors/ada.html").split('id="accepted"')[1].split("</table>")[0])
+    assert "All of them, newest first." in table
+    assert f"90.0 µs [89.5, 90.5] {again.run} counts instead 2026-01-06 {'6' * 16}" in table
+    assert f"graded again as {again.run}" in table
+    assert f"Another submission counts on the board instead: {again.run}" in text(project.html(f"runs/{'6' * 16}.html"))
+    assert f"The same source was graded again: {again.run}" in text(project.html(f"runs/{'d' * 16}.html"))
+    project.add(run_of("bob", 80_000, "7", created_at=EPOCH + timedelta(days=6), low_ns=40_000, high_ns=90_000), "new")
+    project.add(wrong(author="bob", run="8" * 16))
+    ledger = JsonlLedger(project.root / "results" / "softmax.jsonl")
+    ledger.moderate(Moderation(run="6" * 16, action="disqualify", actor="org", reason="why", created_at=EPOCH))
+    project.build()
+    assert not (project.out / "runs" / f"{'6' * 16}.html").exists(), "what was set aside has no page"
+    assert "4 of 5: the newest" in text(project.html("authors/ada.html"))
+    assert f"{'b' * 16} counts instead" in text(project.html("authors/bob.html"))
 
 
 @pytest.mark.parametrize(
@@ -733,7 +770,8 @@ def test_replayed_and_sealed_results_stand_on_two_boards_that_say_so(tmp_path: P
         ("replayed", "4" * 16),
         ("sealed", "2" * 16),
     ]
-    assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", project.html("authors/bob.html")) == names
+    standing = project.html("authors/bob.html").split('id="t-standing"')[1].split("</table>")[0]
+    assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", standing) == names
     of_records = [names[0], names[1]]
     assert re.findall(r"<td>(NVIDIA H200[^<]*)</td>", project.html("index.html")) == [*names, *of_records]
     feed = ElementTree.fromstring(project.html("feed.xml"))
@@ -831,7 +869,7 @@ def test_what_makes_rows_stale_touches_exactly_the_pages_that_say_so(
     ran = again.environment.model_copy(update={"torch": "2.12.0"})
     project.add(again.model_copy(update={"environment": ran}))
     compared = {f"compare/{pair[0] * 16}-{pair[1] * 16}" for pair in ("9c", "9d")}
-    changed = {*rows - {f"runs/{'b' * 16}"}, *compared, f"runs/{'9' * 16}", "index", "devices", "authors"}
+    changed = {*rows, *compared, f"runs/{'9' * 16}", "index", "devices", "authors"}
     assert touched() == {f"{name}.html" for name in changed}
     assert project.json(f"runs/{'c' * 16}.json")["stale"] == {"reason": "torch 2.11.0, now 2.12.0"}
     assert "stale" not in project.json(f"runs/{'9' * 16}.json"), "its file was graded again"
@@ -848,10 +886,11 @@ def test_what_was_said_of_a_run_between_two_builds_stands_on_its_authors_page(pr
 
 
 def test_a_page_that_is_none_any_more_is_removed(project: SiteProject) -> None:
-    assert (project.out / "runs" / f"{'c' * 16}.html").exists()
+    compared = project.out / "compare" / f"{'b' * 16}-{'c' * 16}.html"
+    assert compared.exists()
     project.add(run_of("cyd", 40_000, "8", created_at=EPOCH + timedelta(days=4)))
     assert project.build().removed > 0
-    assert not (project.out / "runs" / f"{'c' * 16}.html").exists()
+    assert not compared.exists()
     assert not [path for path in project.out.rglob("*") if path.name.endswith(".partial")]
 
 
@@ -993,3 +1032,79 @@ def test_a_moment_at_the_end_of_the_calendar_is_no_obstacle(tmp_path: Path) -> N
     project.add(accepted(run="b" * 16, author="bob", created_at=datetime.min.replace(tzinfo=UTC)))
     project.build()
     assert "bob" in project.html("problems/softmax.html")
+
+
+def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Path) -> None:
+    made = SiteProject(tmp_path)
+    made.statements = [statement(slug) for slug in ("a_idle", "gelu", "rope", "softmax")]
+    quick = {"created_at": EPOCH, "roofline": MEMORY}
+    made.add(run_of("ada", 40_000, "1", interpreted=True, **quick))
+    made.add(run_of("bob", 50_000, "2", low_ns=30_000, high_ns=90_000, **quick))
+    made.add(run_of("ada", 40_000, "3", problem="gelu", interpreted=True, **quick))
+    made.add(wrong(author="eve", run="4" * 16, problem="rope"))
+    made.build()
+    front = made.html("index.html")
+    rows = [
+        text(row.partition(">")[2]) for row in front.split('id="t-problems"')[1].split("</table>")[0].split("<tr")[2:]
+    ]
+    assert [row.split()[0] for row in rows] == ["Softmax", "Gelu", "Rope", "A_idle"], "those with runs come first"
+    assert "bob no rank yet: interval too wide to rank 50.0 µs" in rows[0]
+    assert "no rank yet: graded in Triton's interpreter only" in rows[1].replace("&#39;", "'")
+    assert "none accepted" in rows[2]
+    assert "no result" in rows[3]
+    assert made.json("index.json").get("overall", []) == []
+    assert [first["leader"]["row"]["author"] for first in made.json("devices.json")["firsts"]] == ["bob"]
+    assert "first on" not in text(made.html("authors/ada.html"))
+    headings = re.findall(r'<h2 id="board-\d">([^<]*)', made.html("problems/softmax.html"))
+    assert headings == ["NVIDIA H200", "NVIDIA H200, Triton interpreter"]
+    assert ">week of</text>" in front
+
+
+def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(project: SiteProject) -> None:
+    assert "<title>Leaderboard · kernelmark</title>" in project.html("index.html")
+    assert "submit softmax my_kernel.py" in project.html("problems/softmax.html")
+    project.called = {"title": "GPU <101>", "how_to_submit": "Upload `k.py` to <Moodle>."}
+    rule = Rule(problem="softmax", visibility="public", deadline=NOW + timedelta(hours=1))
+    project.statements[0] = statement("softmax", rule=rule)
+    project.build()
+    front, problem = project.html("index.html"), project.html("problems/softmax.html")
+    assert "<title>Leaderboard · GPU &lt;101&gt;</title>" in front
+    assert ">GPU &lt;101&gt;</a>" in front
+    assert "<title>GPU &lt;101&gt;: records</title>" in project.html("feed.xml")
+    assert "Upload <code>k.py</code> to &lt;Moodle&gt;." in problem
+    assert "my_kernel.py" not in problem
+    row = next(row for row in front.split("<tr") if "Softmax</a>" in row)
+    assert "2026-06-01 01:00 UTC" in row
+    assert "closed" not in row
+    assert project.build().written == 0
+    project.now += timedelta(hours=2)
+    project.build()
+    assert "Upload" not in project.html("problems/softmax.html")
+    assert "closed since 2026-06-01 01:00 UTC: no submission is accepted" in text(project.html("problems/softmax.html"))
+    assert "closed" in next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
+
+
+def test_whole_numbers_have_no_columns_for_errors_and_backticks_are_code(tmp_path: Path) -> None:
+    made = SiteProject(tmp_path)
+    inexact = made.add(run_of("ada", 50_000, "1", created_at=EPOCH))
+    tests = tuple(
+        case.model_copy(
+            update={
+                "outputs": tuple(
+                    each.model_copy(update={"dtype": "int64", "max_error": None, "rms_error": None})
+                    for each in case.outputs
+                )
+            }
+        )
+        for case in inexact.tests
+    )
+    made.add(run_of("bob", 60_000, "2", created_at=EPOCH).model_copy(update={"tests": tests}), "exact")
+    made.add(failed(Outcome.COMPILE_ERROR, author="eve", message="no `softmax` in <b>"))
+    made.build()
+    heads = [
+        re.findall(r"<th [^>]*>([^<]*)", made.html(f"runs/{run * 16}.html").split('id="tests"')[1].split("</thead>")[0])
+        for run in "12"
+    ]
+    assert heads[1] == ["test", "parameters", "outcome"]
+    assert heads[0][:4] == ["test", "parameters", "outcome", "largest error"]
+    assert "no <code>softmax</code> in &lt;b&gt;" in made.html("authors/eve.html")

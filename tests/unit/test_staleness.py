@@ -23,6 +23,7 @@ from kernelmark.services.settings import Settings
 from leaderboard.publishing.markdown import board
 from leaderboard.record.current import Current
 from leaderboard.record.entry import Entry, encode
+from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
@@ -169,7 +170,8 @@ def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
     assert said.code == 0, "that they are wrong now is no failure of regrading"
     assert judged == ["bob", "ada"]
     ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
-    assert [e.verdict.outcome.value for e in ledger.read()] == ["accepted"] * 4 + ["wrong_answer"] * 2
+    graded = [entry.verdict.outcome.value for entry in ledger.read() if entry.kind == VERDICT]
+    assert graded == ["accepted"] * 4 + ["wrong_answer"] * 2
     assert "graded again as" in (competition / "leaderboard/BOARD.md").read_text()
     assert command("regrade").out == "nothing needs to be graded again here\n"
     assert judged == ["bob", "ada"]

@@ -7,7 +7,7 @@ pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from harness.identity import with_private_cases
 from harness.roofline import Calibration, choose
@@ -15,9 +15,11 @@ from harness.stats import geometric_mean
 from harness.verdict import Interval, Speedup
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, First, Holder, Leader, Overall, Standing
+from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import Row, TableKey
 
 _COMPARED = ("compiled", "eager")  # the baseline of a row in a list: the first of these that it was measured against
+_COUNTS = ("itself", "newer_grading", "other_source")
 CASE_ROWS = 10  # the first rows of a board, which are shown case by case
 
 
@@ -134,21 +136,63 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
     return found
 
 
+class Stand(NamedTuple):
+    """Where an accepted run stands on its board, which has `of` ranks; `current` as in `BoardDocument`.
+
+    `row` is its own row, or else the one of its author or team that counts instead of it.
+    """
+
+    run: Run
+    row: Row
+    of: int
+    current: bool
+
+    @property
+    def counts(self) -> Literal["itself", "newer_grading", "other_source"]:
+        """What counts on the board: the run, a newer grading of its source, or another source."""
+        if self.row.run == self.run.run:
+            return "itself"
+        own = (self.row.author, self.row.sha256) == (self.run.author, self.run.sha256)
+        return "newer_grading" if own else "other_source"
+
+
+def stands(book: LedgerDigest, sha256: str | None, teams: Teams) -> Iterator[Stand]:
+    """Where the runs that have a page stand, newest first, other than those that were set aside."""
+    newest = current(book, sha256)
+    tables = {board.table.key: board.table for board in book.boards}
+    rows: dict[tuple[TableKey, str], list[Row]] = {}
+    for key, table in tables.items():
+        for row in table.rows:
+            rows.setdefault((key, teams.name_of(row.author)), []).append(row)
+    for run in sorted(book.runs.values(), key=lambda run: (run.created_at, run.run), reverse=True):
+        theirs = rows.get((run.key, teams.name_of(run.author)), [])
+        found = [Stand(run, row, len(tables[run.key].ranked), run.key in newest) for row in theirs]
+        yield from sorted(found, key=lambda each: _COUNTS.index(each.counts))[:1]
+
+
 def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:
-    """The first rows of a problem's current boards; of the newest older board if none of those has a ranked row."""
+    """The first rows of a problem's current boards; if those are empty, the first ranked row of the newest older one.
+
+    The first row of a current board has no rank if all its rows are too wide to rank. A board of Triton's interpreter
+    has no first row, since its times say nothing about a kernel.
+    """
     newest = current(book, sha256)
     found = [
         Leader(
             key=board.table.key,
             current=board.table.key in newest,
-            row=standing(board.table.ranked[0], book.runs.get(board.table.ranked[0].run)),
+            row=standing(board.table.rows[0], book.runs.get(board.table.rows[0].run)),
             records=board.records,
         )
         for board in book.boards
-        if board.table.ranked
+        if board.table.rows and not board.table.key.interpreted
     ]
-    now = tuple(each for each in found if each.current)
-    return now or tuple(sorted(found, key=lambda each: (each.key.protocol, each.row.created_at), reverse=True)[:1])
+    older = sorted(
+        (each for each in found if each.row.rank is not None),
+        key=lambda each: (each.key.protocol, each.row.created_at),
+        reverse=True,
+    )
+    return tuple(each for each in found if each.current) or tuple(older[:1])
 
 
 def firsts(books: Iterable[tuple[LedgerDigest, str | None]]) -> Iterator[First]:
@@ -163,13 +207,14 @@ def firsts(books: Iterable[tuple[LedgerDigest, str | None]]) -> Iterator[First]:
 def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, ...]:
     """Authors by the geometric mean of their shares of the roofline: per problem, the largest on its current boards.
 
-    A team counts as one author. `books` are the ledgers with their problems' current hashes; an author without a share
-    on any board is left out.
+    A team counts as one author, and Triton's interpreter does not count. `books` are the ledgers with their problems'
+    current hashes; an author without a share on any board is left out.
     """
     best: dict[str, dict[str, float]] = {}
     for book, sha256 in books:
         newest = current(book, sha256)
-        for row in (row for board in book.boards if board.table.key in newest for row in board.table.ranked):
+        measured = (board.table for board in book.boards if not board.table.key.interpreted)
+        for row in (row for table in measured if table.key in newest for row in table.ranked):
             run = book.runs.get(row.run)
             if run is not None and run.share:
                 shares = best.setdefault(row.team.name if row.team else row.author, {})
@@ -182,7 +227,10 @@ def overall(books: Iterable[tuple[LedgerDigest, str | None]]) -> tuple[Overall, 
 
 
 def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
-    """The newest records of all problems, newest first; the first result of a board does not count as one."""
+    """The newest records of all problems, newest first.
+
+    The first result of a board does not count as one, nor does any in Triton's interpreter.
+    """
     records = [
         Holder(
             problem=book.problem,
@@ -193,6 +241,7 @@ def holders(books: Iterable[LedgerDigest], count: int) -> tuple[Holder, ...]:
         )
         for book in books
         for board in book.boards
+        if not board.table.key.interpreted
         for before, step in zip(board.records, board.records[1:], strict=False)
     ]
     return tuple(sorted(records, key=lambda each: (each.step.at, each.step.run), reverse=True)[:count])

@@ -30,10 +30,14 @@ from harness.verdict import (
 from leaderboard.publishing.site.summary import VerdictSummary
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.pooling import too_wide
-from leaderboard.standings.ranking import Ranking, Table
+from leaderboard.standings.ranking import Ranking, Table, TableKey
 from leaderboard.text.visible import shortened
 
 _FAILURES = 5  # newest failures shown per author and problem
+_ACCEPTED, _ACCEPTED_OF_ALL = (
+    5,
+    100,
+)  # newest accepted runs that have a page: per author, and of all authors of a problem
 _ELEMENTS = 8
 KERNELS = 4  # kept of each case
 _LETTERS, _TAIL = 120, 40  # of a kernel's name, and of those at its end
@@ -63,10 +67,14 @@ class TimedCase(Record):
 
 
 class Run(Record):
-    """An accepted run that has a page: it is on a board, or it once held a record."""
+    """An accepted run that has a page: it is on a board, it once held a record, or it is among its author's newest.
+
+    `key` is that of its table.
+    """
 
     hash: Sha256
     run: str
+    key: TableKey
     author: str
     name: str
     language: str
@@ -195,18 +203,20 @@ def make(
     boards = tuple(_board(each, teams) for each in rankings)
     shown = {row.run for board in boards for row in board.table.rows}
     shown |= {step.run for board in boards for step in board.records}
+    aside = {run.run for board in boards for run in board.table.set_aside}
+    shown |= set(_newest_accepted(each for each in lines if each.run not in aside))
     failed = _newest_failures(lines)
     known_runs = {run.hash: run for run in old.runs.values()} if old else {}
     known_failures = {f.hash: f for tally in old.authors.values() for f in tally.failures} if old else {}
-    hashes = {each.run: each.hash for each in lines if each.run in shown}
-    missing = set(hashes.values()) - set(known_runs)
+    told = [each for each in lines if each.run in shown]
+    missing = {each.hash for each in told} - set(known_runs)
     missing |= {each.hash for newest in failed.values() for each in newest} - set(known_failures)
     fetched = fetch(missing) if missing else {}
     return LedgerDigest(
         problem=problem,
         source=source,
         boards=boards,
-        runs={run: known_runs.get(digest) or _run(digest, fetched[digest]) for run, digest in hashes.items()},
+        runs={each.run: known_runs.get(each.hash) or _run(each, fetched[each.hash]) for each in told},
         authors=_tallies(
             lines,
             {
@@ -254,6 +264,21 @@ def _board(ranking: Ranking, teams: Teams) -> Board:
     return Board(table=ranking.table, records=tuple(records), bests=bested)
 
 
+def _newest_accepted(lines: Iterable[VerdictSummary]) -> list[str]:
+    """The newest accepted runs of each author. If they are too many, all authors lose their oldest ones first."""
+    of: dict[str, list[VerdictSummary]] = {}
+    for each in lines:
+        if each.accepted:
+            of.setdefault(each.author, []).append(each)
+    newest = (enumerate(sorted(each, key=_recency)[:_ACCEPTED]) for each in of.values())
+    ordered = sorted((place, *_recency(line), line.run) for author in newest for place, line in author)
+    return [run for *_, run in ordered[:_ACCEPTED_OF_ALL]]
+
+
+def _recency(line: VerdictSummary) -> tuple[float, str]:
+    return -line.created_s, line.run
+
+
 def _newest_failures(lines: Iterable[VerdictSummary]) -> dict[str, list[VerdictSummary]]:
     failed: dict[str, list[VerdictSummary]] = {}
     for each in lines:
@@ -288,12 +313,13 @@ def _activity(lines: Iterable[VerdictSummary]) -> dict[str, tuple[int, int]]:
     return {moment(86_400.0 * day).date().isoformat(): (all_, good) for day, (all_, good) in sorted(days.items())}
 
 
-def _run(digest: str, verdict: Verdict) -> Run:
+def _run(line: VerdictSummary, verdict: Verdict) -> Run:
     submission = verdict.submission
     assert verdict.score is not None  # only accepted runs get here
     return Run(
-        hash=digest,
+        hash=line.hash,
         run=verdict.run,
+        key=TableKey.of(line.question),
         author=submission.author,
         name=submission.name,
         language=submission.language,

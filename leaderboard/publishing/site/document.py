@@ -71,7 +71,7 @@ class BoardDocument(Record):
 
 
 class Leader(Record):
-    """The first row of a board, with the course of the record; `current` as in `BoardDocument`."""
+    """The first row of a board, which may have no rank, and the board's records; `current` as in `BoardDocument`."""
 
     key: TableKey
     current: bool
@@ -82,6 +82,8 @@ class Leader(Record):
 class Summary(Record):
     """A problem on the front page, with the first rows of its current boards; if those are empty, of the newest older
     board that is not.
+
+    Boards of Triton's interpreter are left out; `interpreted` says that there is no other current one.
     """
 
     slug: str
@@ -91,13 +93,16 @@ class Summary(Record):
     accepted: int
     authors: int
     deadline: datetime | None = None
+    closed: bool = False
+    """Whether nothing is accepted any more."""
     leaders: tuple[Leader, ...] = ()
+    interpreted: bool = False
 
 
 class Overall(Record):
     """An author's geometric mean of shares of the roofline over the problems with a ranked row on a current board.
 
-    For a team, `author` is its name.
+    Boards of Triton's interpreter do not count. For a team, `author` is its name.
     """
 
     author: str
@@ -165,6 +170,10 @@ class RunDocument(Record):
     pooled: Interval | None = None
     too_wide: bool = False
     stale: Stale | None = None
+    instead: str | None = None
+    """The run that counts on the board instead of this one."""
+    graded_again: bool = False
+    """Whether that one is a newer grading of the same source."""
 
 
 class ProfileDocument(Record):
@@ -238,6 +247,27 @@ class Place(Record):
     current: bool = True
 
 
+class AcceptedRun(Record):
+    """An accepted run, and where it stands on its board; `current` as in `BoardDocument`.
+
+    What `counts` there is the run itself, a newer grading of its source, or another source of the author or the team:
+    `row` is the run that does, and `rank` and `of` are its rank and the number of ranks.
+    """
+
+    problem: str
+    key: TableKey
+    run: str
+    author: str
+    submission: str
+    score: Interval
+    created_at: datetime
+    counts: Literal["itself", "newer_grading", "other_source"]
+    row: str
+    rank: int | None = None
+    of: int
+    current: bool
+
+
 class Attempts(Record):
     """An author's results on one problem."""
 
@@ -248,7 +278,7 @@ class Attempts(Record):
 
 
 class AuthorDocument(Record):
-    """An author or a team: standings, and the newest failed runs with their reports.
+    """An author or a team: standings, accepted runs that have a page, and the newest failed ones with their reports.
 
     `team` is the one that it is about, or that the author is in; `author` is the name of either.
     """
@@ -257,6 +287,8 @@ class AuthorDocument(Record):
     author: str
     team: Team | None = None
     places: tuple[Place, ...]
+    accepted: tuple[AcceptedRun, ...] = ()
+    """Newest first."""
     attempts: tuple[Attempts, ...]
 
 

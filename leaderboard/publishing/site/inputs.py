@@ -51,6 +51,10 @@ class SiteInputs:
     url: str = ""
     """Where the site will be published, ending in a slash; empty if that is not known."""
     teams: Teams = NO_TEAMS
+    title: str = "kernelmark"
+    """What the site is called."""
+    how_to_submit: str = ""
+    """What a problem's page says about submitting, in one line, instead of naming the command."""
 
 
 class Profiled(NamedTuple):
@@ -116,6 +120,11 @@ class Site:
         """The organizers' kernel with this hash; None if sources may not be shown or `reference/` does not have it."""
         return None if self.hidden(problem) else self._sources.kernel(problem, sha256)
 
+    def closed(self, statement: Statement) -> str:
+        """Since when a problem takes no submissions any more, in words; empty if it still does."""
+        rule, now = statement.rule, self.material.now
+        return rule.schedule_at(now) if rule.closed(now) else ""
+
     def source_mark(self, problem: str, run: Run) -> str:
         """Whether and where a run's source is found, as part of the page's key."""
         return "" if self.hidden(problem) else self._sources.mark(problem, run.submission)
@@ -160,11 +169,13 @@ class Site:
 
         def files() -> Files:
             document, values = make()
-            shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu, "site_url": self.material.url}
-            html = render(template, path, page=document, **shared, **values)
+            shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
+            names = {"site_url": told.url, "site_title": told.title}
+            html = render(template, path, page=document, **shared, **names, **values)
             return {path: html, paths.document(path): published(document, path)}
 
-        return Page((path, paths.document(path)), key(self.version, self.material.url, path, *key_parts), files)
+        told = self.material
+        return Page((path, paths.document(path)), key(self.version, told.url, told.title, path, *key_parts), files)
 
 
 def published(document: Record, path: str) -> bytes:

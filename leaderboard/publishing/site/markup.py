@@ -8,6 +8,7 @@ what this module renders from Markdown and source is inserted as HTML.
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -164,6 +165,7 @@ def _environment() -> Environment:
         moment=_moment,
         words=lambda value: str(value).replace("_", " "),
         lines=lines,
+        code=code,
         percent=percent,
         params=parameters,
     )
@@ -185,6 +187,11 @@ def _shown(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value if len(value) <= _LONGEST else f"{value[:_LONGEST]}…")
     return value
+
+
+def code(text: str) -> Markup:
+    """Untrusted text in one line, escaped, in which what stands between two backticks is shown as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(_shown(text)))))
 
 
 def _utc(moment: datetime) -> datetime:

@@ -1,4 +1,4 @@
-"""The list of authors and teams, and each one's page with standings, outcomes and failed runs. Trusted; pure."""
+"""The list of authors and teams, and each one's page: standings, outcomes, accepted and failed runs. Trusted; pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from pydantic_core import to_json
 from harness.verdict import Outcome
 from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally, merged
-from leaderboard.publishing.site.document import Activity, Attempts, AuthorDocument, AuthorsDocument, Place
+from leaderboard.publishing.site.document import (
+    AcceptedRun,
+    Activity,
+    Attempts,
+    AuthorDocument,
+    AuthorsDocument,
+    Place,
+)
 from leaderboard.publishing.site.folder import Page
 from leaderboard.publishing.site.inputs import Link, Site
 from leaderboard.publishing.site.pages.kind import Kind
@@ -19,6 +26,7 @@ from leaderboard.standings.ranking import Row
 
 _QUOTING = {Outcome.COMPILE_ERROR, Outcome.RUNTIME_ERROR, Outcome.UNSUPPORTED}
 _LISTED = 1000  # maximum number of authors in the list
+_ACCEPTED = 60  # maximum number of accepted runs on a page
 _FAILED = 40  # maximum number of failure reports on a page, which keeps it below 300 KB
 
 
@@ -38,6 +46,8 @@ class _Subject(NamedTuple):
     team: Team | None
     """The team that it is, or that the author is in."""
     rows: list[Ranked]
+    accepted: list[tuple[str, boards.Stand]]
+    """Those that have a page, with their problems; of each problem, newest first."""
     tallies: list[tuple[str, Tally]]
 
 
@@ -55,7 +65,7 @@ def _subjects(site: Site) -> dict[str, _Subject]:
 
     def about(author: str) -> Iterator[_Subject]:
         for name in {author, site.material.teams.name_of(author)}:
-            yield subjects.setdefault(name, _Subject(name, site.material.teams.of(name), [], []))
+            yield subjects.setdefault(name, _Subject(name, site.material.teams.of(name), [], [], []))
 
     for book in site.books:
         current = boards.current(book, site.sha256(book.problem))
@@ -63,6 +73,9 @@ def _subjects(site: Site) -> dict[str, _Subject]:
             for row in board.table.rows:
                 for subject in about(row.author):
                     subject.rows.append(Ranked(book, board, row, board.table.key in current))
+        for stand in boards.stands(book, site.sha256(book.problem), site.material.teams):
+            for subject in about(stand.run.author):
+                subject.accepted.append((book.problem, stand))
         theirs: dict[str, list[Tally]] = {}
         for author, tally in book.authors.items():
             for subject in about(author):
@@ -94,7 +107,7 @@ def _everybody(site: Site, subjects: Iterable[_Subject]) -> Page:
 
 def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
     """One page; `known` are those who have one."""
-    author, team, rows, tallies = subject
+    author, team, rows, accepted, tallies = subject
     there = [each for each in team.members if each in known] if team else []
 
     def make() -> tuple[AuthorDocument, dict[str, Any]]:
@@ -117,21 +130,24 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
             )
             for book, board, row, current in rows
         )
+        measured = [each for each in places if each.current and not each.key.interpreted]
         failures = sorted(
             ((each.problem, failure) for each in attempts for failure in each.failures),
             key=lambda pair: (pair[1].created_at, pair[1].run),
             reverse=True,
         )
-        return AuthorDocument(author=author, team=team, places=places, attempts=attempts), {
+        runs = sorted((_accepted(*each) for each in accepted), key=lambda run: (run.created_at, run.run), reverse=True)
+        return AuthorDocument(author=author, team=team, places=places, accepted=tuple(runs), attempts=attempts), {
             "there": there,
-            "firsts": sum(each.current and each.row.rank == 1 for each in places),
-            "boards": sum(each.current for each in places),
+            "firsts": sum(each.row.rank == 1 for each in measured),
+            "boards": len(measured),
             "graded": sum(sum(each.outcomes.values()) for each in attempts),
             "accepted": sum(each.outcomes.get(Outcome.ACCEPTED.value, 0) for each in attempts),
             "latest": max(each.latest for each in attempts),
             "speedup": boards.speedup,
             "faster": any(boards.speedup(each.row) is not None for each in places),
             "shares": any(each.row.share is not None for each in places),
+            "runs_shown": runs[:_ACCEPTED],
             "outcomes": sorted({name for each in attempts for name in each.outcomes}),
             "failures": failures[:_FAILED],
             "left_out": max(0, len(failures) - _FAILED),
@@ -160,8 +176,27 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
         )
         for problem, tally in tallies
     ]
-    told = to_json((team, there, standing, tried)).decode()
+    made = [(problem, each.run.run, each.row.run, each.row.rank, each.of, each.current) for problem, each in accepted]
+    told = to_json((team, there, standing, made, tried)).decode()
     return site.page(paths.author(author), "author.html", (author, told), make)
+
+
+def _accepted(problem: str, stand: boards.Stand) -> AcceptedRun:
+    run, row = stand.run, stand.row
+    return AcceptedRun(
+        problem=problem,
+        key=run.key,
+        run=run.run,
+        author=run.author,
+        submission=run.name,
+        score=run.score,
+        created_at=run.created_at,
+        counts=stand.counts,
+        row=row.run,
+        rank=row.rank,
+        of=stand.of,
+        current=stand.current,
+    )
 
 
 def _redacted(failure: Failure, hidden: str) -> Failure:

@@ -50,7 +50,7 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
             activity[day] = known[0] + all_, known[1] + good
     summaries = (_summary(site, each, books.get(each.slug)) for each in site.problems)
     document = FrontDocument(
-        problems=tuple(sorted(summaries, key=lambda each: not each.leaders)),  # those without a result come last
+        problems=tuple(sorted(summaries, key=lambda each: (not each.verdicts, not each.leaders))),
         overall=boards.overall((book, site.sha256(book.problem)) for book in site.books),
         devices=devices,
         records=boards.holders(site.books, _RECORDS),
@@ -80,15 +80,20 @@ def _summary(site: Site, statement: Statement, book: LedgerDigest | None) -> Sum
         "title": statement.title,
         "tags": statement.tags,
         "deadline": statement.rule.deadline,
+        "closed": bool(site.closed(statement)),
     }
     if book is None:
         return Summary(**told, verdicts=0, accepted=0, authors=0)
+    sha256 = site.sha256(statement.slug)
+    newest = boards.current(book, sha256)
+    current = [board.table for board in book.boards if board.table.key in newest and board.table.rows]
     return Summary(
         **told,
         verdicts=sum(all_ for all_, _ in book.activity.values()),
         accepted=sum(good for _, good in book.activity.values()),
         authors=len(book.authors),
-        leaders=boards.leaders(book, site.sha256(statement.slug)),
+        leaders=boards.leaders(book, sha256),
+        interpreted=bool(current) and all(table.key.interpreted for table in current),
     )
 
 
@@ -126,6 +131,7 @@ def _feed(site: Site) -> Page:
     ids = {each.step.run: uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark {each.step.run}").urn for each in entries}
     stamps = {each.step.run: _stamp(each.step.at) for each in entries}
     values = {
+        "title": site.material.title,
         "entries": entries,
         "ids": ids,
         "stamps": stamps,
@@ -133,7 +139,13 @@ def _feed(site: Site) -> Page:
         "id": uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark feed {oldest}").urn,
         "updated": max(stamps.values(), default=_stamp(datetime(1970, 1, 1, tzinfo=UTC))),
     }
-    parts = (site.version, str([each.model_dump_json() for each in entries]), str(sorted(site.titles.items())), oldest)
+    parts = (
+        site.version,
+        site.material.title,
+        str([each.model_dump_json() for each in entries]),
+        str(sorted(site.titles.items())),
+        oldest,
+    )
 
     def make() -> dict[str, bytes]:
         return {paths.FEED: markup.page("feed.xml", paths.FEED, **values)}
@@ -169,7 +181,7 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
     ]
     runs, good = (sum(counts[index] for _, counts in bars) for index in (0, 1))
     title = f"Activity: {counted(runs, 'run')} in {counted(span, 'week')}, {good:,} accepted"
-    return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks), y, series, width=720, height=170)
+    return plot(title, Axis(-0.3, max(6, span) + 0.3, ticks, "week of"), y, series, width=720, height=180)
 
 
 def _bars(counts: list[tuple[int, int]]) -> list[Point | None]:

@@ -53,7 +53,7 @@ def pages(site: Site) -> Iterator[Page]:
 
 def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
     path = paths.problem(statement.slug)
-    hidden = site.hidden(statement.slug)
+    hidden, closed = site.hidden(statement.slug), site.closed(statement)
 
     def make() -> tuple[ProblemDocument, dict[str, Any]]:
         documents = boards.documents(book, site.sha256(statement.slug)) if book else ()
@@ -70,13 +70,23 @@ def _page(site: Site, statement: Statement, book: LedgerDigest | None) -> Page:
         return document, {
             "boards": shown,
             "hidden": hidden,
+            "closed": closed,
+            "how_to_submit": site.material.how_to_submit,
             "statement": markup.markdown(statement.text[:_TEXT]) if statement.text else "",
             "reference": markup.source(statement.reference, "py")[0] if statement.reference else "",
         }
 
     marks = [site.marks(row) for board in (book.boards if book else ()) for row in board.table.rows]
     roofs = [each.model_dump_json() for each in site.material.calibrations]
-    parts = (statement.model_dump_json(), book.source if book else "", hidden, *roofs, *marks)
+    parts = (
+        statement.model_dump_json(),
+        book.source if book else "",
+        hidden,
+        closed,
+        site.material.how_to_submit,
+        *roofs,
+        *marks,
+    )
     return site.page(path, "problem.html", parts, make)
 
 

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from harness import stats
 from harness.errors import HarnessError
 from harness.verdict import BenchmarkResult, Doubt, Outcome, Verdict
-from leaderboard.publishing.site import markup, paths
+from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.charts import trace
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import RunDocument
@@ -73,14 +73,17 @@ class Kernel(NamedTuple):
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
         rows = {row.run: row for board in book.boards for row in board.table.rows}
-        yield from (_page(site, book, each, rows.get(each.run)) for each in book.runs.values())
+        found = boards.stands(book, site.sha256(book.problem), site.material.teams)
+        stands = {each.run.run: each for each in found if each.counts != "itself"}
+        for each in book.runs.values():
+            yield _page(site, book, each, rows.get(each.run), stands.get(each.run))
 
 
-def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
-    """The page of a run, and of its row if it is on a board."""
+def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boards.Stand | None) -> Page:
+    """The page of a run, and of its row if it is on a board; `stand` says what counts there instead of it."""
     path = paths.run(run.run)
     hidden = site.hidden(book.problem)
-    on_board, profiled = _on_board(row), site.profiles.get(run.run)
+    on_board, profiled = _on_board(row) | _instead(stand), site.profiles.get(run.run)
     alternated = {name: each.sha256 for case in run.cases for name, each in case.baselines.items()}
     baselines = {name: found for name, sha256 in alternated.items() if (found := site.kernel(book.problem, sha256))}
 
@@ -112,6 +115,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None) -> Page:
             "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
+            "outputs": [output for case in verdict.tests for output in case.outputs if output.max_error],
             "right": sum(case.outcome is Outcome.ACCEPTED for case in verdict.tests),
             "share": run.share,
             "limits": " and ".join(sorted({b.roofline.limit for b in verdict.benchmarks if b.roofline})),
@@ -136,6 +140,12 @@ def _on_board(row: Row | None) -> dict[str, Any]:
         return {"too_wide": False, "stale": None}
     pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
     return {**pooled, "too_wide": row.state == "too_wide", "stale": row.stale}
+
+
+def _instead(stand: boards.Stand | None) -> dict[str, Any]:
+    if stand is None:
+        return {}
+    return {"instead": stand.row.run, "graded_again": stand.counts == "newer_grading"}
 
 
 def command(site: Site, verdict: Verdict) -> str:
