@@ -22,8 +22,7 @@ from kernelmark.services import recording
 from kernelmark.services.settings import Settings
 from leaderboard.publishing.markdown import board
 from leaderboard.record.current import Current
-from leaderboard.record.entry import Entry, encode
-from leaderboard.record.entry import VERDICT
+from leaderboard.record.entry import VERDICT, Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
