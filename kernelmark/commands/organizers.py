@@ -197,7 +197,7 @@ def grade(
             for place, each in enumerate(asked)
         ]
         marked = [
-            gradebook.Marked(author, each.team.name if each.team else "", delay, graded)
+            gradebook.Marked(author, *each.known_as(author), each.team.name if each.team else "", delay, graded)
             for (each, delay), graded in zip(found, every, strict=False)
             for author in each.authors
         ]
@@ -206,7 +206,7 @@ def grade(
                 stack.callback(print_json, [each.document() for each in every])
             stack.callback(_write, junit, report.junit(every))
             stack.callback(_write, summary, report.summary(every).encode())
-            stack.callback(_write, marks, gradebook.table(marked).encode())
+            stack.callback(_write, marks, gradebook.table(marked).encode(errors="backslashreplace"))
             if feedback is not None:
                 stack.callback(_write_feedback, feedback, marked)
     if form == "table" and not every:

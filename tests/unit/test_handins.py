@@ -58,6 +58,58 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
         two.submission()
 
 
+@pytest.mark.parametrize("place", [folder, archive])
+def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp_path: Path) -> None:
+    names = {
+        "李雷_20109_assignsubmission_file/k.py": ("20109", "20109", "李雷"),
+        "Иван Петров_7_assignsubmission_file/k.py": ("7", "7", "Иван Петров"),
+        "王芳/k.py": ("author-8ac9540b", "", "王芳"),
+        "Kim Lee_20101_assignsubmission_file/k.py": ("Kim-Lee-20101", "20101", "Kim Lee"),
+        "Kim Lee_20102_assignsubmission_file_k.py": ("Kim-Lee-20102", "20102", "Kim Lee"),
+        "Zoë_1_2_x_assignsubmission_file/k.py": ("Zoe", "1", "Zoë"),
+        "bob_LATE_3_44_k.py": ("bob", "3", "bob"),
+        "two_words.py": ("two_words", "", "two_words"),
+    }
+    found = handed_in(place(tmp_path, dict.fromkeys(names, KERNEL)))
+    assert {each.path: (each.author, each.owner.id, each.owner.name) for each in found} == names
+    assert [each.author for each in found if each.marked_late] == ["bob"]
+    assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
+
+
+def test_whoever_handed_in_no_kernel_has_a_row(
+    competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    with (competition / "kernelmark.toml").open("a") as settings:
+        settings.write('[teams]\nfast = ["gil", "hal"]\n')
+    files = {
+        "Ada_1_assignsubmission_file/k.py": KERNEL,
+        "Ada_1_assignsubmission_onlinetext/onlinetext.html": "see the file",
+        "Bob_2_assignsubmission_file/kernel.txt": KERNEL,
+        "cyd_3_55_kernel.txt": KERNEL,
+        "gil/k.py": KERNEL,
+        "hal/notes.md": "gil has it",
+        "grades.csv": "the teacher's own",
+    }
+    judge(accepted(author="Ada"), accepted(author="gil"))
+    said = command("grade", "double", str(folder(competition, files)), "--csv", "marks.csv", "--no-record")
+    assert said.code == 2
+    with (competition / "marks.csv").open(newline="") as file:
+        rows = {row["author"]: (row["id"], row["outcome"], row["message"]) for row in csv.DictReader(file)}
+    why = "no kernel (found {}); its name must end in .py, .cu or .cpp"
+    assert {author: rows[author][2] for author in ("Bob", "cyd")} == {
+        "Bob": f"Bob: {why.format('kernel.txt')}",
+        "cyd": f"cyd: {why.format('cyd_3_55_kernel.txt')}",
+    }
+    assert [(author, *row[:2]) for author, row in rows.items()] == [
+        ("Ada", "1", "accepted"),
+        ("Bob", "2", "not graded"),
+        ("cyd", "3", "not graded"),
+        ("gil", "", "accepted"),
+        ("hal", "", "accepted"),
+    ]
+    assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
+
+
 def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
     competition: Path, command: Command, judge: Callable[..., Judge]
 ) -> None:
@@ -119,7 +171,7 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
     assert sorted(path.stem for path in (competition / "out/feedback").iterdir()) == [row["author"] for row in rows]
     assert "handed in 2 kernels" in (competition / "out/feedback/Two.txt").read_text()
-    assert (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted\n")
+    assert (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted: 57.3 µs")
 
 
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -167,6 +219,36 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
     command(*("grade", "double", str(closed), "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record"))
     with (competition / "again.csv").open(newline="") as file:
         assert [row["late_days"] for row in csv.DictReader(file)] == ["0", "0", "3", "2"], "a table of marks is one too"
+
+
+def test_a_table_of_moments_names_authors_in_any_of_their_forms(
+    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    kims = ("Kim Lee_1_assignsubmission_file", "Kim Lee_2_assignsubmission_file", "Kim Lee_3_assignsubmission_file")
+    others = (
+        "李雷_20109_assignsubmission_file",
+        "Иван_20110_assignsubmission_file",
+        "王芳_20111_assignsubmission_file",
+    )
+    place = folder(competition, {f"more/{name}/k.py": KERNEL for name in (*kims, *others)}) / "more"
+    on_time, late = (DEADLINE.isoformat(), (DEADLINE + timedelta(hours=30)).isoformat())
+    rows = [
+        (kims[0], late),
+        ("Kim-Lee-2", late),
+        ("Kim Lee", on_time),
+        ("李雷", late),
+        ("20110", late),
+        (others[2], late),
+    ]
+    (competition / "in.csv").write_text("author,handed_in\n" + "".join(f"{name},{when}\n" for name, when in rows))
+    judge(*(accepted(run=str(number) * 16) for number in range(5)))
+    command("grade", "double", str(place), "--handed-in", "in.csv", "--csv", "marks.csv", "--no-record")
+    with (competition / "marks.csv").open(newline="") as file:
+        late_days = {row["author"]: row["late_days"] for row in csv.DictReader(file)}
+    assert late_days == {
+        **{name: "2" for name in ("Kim-Lee-1", "Kim-Lee-2", "20109", "20110", "20111")},
+        "Kim-Lee-3": "",  # a name that three have says of none when
+    }
 
 
 @pytest.mark.parametrize(
