@@ -20,6 +20,7 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import UsageError
 from harness.languages import LANGUAGES, known
+from harness.problem import Problem
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.owner import Owner, authors_of
 from kernelmark.commands.printing import say
@@ -119,6 +120,28 @@ class HandIn:
         return Submission.of(source, language_of(kernel.path), author=self.author, name=kernel.path.name)
 
 
+def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> Problem:
+    """The problem of the hand-ins in that place, as it is `now`.
+
+    Raises:
+        UsageError: there is none, or the two were swapped.
+    """
+    from kernelmark.services.problems import find_directory, find_problem
+
+    try:
+        find_directory(settings, problem)
+    except UsageError:
+        try:
+            slug = find_directory(settings, place).name
+        except UsageError:
+            slug = ""
+        if not slug:
+            raise
+        remedy = f"write `kernelmark grade {slug} {problem}`"
+        raise UsageError("grade", "PROBLEM comes first, then HANDINS", remedy) from None
+    return find_problem(settings, problem, now)
+
+
 def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     """The hand-ins in a folder or a zip archive, by author; says on stderr which files are nobody's.
 
@@ -183,11 +206,15 @@ def asked(
 
 def _unwrapped(files: list[_File]) -> list[_File]:
     """The files without the one folder that an archive often holds everything in."""
-    tops = {each.path.parts[0] for each in files if len(each.path.parts) > 1}
-    if len(tops) != 1 or Owner.of([*tops][0]).id or any(each.is_kernel and len(each.path.parts) == 1 for each in files):
+    tops = {each.path.parts[0] for each in files if len(each.path.parts) > 1 or each.is_kernel}
+    wrapper = next(iter(tops), "")
+    if len(tops) != 1 or Owner.of(wrapper).id:
         return files
-    [wrapper] = tops
-    inside = [_File(each.path.relative_to(wrapper), each.read) for each in files if each.path.parts[0] == wrapper]
+    inside = [
+        _File(each.path.relative_to(wrapper), each.read)
+        for each in files
+        if each.path.parents[-2:-1] == (PurePosixPath(wrapper),)
+    ]
     if sum(each.is_kernel for each in inside) < 2 and not any(each.owner.id for each in inside):
         return files  # an author's own folder
     return inside + [each for each in files if each.path.parts[0] != wrapper]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kernelmark.text.report import Graded
 
 COLUMNS = (
-    "author", "id", "name", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests", "time_ns",
-    "low_ns", "high_ns", "baseline", "speedup", "run", "message",
+    "author", "id", "name", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests",
+    "time_ns", "low_ns", "high_ns", "baseline", "speedup", "run", "message",
 )  # fmt: skip
 
 

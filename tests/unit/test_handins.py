@@ -108,6 +108,7 @@ def test_whoever_handed_in_no_kernel_has_a_row(
         ("hal", "", "accepted"),
     ]
     assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
+    assert said.err.splitlines()[-2:] == ["4 hand-ins: 2 accepted, 2 not graded", "wrote marks.csv"]
 
 
 def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
@@ -166,6 +167,10 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
         ("hopper", "wrong answer"),
         ("team_1", "wrong answer"),
         ("zed", "accepted"),
+    ]
+    assert said.err.splitlines()[-2:] == [
+        "5 hand-ins: 2 accepted, 2 wrong answer, 1 not graded",
+        "wrote out/marks.csv and 5 files in out/feedback/",
     ]
     assert rows[0]["time_ns"] == "57300"
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
@@ -246,7 +251,7 @@ def test_a_table_of_moments_names_authors_in_any_of_their_forms(
     with (competition / "marks.csv").open(newline="") as file:
         late_days = {row["author"]: row["late_days"] for row in csv.DictReader(file)}
     assert late_days == {
-        **{name: "2" for name in ("Kim-Lee-1", "Kim-Lee-2", "20109", "20110", "20111")},
+        **dict.fromkeys(("Kim-Lee-1", "Kim-Lee-2", "20109", "20110", "20111"), "2"),
         "Kim-Lee-3": "",  # a name that three have says of none when
     }
 
@@ -292,6 +297,31 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
 
 
 @pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ((), "its deadline has passed (closed since "),
+        (("--handed-in", (DEADLINE + timedelta(days=3)).isoformat()), "takes no more submissions, closed since "),
+        (("--handed-in", "in.csv"), "takes no more submissions, closed since "),
+        (("--late", "o" * 101), "is not a valid name"),
+    ],
+)
+def test_what_refuses_all_is_said_once_and_writes_nothing(
+    closed: Path, competition: Path, command: Command, given: tuple[str, ...], why: str
+) -> None:
+    rows = "".join(f"{name},{(DEADLINE + timedelta(days=4)).isoformat()}\n" for name in ("ada", "bob", "dan", "eve"))
+    (competition / "in.csv").write_text(f"author,handed_in\n{rows}")
+    (competition / "marks.csv").write_text("of the last time\n")
+    said = command("grade", "double", str(closed), "--csv", "marks.csv", "--feedback", "feedback", *given)
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+    assert why in said.err
+    if "takes no more" in why or "passed" in why:
+        assert "--late NAME" in said.err
+        assert "--no-record" in said.err
+    assert (competition / "marks.csv").read_text() == "of the last time\n"
+    assert not (competition / "feedback").exists()
+
+
+@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         ((), "needs either --changed BASE or PROBLEM HANDINS"),
@@ -300,6 +330,7 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
         (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback and --handed-in go with HANDINS"),
         (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("nothing", "handins"), "no such problem"),
+        (("handins", "double"), "PROBLEM comes first, then HANDINS; write `kernelmark grade double handins`"),
     ],
 )
 def test_one_of_the_two_ways_is_needed(
