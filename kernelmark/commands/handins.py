@@ -130,13 +130,11 @@ def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> 
 
     try:
         find_directory(settings, problem)
-    except UsageError:
+    except UsageError as missing:
         try:
             slug = find_directory(settings, place).name
         except UsageError:
-            slug = ""
-        if not slug:
-            raise
+            raise missing from None
         remedy = f"write `kernelmark grade {slug} {problem}`"
         raise UsageError("grade", "PROBLEM comes first, then HANDINS", remedy) from None
     return find_problem(settings, problem, now)

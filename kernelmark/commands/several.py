@@ -1,8 +1,8 @@
 """Grades and records several submissions for one command, side by side where the machine allows it.
 
-`changed` and `regrade` call it. Trusted. Any error, the submission's or ours, is part of that submission's result, so
-that the others are still graded. Results come in any order; each is recorded as soon as it is there, and `InOrder`
-prints them in the order of the submissions.
+`changed`, `handins` and `regrade` call it. Trusted. Any error, the submission's or ours, is part of that submission's
+result, so that the others are still graded. Results come in any order; each is recorded as soon as it is there, and
+`InOrder` prints them in the order of the submissions.
 """
 
 from __future__ import annotations
