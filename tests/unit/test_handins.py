@@ -58,6 +58,23 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
         two.submission()
 
 
+@pytest.mark.parametrize(
+    ("files", "authors"),
+    [
+        (("Ada_1_assignsubmission_file/k.py", "Ada_1_assignsubmission_file/report.pdf"), ["Ada"]),
+        (("Ada_1_assignsubmission_file/a.py", "Ada_1_assignsubmission_file/b.py"), ["Ada"]),
+        (("all/Ada_1_assignsubmission_file/k.py", "all/Bob_2_assignsubmission_file/k.txt"), ["Ada", "Bob"]),
+        (("notes.txt", "all/ada/k.py", "all/bob/k.py"), ["ada", "bob"]),
+        (("ada/k.py", "ada/notes.txt"), ["ada"]),
+        (("ada/k.py", "bob.py"), ["ada", "bob"]),
+    ],
+)
+def test_a_folder_around_all_hand_ins_is_told_from_an_authors_own(
+    files: tuple[str, ...], authors: list[str], tmp_path: Path
+) -> None:
+    assert [each.author for each in handed_in(folder(tmp_path, dict.fromkeys(files, KERNEL)))] == authors
+
+
 @pytest.mark.parametrize("place", [folder, archive])
 def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp_path: Path) -> None:
     names = {
@@ -156,9 +173,11 @@ def test_no_more_of_an_archive_is_read_than_a_submission_may_have(tmp_path: Path
 
 def test_marks_and_feedback_are_written(competition: Path, command: Command, judge: Callable[..., Judge]) -> None:
     place = folder(competition, {**FILES, "zed.py": KERNEL})
-    judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
-    said = command("grade", "double", str(place), "--csv", "out/marks.csv", "--feedback", "out/feedback", "--no-record")
+    fake = judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
+    files = ("--csv", "out/marks.csv", "--feedback", "out/feedback")
+    said = command("grade", "double", str(place), *files, "--no-record", "--quick")
     assert said.code == 2, said.err  # Two handed in two
+    assert fake.timed["effort"] == "quick"
     with (competition / "out/marks.csv").open(newline="") as file:
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(file)][1:]
     assert [(row["author"], row["outcome"]) for row in rows] == [
