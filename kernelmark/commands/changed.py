@@ -23,7 +23,7 @@ from kernelmark.services.allowance import Allowance
 from kernelmark.services.settings import Settings
 from kernelmark.text.terminal import visible
 
-_TEXTS = {".md", ".txt"}  # what an author may write beside a kernel, and means as no submission
+_TEXTS = {".md", ".txt"}  # notes that an author may keep beside a kernel
 _FOLDER = "040000"
 _PLAIN = {"100644", "100755"}
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}

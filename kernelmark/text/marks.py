@@ -23,8 +23,8 @@ COLUMNS = (
 class Marked(NamedTuple):
     """What became of an author's hand-in; `delay` is None if it is not known when it was handed in.
 
-    `id` and `name` are as the learning platform has them, empty for who handed in nothing but whose team did. `team` is
-    empty if the author is in none.
+    `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
+    author is in none.
     """
 
     author: str
