@@ -17,10 +17,14 @@ from pathlib import Path, PurePosixPath
 from harness.errors import SubmissionError, UsageError, nearest
 from harness.languages import LANGUAGES
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission, language_of
+from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.allowance import Allowance
 from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import visible
 
+_TEXTS = {".md", ".txt"}  # notes that an author may keep beside a kernel
+_FOLDER = "040000"
 _PLAIN = {"100644", "100755"}
 _KINDS = {"120000": "a symbolic link", "160000": "a submodule"}
 
@@ -84,7 +88,8 @@ class SubmittedFile:
 def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
     """The submissions that `head` adds or changes since it branched from `base`, by path; a moved file counts.
 
-    The folder's own README.md is not a submission.
+    The folder's own README.md is not a submission. Nor is a text beside a kernel in an author's folder: it is named on
+    stderr.
 
     Raises:
         UsageError: this is not a git repository, or it lacks one of the two commits or their common history.
@@ -112,22 +117,38 @@ def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
         if folders.get(own) is None and status != "D" and _parts(settings, path) != ("README.md",):
             submitted.append(SubmittedFile(path, mode, blob))
     submitted += [each for each in folders.values() if each is not None]
-    return sorted(submitted, key=lambda each: each.path)
+    texts = [each for each in submitted if _is_text_beside_a_kernel(settings, head, each)]
+    for text in texts:
+        say(f"kernelmark: note: {visible(text.path)}: passed over, as it is not a kernel")
+    return sorted((each for each in submitted if each not in texts), key=lambda each: each.path)
+
+
+def _is_text_beside_a_kernel(settings: Settings, head: str, submitted: SubmittedFile) -> bool:
+    path = PurePosixPath(submitted.path)
+    if len(_parts(settings, submitted.path)) != 3 or path.suffix not in _TEXTS or submitted.mode not in _PLAIN:
+        return False
+    beside = _files(settings, head, path.parent)
+    return any(PurePosixPath(each.path).suffix[1:] in LANGUAGES or each.mode == _FOLDER for each in beside)
 
 
 def _whole(settings: Settings, head: str, folder: PurePosixPath) -> SubmittedFile | None:
     """The submission of several files that a folder holds; None if there is not exactly one file named like it."""
-    listed = _git(settings.root, "ls-tree", "-z", "--end-of-options", head, "--", f"{folder}/").split(b"\0")[:-1]
-    files = []
-    for entry in listed:
-        header, _, name = entry.partition(b"\t")
-        mode, _, blob = header.decode().split(" ")
-        files.append(SubmittedFile(name.decode("utf-8", "backslashreplace"), mode, blob))
+    files = _files(settings, head, folder)
     paths = {each: PurePosixPath(each.path) for each in files}
     own = [each for each, path in paths.items() if path.stem == folder.name and path.suffix[1:] in LANGUAGES]
     if len(own) != 1:
         return None
     return replace(own[0], beside=tuple(each for each in files if each != own[0]), in_own_folder=True)
+
+
+def _files(settings: Settings, head: str, folder: PurePosixPath) -> list[SubmittedFile]:
+    """What lies in a folder, changed or not."""
+    files = []
+    for entry in _git(settings.root, "ls-tree", "-z", "--end-of-options", head, "--", f"{folder}/").split(b"\0")[:-1]:
+        header, _, name = entry.partition(b"\t")
+        mode, _, blob = header.decode().split(" ")
+        files.append(SubmittedFile(name.decode("utf-8", "backslashreplace"), mode, blob))
+    return files
 
 
 def _parts(settings: Settings, path: str) -> tuple[str, ...]:

@@ -3,17 +3,16 @@
 `kernelmark grade PROBLEM HANDINS` calls it. Trusted, over files that strangers wrote: an archive is read in memory, and
 no file beyond what a submission may have. Nothing is extracted.
 
-The author is the folder that the kernel lies in, or else the name of its file, without what Moodle and Canvas append
-(`Ada Lovelace_31415_assignsubmission_file/softmax.py`, `lovelaceada_LATE_31415_92653_softmax.py`). A team's name counts
-as that of an author of the team.
+The author is the folder that the kernel lies in, or else the name of its file, without what a platform appends
+(`owner` says what). A team's name counts as that of an author of the team. Whoever handed in files and no kernel has a
+hand-in too, so that nobody is missing.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -21,13 +20,17 @@ from pathlib import Path, PurePosixPath
 
 from harness.errors import UsageError
 from harness.languages import LANGUAGES, known
+from harness.problem import Problem
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
+from kernelmark.commands.owner import Owner, authors_of
+from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
-from kernelmark.services.settings import Settings, name_from
+from kernelmark.services.settings import Settings
+from kernelmark.text.terminal import visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _MOST_FILES = 20_000
-_APPENDED = re.compile(r"_(LATE_)?\d{4,}(_.*)?", re.DOTALL)
+_SHOWN = 4  # files that a message names
 Moments = Callable[["HandIn"], datetime | None]
 """When each was handed in; None if that is not known.
 
@@ -42,79 +45,136 @@ class _File:
     read: Callable[[int], bytes]
     """At most so many bytes of it."""
 
+    @property
+    def owner(self) -> Owner:
+        return Owner.of(self.path.parts[0] if len(self.path.parts) > 1 else self.path.stem)
+
+    @property
+    def is_kernel(self) -> bool:
+        return self.path.suffix.removeprefix(".") in LANGUAGES
+
+    @property
+    def has_owner(self) -> bool:
+        """Whether it is somebody's: a text that lies beside all hand-ins may be the teacher's own."""
+        return self.is_kernel or len(self.path.parts) > 1 or bool(self.owner.id)
+
 
 @dataclass(frozen=True)
 class HandIn:
     """What one author handed in: normally one kernel."""
 
     author: str
-    kernels: tuple[_File, ...]
+    files: tuple[_File, ...]
     team: Team | None = None
     teammates: tuple[str, ...] = ()
     """Who else of the author's team handed something in."""
+    names: tuple[str, ...] = ()
+    """As which author a table may name it: by the name alone too, if nobody else has it."""
+
+    @property
+    def owner(self) -> Owner:
+        """The name and the id that the platform has."""
+        return self.files[0].owner
+
+    @property
+    def kernels(self) -> tuple[_File, ...]:
+        """Those of its files that are in a language of a submission."""
+        return tuple(each for each in self.files if each.is_kernel)
 
     @property
     def authors(self) -> tuple[str, ...]:
         """Whose marks it decides: those of the whole team, unless several of it handed in."""
         return (self.author,) if self.team is None or self.teammates else self.team.members
 
+    def known_as(self, author: str) -> tuple[str, str]:
+        """The id and the name that the platform has of an author; empty for a teammate who handed in nothing."""
+        return (self.owner.id, self.owner.name) if author == self.author else ("", "")
+
     @property
     def path(self) -> str:
-        """The kernel's file, or the first of several."""
-        return str(self.kernels[0].path)
+        """The kernel's file, or the first of several; without a kernel, the first file."""
+        return str((self.kernels or self.files)[0].path)
 
     @property
     def marked_late(self) -> bool:
-        """Whether the platform says in the name that it came late, as Canvas does."""
-        found = (_APPENDED.search(_owner(each.path)) for each in self.kernels)
-        return any(each is not None and each[1] for each in found)
+        """Whether the platform says in the name that it came late."""
+        return any(each.owner.marked_late for each in self.kernels)
 
     def submission(self) -> Submission:
         """The kernel.
 
         Raises:
-            UsageError: there are several, a teammate handed in another, or it is not a valid submission.
+            UsageError: there is none, or several, a teammate handed in another, or it is not a valid submission.
         """
+        if not self.kernels:
+            what = f"no kernel (found {_listed(self.files)})"
+            raise UsageError(self.author, what, f"its name must end in {known()}")
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
             raise UsageError(self.author, what, "leave one hand-in")
         if len(self.kernels) > 1:
-            names = ", ".join(str(each.path) for each in self.kernels[:4])
+            names = ", ".join(str(each.path) for each in self.kernels[:_SHOWN])
             raise UsageError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
         [kernel] = self.kernels
         source = kernel.read(MAX_SOURCE_BYTES + 1)
         return Submission.of(source, language_of(kernel.path), author=self.author, name=kernel.path.name)
 
 
+def problem_of(settings: Settings, problem: str, place: Path, now: datetime) -> Problem:
+    """The problem of the hand-ins in that place, as it is `now`.
+
+    Raises:
+        UsageError: there is none, or the two were swapped.
+    """
+    from kernelmark.services.problems import find_directory, find_problem
+
+    try:
+        find_directory(settings, problem)
+    except UsageError as missing:
+        try:
+            slug = find_directory(settings, place).name
+        except UsageError:
+            raise missing from None
+        remedy = f"write `kernelmark grade {slug} {problem}`"
+        raise UsageError("grade", "PROBLEM comes first, then HANDINS", remedy) from None
+    return find_problem(settings, problem, now)
+
+
 def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
-    """The hand-ins in a folder or a zip archive, by author. Files in no language of a submission are left out.
+    """The hand-ins in a folder or a zip archive, by author; says on stderr which files are nobody's.
 
     Raises:
         UsageError: it is neither, cannot be read, or holds no kernel.
     """
-    files = [
-        each for each in _files(place) if each.path.suffix.removeprefix(".") in LANGUAGES and not _hidden(each.path)
-    ]
-    if not files:
+    files = _unwrapped([each for each in _files(place) if not _hidden(each.path)])
+    if not any(each.is_kernel for each in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
-    tops = {each.path.parts[0] for each in files}
-    if len(tops) == 1 and len(files) > 1 and all(len(each.path.parts) > 1 for each in files):
-        [wrapper] = tops  # an archive often holds one folder with everything
-        files = [_File(each.path.relative_to(wrapper), each.read) for each in files]
-    kernels: dict[str, list[_File]] = {}
-    for each in files:
-        kernels.setdefault(author_of(_owner(each.path)), []).append(each)
+    owned = [each for each in files if each.has_owner]
+    authors = authors_of(each.owner for each in owned)
+    of: dict[str, list[_File]] = {}
+    for each in owned:
+        of.setdefault(authors[each.owner], []).append(each)
+    with_kernel = {teams.name_of(author) for author in of if any(each.is_kernel for each in of[author])}
     together: dict[str, list[str]] = {}
-    for author in sorted(kernels):
-        together.setdefault(teams.name_of(author), []).append(author)
+    called: dict[str, list[str]] = {}
+    for author in sorted(of):
+        called.setdefault(_plain(of[author]), []).append(author)
+        # A text says nothing beside the kernel of a teammate.
+        if teams.name_of(author) not in with_kernel or any(each.is_kernel for each in of[author]):
+            together.setdefault(teams.name_of(author), []).append(author)
+    present = sorted(author for team in together.values() for author in team)
+    left = [each for each in files if not each.has_owner or authors[each.owner] not in present]
+    if left:
+        say(f"kernelmark: note: passed over what is not a kernel: {visible(_listed(left))}")
     return [
         HandIn(
             author,
-            tuple(kernels[author]),
+            tuple(of[author]),
             teams.of(author),
             tuple(each for each in together[teams.name_of(author)] if each != author),
+            (author, _plain(of[author])) if len(called[_plain(of[author])]) == 1 else (author,),
         )
-        for author in sorted(kernels)
+        for author in present
     ]
 
 
@@ -142,13 +202,31 @@ def asked(
     return Asked(hand_in.path, read)
 
 
-def author_of(name: str) -> str:
-    """The author whose folder or file has this name, on a learning platform or elsewhere."""
-    return name_from(_APPENDED.sub("", name)) or name_from(name) or "anonymous"
+def _unwrapped(files: list[_File]) -> list[_File]:
+    """The files without the one folder that an archive often holds everything in."""
+    tops = {each.path.parts[0] for each in files if len(each.path.parts) > 1 or each.is_kernel}
+    wrapper = next(iter(tops), "")
+    if len(tops) != 1 or Owner.of(wrapper).id:
+        return files
+    inside = [
+        _File(each.path.relative_to(wrapper), each.read)
+        for each in files
+        if each.path.parents[-2:-1] == (PurePosixPath(wrapper),)
+    ]
+    if sum(each.is_kernel for each in inside) < 2 and not any(each.owner.id for each in inside):
+        return files  # an author's own folder
+    return inside + [each for each in files if each.path.parts[0] != wrapper]
 
 
-def _owner(path: PurePosixPath) -> str:
-    return path.parts[0] if len(path.parts) > 1 else path.stem
+def _plain(files: Sequence[_File]) -> str:
+    """Their author by the name alone, without the id."""
+    return Owner(files[0].owner.name).author
+
+
+def _listed(files: Sequence[_File]) -> str:
+    """The names of files for a message."""
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return ", ".join(each.path.name for each in files[:_SHOWN]) + more
 
 
 def _hidden(path: PurePosixPath) -> bool:

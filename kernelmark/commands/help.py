@@ -41,7 +41,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "site": ("kernelmark site build --out public", "kernelmark site serve"),
     "site build": ("kernelmark site build --out public",),
     "site serve": ("kernelmark site serve",),
-    "grade": ("kernelmark grade --changed origin/main --no-record",),
+    "grade": (
+        "kernelmark grade softmax handins.zip --csv marks.csv --feedback feedback/",
+        "kernelmark grade --changed origin/main --no-record",
+    ),
     "regrade": ("kernelmark regrade softmax --dry-run",),
     "moderate": ('kernelmark moderate disqualify 81def7 --actor grace --reason "reads old memory"',),
     "moderate disqualify": ('kernelmark moderate disqualify 81def7 --actor grace --reason "reads old memory"',),

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import csv
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import Delay
-from kernelmark.commands.handins import HandIn, Moments, author_of
+from kernelmark.commands.handins import HandIn, Moments
+from kernelmark.commands.owner import Owner
 
 _OPTION = "--handed-in"
 _COLUMNS = ("author", "handed_in")
+_REMEDY = f"say so with {_OPTION}, record all as late (--late NAME), or grade without recording (--no-record)"
 
 
 def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
@@ -27,18 +30,25 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
     were, which is an error if it is `needed`.
 
     Raises:
-        UsageError: it is needed, is neither a moment nor such a file, or is in the future.
+        UsageError: it is needed, is neither a moment nor such a file, is in the future, or is after the problem was
+            closed, although it is `needed`.
     """
     if given is None:
         known = None if problem.delay(now).days else now
         if known is None and needed:
             what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
-            raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, or do not record (--no-record)")
+            raise UsageError(f"problem {problem.slug}", what, _REMEDY)
         return lambda hand_in: known
     with suppress(OSError, ValueError):  # a text that no file can be called
         if Path(given).is_file():
             return _of_each(Path(given), _table(Path(given), now))
     moment = _moment(given, _OPTION, now)
+    if needed and problem.closed(moment):
+        what = f"takes no more submissions, {problem.schedule_at(moment)}"
+        remedy = (
+            f"give an earlier {_OPTION}, record all as late (--late NAME), or grade without recording (--no-record)"
+        )
+        raise UsageError(f"problem {problem.slug}", what, remedy)
 
     def of_all(hand_in: HandIn) -> datetime:
         if hand_in.marked_late and not problem.delay(moment).days:
@@ -58,28 +68,47 @@ def delay(problem: Problem, hand_in: HandIn, moments: Moments) -> Delay | None:
     return None if moment is None else problem.delay(moment)
 
 
-def _of_each(file: Path, table: dict[str, datetime]) -> Moments:
+def _of_each(file: Path, table: _Table) -> Moments:
     def of_one(hand_in: HandIn) -> datetime:
-        if hand_in.author not in table:
+        named = [table.by_id[hand_in.owner.id]] if hand_in.owner.id in table.by_id else []
+        for name in () if named else dict.fromkeys(hand_in.names):
+            named += table.by_name.get(name, [])
+        if not named:
             raise UsageError(str(file), f"has no row for {hand_in.author}", f"add one, or grade without {_OPTION}")
-        return table[hand_in.author]
+        if len(named) > 1:
+            raise UsageError(str(file), f"has {len(named)} rows for {hand_in.author}", "leave one")
+        return named[0]
 
     return of_one
 
 
-def _table(file: Path, now: datetime) -> dict[str, datetime]:
-    """The moments in a CSV file, by author; it may have other columns as well."""
-    found: dict[str, datetime] = {}
+@dataclass
+class _Table:
+    """The moments in a CSV file: by the id in an author's name, as the platform writes it, and by the name without."""
+
+    by_id: dict[str, datetime] = field(default_factory=dict)
+    by_name: dict[str, list[datetime]] = field(default_factory=dict)
+
+
+def _table(file: Path, now: datetime) -> _Table:
+    """The moments in a CSV file; it may have other columns as well."""
+    found, seen = _Table(), set[tuple[str, str]]()
     try:
         with file.open(encoding="utf-8-sig", newline="") as opened:
             rows = csv.DictReader(opened)
             if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
                 raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(_COLUMNS)}")
             for row in rows:
-                author, where = author_of(row["author"] or ""), f"{file}:{rows.line_num}"
-                if author in found:
-                    raise UsageError(where, f"names {author} again", "leave one row for each author")
-                found[author] = _moment(row["handed_in"] or "", where, now)
+                owner, where = Owner.of((row["author"] or "").strip()), f"{file}:{rows.line_num}"
+                name = Owner(owner.name).author
+                if (owner.id, name) in seen:
+                    remedy = "leave one row for each author, of two with this name as marks.csv names them"
+                    raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
+                seen.add((owner.id, name))
+                moment = _moment(row["handed_in"] or "", where, now)
+                found.by_name.setdefault(name, []).append(moment)
+                if owner.id:
+                    found.by_id[owner.id] = moment
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
     return found

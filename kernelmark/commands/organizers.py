@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +29,6 @@ from kernelmark.text.terminal import columns, counted, visible
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
-    from kernelmark.text.marks import Marked
 
 
 @click.group(cls=Group)
@@ -132,6 +129,9 @@ def verify(form: str) -> int:
     metavar="DIR",
     help="Write a file for each hand-in here: DIR/AUTHOR.txt.",
 )
+@click.option(
+    "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is set."
+)
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
 @jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
@@ -163,11 +163,11 @@ def grade(
     """
     from kernelmark.commands import changed, moments
     from kernelmark.commands import handins as course
+    from kernelmark.commands.reports import Reports
     from kernelmark.commands.several import Asked, InOrder, grade_all
     from kernelmark.services.allowance import Allowance
-    from kernelmark.services.problems import find_problem
-    from kernelmark.text import marks as gradebook
     from kernelmark.text import report
+    from kernelmark.text.marks import Marked
 
     if (base is None) == (handins is None) or (base is not None and (marks or feedback or handed_in)):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
@@ -175,20 +175,21 @@ def grade(
     settings, record, now = load_settings(problem, **flags), not no_record, datetime.now(UTC)
     found: list[tuple[course.HandIn, Delay | None]] = []
     asked: list[Asked] = []
+    if base is not None:
+        allowance = Allowance(settings)
+        for file in changed.changed(settings, base, head):
+            asked.append(changed.asked(settings, file, allowance, only=only, late=late, now=now, record=record))
+    elif problem is not None and handins is not None:
+        loaded = course.problem_of(settings, problem, handins, now)  # else every hand-in would be told
+        when = moments.moments(handed_in, loaded, now, needed=record and late is None)
+        for each in course.handed_in(handins, settings.teams):
+            found.append((each, moments.delay(loaded, each, when)))
+            asked.append(course.asked(settings, problem, each, late=late, moments=when, now=now, record=record))
+    results = grade_all(settings, asked, jobs, record=record, refuse_together=base is None)
     printed = InOrder(form)
     try:
-        if base is not None:
-            allowance = Allowance(settings)
-            for file in changed.changed(settings, base, head):
-                asked.append(changed.asked(settings, file, allowance, only=only, late=late, now=now, record=record))
-        elif problem is not None and handins is not None:
-            loaded = find_problem(settings, problem, now)  # else every hand-in would be told
-            when = moments.moments(handed_in, loaded, now, needed=record and late is None)
-            for each in course.handed_in(handins, settings.teams):
-                found.append((each, moments.delay(loaded, each, when)))
-                asked.append(course.asked(settings, problem, each, late=late, moments=when, now=now, record=record))
         with printed:
-            for place, result in grade_all(settings, asked, jobs, record=record):
+            for place, result in results:
                 printed.add(place, result)
     finally:  # what was graded before an interruption is recorded, and must be reported
         missed = "not graded: the command was interrupted before its turn"
@@ -197,42 +198,16 @@ def grade(
             for place, each in enumerate(asked)
         ]
         marked = [
-            gradebook.Marked(author, each.team.name if each.team else "", delay, graded)
+            Marked(author, *each.known_as(author), each.team.name if each.team else "", delay, graded)
             for (each, delay), graded in zip(found, every, strict=False)
             for author in each.authors
         ]
-        with contextlib.ExitStack() as stack:  # write each, even if another one fails
-            if form == "json":
-                stack.callback(print_json, [each.document() for each in every])
-            stack.callback(_write, junit, report.junit(every))
-            stack.callback(_write, summary, report.summary(every).encode())
-            stack.callback(_write, marks, gradebook.table(marked).encode())
-            if feedback is not None:
-                stack.callback(_write_feedback, feedback, marked)
-    if form == "table" and not every:
-        print_lines(["no submission was added or changed"])
+        if form == "json":
+            print_json([each.document() for each in every])
+        elif not every:
+            print_lines(["no submission was added or changed"])
+        Reports(summary, junit, marks, feedback).write(every, marked, "hand-in" if base is None else "submission")
     return report.worst(every)
-
-
-def _write_feedback(folder: Path, results: Iterable[Marked]) -> None:
-    from kernelmark.text.marks import feedback
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(str(folder), f"cannot be made ({error.strerror})") from error
-    for each in results:
-        _write(folder / f"{each.author}.txt", feedback(each).encode())
-
-
-def _write(path: Path | None, content: bytes) -> None:
-    from leaderboard.record.durable import write_whole
-
-    if path is not None:
-        try:
-            write_whole(path.absolute(), content, replace=True)
-        except OSError as error:
-            raise UsageError(str(path), f"cannot be written ({error.strerror})") from error
 
 
 @click.command("merge-ledger")
@@ -315,7 +290,8 @@ def similar(problem: str, threshold: float, form: str) -> None:
         print_json([pair.model_dump() for pair in pairs])
     else:
         rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
-        print_lines(columns(rows) if rows else [f"no two of {len(submissions)} files are that similar"])
+        head = ("similarity", "file", "nearly the same as")
+        print_lines(columns([head, *rows]) if rows else [f"no two of {len(submissions)} files are that similar"])
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -1,12 +1,13 @@
 """Grades and records several submissions for one command, side by side where the machine allows it.
 
-`changed` and `regrade` call it. Trusted. Any error, the submission's or ours, is part of that submission's result, so
-that the others are still graded. Results come in any order; each is recorded as soon as it is there, and `InOrder`
-prints them in the order of the submissions.
+`changed`, `handins` and `regrade` call it. Trusted. Any error, the submission's or ours, is part of that submission's
+result, so that the others are still graded. Results come in any order; each is recorded as soon as it is there, and
+`InOrder` prints them in the order of the submissions.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -78,23 +79,51 @@ class InOrder:
 
 
 def grade_all(
-    settings: Settings, asked: Sequence[Asked], jobs: int | None, *, record: bool
+    settings: Settings, asked: Sequence[Asked], jobs: int | None, *, record: bool, refuse_together: bool = False
 ) -> Iterator[tuple[int, Graded]]:
-    """Read and admit all submissions, then grade them; yields each one's place and result as soon as it is there.
+    """Read and admit all submissions at once, and grade them when iterated; yields each one's place and result as soon
+    as it is there.
 
     `jobs` is how many are graded at a time on each device. Those for a GPU are graded first, and those for the CPU,
     which the others would disturb, after them.
+
+    Raises:
+        KernelmarkError: with `refuse_together`, why none can be graded, if several are refused for this reason.
     """
+    ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
+    failed: dict[int, Exception] = {}
+    for place, each in enumerate(asked):
+        try:
+            read = each.read()
+            ready[read.job.device][place] = read
+        except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
+            failed[place] = error
+    if refuse_together and not any(ready.values()):
+        _refuse([error for error in failed.values() if isinstance(error, KernelmarkError)])
+    return _results(settings, asked, ready, failed, jobs, record=record)
+
+
+def _refuse(errors: Sequence[KernelmarkError]) -> None:
+    """Raise the error that several have in common, if there is one."""
+    for message, count in Counter(map(str, errors)).most_common(1):
+        if count > 1:
+            raise next(error for error in errors if str(error) == message)
+
+
+def _results(
+    settings: Settings,
+    asked: Sequence[Asked],
+    ready: dict[DeviceKind, dict[int, Ready]],
+    failed: dict[int, Exception],
+    jobs: int | None,
+    *,
+    record: bool,
+) -> Iterator[tuple[int, Graded]]:
     from kernelmark.text.batch import BatchReporter
 
     with BatchReporter(len(asked)) as reporter:
-        ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
-        for place, each in enumerate(asked):
-            try:
-                read = each.read()
-                ready[read.job.device][place] = read
-            except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
-                yield from _told(reporter, place, _failed(each.path, error))
+        for place, error in failed.items():
+            yield from _told(reporter, place, _failed(asked[place].path, error))
         for device in ready:
             yield from _graded(settings, asked, device, ready[device], jobs, record=record, reporter=reporter)
 

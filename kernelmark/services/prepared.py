@@ -239,7 +239,8 @@ class PreparedJob:
             return Remark("annotate", who, f"graded after the deadline, but handed in on time, {when}")
         if late is None and problem.closed(handed_in):
             what = f"takes no more submissions, {problem.schedule_at(handed_in)}"
-            raise UsageError(f"problem {problem.slug}", what, "grade without recording (--no-record)")
+            remedy = "record it as late (--late NAME), or grade without recording (--no-record)"
+            raise UsageError(f"problem {problem.slug}", what, remedy)
         reason = f"{delay}: handed in {when}, deadline {deadline}"
         remark = Remark("late", POLICY if late is None else late, reason)
         try:

@@ -15,18 +15,21 @@ if TYPE_CHECKING:
     from kernelmark.text.report import Graded
 
 COLUMNS = (
-    "author", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests", "time_ns",
-    "low_ns", "high_ns", "baseline", "speedup", "run", "message",
+    "author", "id", "name", "team", "file", "handed_in", "late_days", "factor", "outcome", "tests_right", "tests",
+    "time_ns", "low_ns", "high_ns", "baseline", "speedup", "run", "message",
 )  # fmt: skip
 
 
 class Marked(NamedTuple):
     """What became of an author's hand-in; `delay` is None if it is not known when it was handed in.
 
-    `team` is empty if the author is in none.
+    `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
+    author is in none.
     """
 
     author: str
+    id: str
+    name: str
     team: str
     delay: Delay | None
     graded: Graded
@@ -40,8 +43,18 @@ def table(results: Iterable[Marked]) -> str:
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
-    for author, team, delay, graded in results:
-        cells = (author, team, graded.path, *_late(delay), graded.outcome, *_numbers(graded), graded.message)
+    for author, own_id, name, team, delay, graded in results:
+        cells = (
+            author,
+            own_id,
+            name,
+            team,
+            graded.path,
+            *_late(delay),
+            graded.outcome,
+            *_numbers(graded),
+            graded.message,
+        )
         rows.writerow(map(_harmless, cells))
     return written.getvalue()
 

@@ -1,6 +1,6 @@
 """Reports the results of several submissions: a summary in Markdown for people, and JUnit XML for a CI server.
 
-`kernelmark grade --changed` calls it. Trusted over hostile text: file names, messages and logs are escaped for either
+`kernelmark grade` calls it. Trusted over hostile text: file names, messages and logs are escaped for either
 format.
 """
 

@@ -101,7 +101,7 @@ def test_the_course_is_closed_and_its_final_test_decides(tmp_path: Path) -> None
     }
     assert "very long rows" not in (course / "feedback/Ada-Lovelace.txt").read_text()
     assert "2 days late, factor 0.8" in (course / "feedback/Bob.txt").read_text()
-    assert "row_sum  Sum of each row  4 tests" in command(course, "main", "problems", "list"), "without the folder"
+    assert "private" not in command(course, "main", "problems", "show", "row_sum"), "without the folder"
 
 
 @pytest.mark.full

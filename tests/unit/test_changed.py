@@ -110,6 +110,24 @@ def test_nothing_handed_in_is_no_fault(competition: Path, base: str, command: Co
     assert "No submission was added or changed." in (competition / "s.md").read_text()
 
 
+def test_a_text_beside_a_kernel_is_passed_over_and_what_could_be_a_kernel_is_not(
+    competition: Path, base: str, graded: list[Submission], command: Command
+) -> None:
+    files = {"ada/kernel.py": RIGHT, "ada/README.md": "how it works", "old/notes.txt": "unchanged kernel"}
+    folder = {"eve/fast/fast.py": RIGHT, "eve/notes.md": "see fast"}
+    commit(competition, {f"submissions/double/{path}": content for path, content in (files | folder).items()})
+    said = command("grade", "--changed", base, "--no-record")
+    assert (said.code, [each.author for each in graded]) == (0, ["ada", "eve"])
+    notes = [line for line in said.err.splitlines() if "note" in line]
+    assert notes == [
+        f"kernelmark: note: submissions/double/{path}: passed over, as it is not a kernel"
+        for path in ("ada/README.md", "eve/notes.md", "old/notes.txt")
+    ]
+    commit(competition, {"submissions/double/ada/kernel.cuda": RIGHT}, "an unknown suffix")
+    said = command("grade", "--changed", base, "--no-record")
+    assert (said.code, "unknown language '.cuda'" in said.out) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("path", "content", "why"),
     [

@@ -58,6 +58,76 @@ def test_each_author_has_one_hand_in(place: Callable[..., Path], inside: str, tm
         two.submission()
 
 
+@pytest.mark.parametrize(
+    ("files", "authors"),
+    [
+        (("Ada_1_assignsubmission_file/k.py", "Ada_1_assignsubmission_file/report.pdf"), ["Ada"]),
+        (("Ada_1_assignsubmission_file/a.py", "Ada_1_assignsubmission_file/b.py"), ["Ada"]),
+        (("all/Ada_1_assignsubmission_file/k.py", "all/Bob_2_assignsubmission_file/k.txt"), ["Ada", "Bob"]),
+        (("notes.txt", "all/ada/k.py", "all/bob/k.py"), ["ada", "bob"]),
+        (("ada/k.py", "ada/notes.txt"), ["ada"]),
+        (("ada/k.py", "bob.py"), ["ada", "bob"]),
+    ],
+)
+def test_a_folder_around_all_hand_ins_is_told_from_an_authors_own(
+    files: tuple[str, ...], authors: list[str], tmp_path: Path
+) -> None:
+    assert [each.author for each in handed_in(folder(tmp_path, dict.fromkeys(files, KERNEL)))] == authors
+
+
+@pytest.mark.parametrize("place", [folder, archive])
+def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp_path: Path) -> None:
+    names = {
+        "李雷_20109_assignsubmission_file/k.py": ("20109", "20109", "李雷"),
+        "Иван Петров_7_assignsubmission_file/k.py": ("7", "7", "Иван Петров"),
+        "王芳/k.py": ("author-8ac9540b", "", "王芳"),
+        "Kim Lee_20101_assignsubmission_file/k.py": ("Kim-Lee-20101", "20101", "Kim Lee"),
+        "Kim Lee_20102_assignsubmission_file_k.py": ("Kim-Lee-20102", "20102", "Kim Lee"),
+        "Zoë_1_2_x_assignsubmission_file/k.py": ("Zoe", "1", "Zoë"),
+        "bob_LATE_3_44_k.py": ("bob", "3", "bob"),
+        "two_words.py": ("two_words", "", "two_words"),
+    }
+    found = handed_in(place(tmp_path, dict.fromkeys(names, KERNEL)))
+    assert {each.path: (each.author, each.owner.id, each.owner.name) for each in found} == names
+    assert [each.author for each in found if each.marked_late] == ["bob"]
+    assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
+
+
+def test_whoever_handed_in_no_kernel_has_a_row(
+    competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    with (competition / "kernelmark.toml").open("a") as settings:
+        settings.write('[teams]\nfast = ["gil", "hal"]\n')
+    files = {
+        "Ada_1_assignsubmission_file/k.py": KERNEL,
+        "Ada_1_assignsubmission_onlinetext/onlinetext.html": "see the file",
+        "Bob_2_assignsubmission_file/kernel.txt": KERNEL,
+        "cyd_3_55_kernel.txt": KERNEL,
+        "gil/k.py": KERNEL,
+        "hal/notes.md": "gil has it",
+        "grades.csv": "the teacher's own",
+    }
+    judge(accepted(author="Ada"), accepted(author="gil"))
+    said = command("grade", "double", str(folder(competition, files)), "--csv", "marks.csv", "--no-record")
+    assert said.code == 2
+    with (competition / "marks.csv").open(newline="") as file:
+        rows = {row["author"]: (row["id"], row["outcome"], row["message"]) for row in csv.DictReader(file)}
+    why = "no kernel (found {}); its name must end in .py, .cu or .cpp"
+    assert {author: rows[author][2] for author in ("Bob", "cyd")} == {
+        "Bob": f"Bob: {why.format('kernel.txt')}",
+        "cyd": f"cyd: {why.format('cyd_3_55_kernel.txt')}",
+    }
+    assert [(author, *row[:2]) for author, row in rows.items()] == [
+        ("Ada", "1", "accepted"),
+        ("Bob", "2", "not graded"),
+        ("cyd", "3", "not graded"),
+        ("gil", "", "accepted"),
+        ("hal", "", "accepted"),
+    ]
+    assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
+    assert said.err.splitlines()[-2:] == ["4 hand-ins: 2 accepted, 2 not graded", "wrote marks.csv"]
+
+
 def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
     competition: Path, command: Command, judge: Callable[..., Judge]
 ) -> None:
@@ -103,9 +173,11 @@ def test_no_more_of_an_archive_is_read_than_a_submission_may_have(tmp_path: Path
 
 def test_marks_and_feedback_are_written(competition: Path, command: Command, judge: Callable[..., Judge]) -> None:
     place = folder(competition, {**FILES, "zed.py": KERNEL})
-    judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
-    said = command("grade", "double", str(place), "--csv", "out/marks.csv", "--feedback", "out/feedback", "--no-record")
+    fake = judge(accepted(), failed(message="=cmd|' /C calc'!A0"), failed(message="@wrong"), accepted())
+    files = ("--csv", "out/marks.csv", "--feedback", "out/feedback")
+    said = command("grade", "double", str(place), *files, "--no-record", "--quick")
     assert said.code == 2, said.err  # Two handed in two
+    assert fake.timed["effort"] == "quick"
     with (competition / "out/marks.csv").open(newline="") as file:
         rows = [dict(zip(COLUMNS, row, strict=True)) for row in csv.reader(file)][1:]
     assert [(row["author"], row["outcome"]) for row in rows] == [
@@ -114,6 +186,10 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
         ("hopper", "wrong answer"),
         ("team_1", "wrong answer"),
         ("zed", "accepted"),
+    ]
+    assert said.err.splitlines()[-2:] == [
+        "5 hand-ins: 2 accepted, 2 wrong answer, 1 not graded",
+        "wrote out/marks.csv and 5 files in out/feedback/",
     ]
     assert rows[0]["time_ns"] == "57300"
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
@@ -171,6 +247,36 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
         assert [row["late_days"] for row in csv.DictReader(file)] == ["0", "0", "3", "2"], "a table of marks is one too"
 
 
+def test_a_table_of_moments_names_authors_in_any_of_their_forms(
+    closed: Path, competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    kims = ("Kim Lee_1_assignsubmission_file", "Kim Lee_2_assignsubmission_file", "Kim Lee_3_assignsubmission_file")
+    others = (
+        "李雷_20109_assignsubmission_file",
+        "Иван_20110_assignsubmission_file",
+        "王芳_20111_assignsubmission_file",
+    )
+    place = folder(competition, {f"more/{name}/k.py": KERNEL for name in (*kims, *others)}) / "more"
+    on_time, late = (DEADLINE.isoformat(), (DEADLINE + timedelta(hours=30)).isoformat())
+    rows = [
+        (kims[0], late),
+        ("Kim-Lee-2", late),
+        ("Kim Lee", on_time),
+        ("李雷", late),
+        ("20110", late),
+        (others[2], late),
+    ]
+    (competition / "in.csv").write_text("author,handed_in\n" + "".join(f"{name},{when}\n" for name, when in rows))
+    judge(*(accepted(run=str(number) * 16) for number in range(5)))
+    command("grade", "double", str(place), "--handed-in", "in.csv", "--csv", "marks.csv", "--no-record")
+    with (competition / "marks.csv").open(newline="") as file:
+        late_days = {row["author"]: row["late_days"] for row in csv.DictReader(file)}
+    assert late_days == {
+        **dict.fromkeys(("Kim-Lee-1", "Kim-Lee-2", "20109", "20110", "20111"), "2"),
+        "Kim-Lee-3": "",  # a name that three have says of none when
+    }
+
+
 @pytest.mark.parametrize(
     ("when", "table", "line"),
     [
@@ -212,6 +318,31 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
 
 
 @pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ((), "its deadline has passed (closed since "),
+        (("--handed-in", (DEADLINE + timedelta(days=3)).isoformat()), "takes no more submissions, closed since "),
+        (("--handed-in", "in.csv"), "takes no more submissions, closed since "),
+        (("--late", "o" * 101), "is not a valid name"),
+    ],
+)
+def test_what_refuses_all_is_said_once_and_writes_nothing(
+    closed: Path, competition: Path, command: Command, given: tuple[str, ...], why: str
+) -> None:
+    rows = "".join(f"{name},{(DEADLINE + timedelta(days=4)).isoformat()}\n" for name in ("ada", "bob", "dan", "eve"))
+    (competition / "in.csv").write_text(f"author,handed_in\n{rows}")
+    (competition / "marks.csv").write_text("of the last time\n")
+    said = command("grade", "double", str(closed), "--csv", "marks.csv", "--feedback", "feedback", *given)
+    assert (said.code, said.out, len(said.err.splitlines())) == (2, "", 1)
+    assert why in said.err
+    if "takes no more" in why or "passed" in why:
+        assert "--late NAME" in said.err
+        assert "--no-record" in said.err
+    assert (competition / "marks.csv").read_text() == "of the last time\n"
+    assert not (competition / "feedback").exists()
+
+
+@pytest.mark.parametrize(
     ("arguments", "why"),
     [
         ((), "needs either --changed BASE or PROBLEM HANDINS"),
@@ -220,6 +351,7 @@ def test_one_moment_for_all_does_not_excuse_what_the_platform_marked_late(
         (("--changed", "main", "--csv", "marks.csv"), "--csv, --feedback and --handed-in go with HANDINS"),
         (("--changed", "main", "--handed-in", "2020-01-01T00:00Z"), "--handed-in go with HANDINS"),
         (("nothing", "handins"), "no such problem"),
+        (("handins", "double"), "PROBLEM comes first, then HANDINS; write `kernelmark grade double handins`"),
     ],
 )
 def test_one_of_the_two_ways_is_needed(

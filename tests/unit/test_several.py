@@ -178,6 +178,7 @@ def test_results_are_reported_in_order_and_recorded_as_they_come(
         "3/5 submissions/double/eve/kernel.py: wrong answer",
         "4/5 submissions/double/bob/kernel.py: our fault",
         "5/5 submissions/double/ada/kernel.py: accepted",
+        "5 submissions: 2 accepted, 1 our fault, 1 wrong answer, 1 not graded",
     ]
 
 
@@ -191,7 +192,8 @@ def test_in_this_process_the_order_is_that_of_the_files(
     assert (said.code, [each[1].author for each in fake.asked]) == (0, ["ada", "bob"])
     assert fakes.made == []
     first = ["test 1/2 small", "1/2 submissions/double/ada/kernel.py: accepted"]
-    assert said.err.splitlines() == [*first, "test 1/2 small", "2/2 submissions/double/bob/kernel.py: accepted"]
+    last = ["2/2 submissions/double/bob/kernel.py: accepted", "2 submissions: 2 accepted"]
+    assert said.err.splitlines() == [*first, "test 1/2 small", *last]
 
 
 def test_what_was_done_before_an_interruption_is_reported(

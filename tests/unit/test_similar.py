@@ -83,7 +83,8 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
         told = verdict.submission.model_copy(update={"sha256": submission.sha256})
         recording.record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
     before = {path: path.read_bytes() for path in competition.rglob("*") if path.is_file()}
-    (line,) = command("similar", "double").out.splitlines()
+    head, line = command("similar", "double").out.splitlines()
+    assert head.split() == ["similarity", "file", "nearly", "the", "same", "as"]
     assert line.split()[:2] == ["1.00", "ada"]
     assert " eve " in line
     [pair] = json.loads(command("similar", "double", "--threshold", "0.99", "--format", "json").out)
