@@ -24,6 +24,7 @@ from harness.arena.shapes import viewed
 from harness.carrier import carrier
 from harness.device import DEVICES
 from harness.errors import DeviceError
+from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
 from harness.judge.correctness.layout import Layout, RedZone, Slot
 from harness.judge.correctness.truth import Expected, Truth
 from harness.problem.dtypes import DTYPES
@@ -33,7 +34,6 @@ from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
 _SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
-_MASK = "in Triton, does a `tl.store` lack its `mask=`?"
 Generate = Callable[[int], Mapping[str, torch.Tensor]]
 """Makes tensors of one call from a seed, by name; those that are not there get their declared fills."""
 
@@ -44,15 +44,6 @@ class Sample:
 
     places: torch.Tensor  # [SAMPLED_WORDS] int64
     seen: torch.Tensor  # [SAMPLED_WORDS] int64
-
-
-@dataclass(frozen=True)
-class OutOfBoundsWrite:
-    """Bytes that the submission was not allowed to write."""
-
-    set: int
-    text: str
-    hint: str = ""
 
 
 class Batch:
@@ -189,7 +180,7 @@ class Batch:
             bad = found != held
             if bool(bad.any()):
                 k = int(bad.nonzero()[0, 0])
-                return OutOfBoundsWrite(first + k, _told(zone, bad[k]), _MASK if zone.element_bytes else "")
+                return written_to(zone, first + k, bad[k])
         return None
 
     def _changed_inout(self, idle: Sequence[int]) -> OutOfBoundsWrite | None:
@@ -340,26 +331,6 @@ class Batch:
             return raw.view(_dtype(slot)).view(shape)
         between = carrier(raw.view(_dtype(slot)))
         return between.as_strided(shape, (slot.tensor.span, *strides)).contiguous().view(_dtype(slot))
-
-
-def _told(zone: RedZone, bad: torch.Tensor) -> str:
-    """What was written to a red zone, of which `bad` marks the bytes that changed.
-
-    Beyond an output it is told in elements: a byte that is written may be what it was.
-    """
-    if not zone.element_bytes:
-        return f"wrote {_counted(int(bad.sum()), 'byte')} outside its outputs, the first {zone.place}"
-    elements = bad.view(-1, zone.element_bytes).any(1).nonzero().view(-1)
-    count, skipped = len(elements), int(elements[0]) * zone.element_bytes
-    nearest = f"{skipped:,} bytes behind it" if skipped else "right behind it"
-    return (
-        f"wrote {zone.place}: {_counted(count, 'element')} ({_counted(count * zone.element_bytes, 'byte')}), "
-        f"{'the first ' if count > 1 else ''}{nearest}"
-    )
-
-
-def _counted(number: int, one: str) -> str:
-    return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
 def placed(slot: Slot, region: torch.Tensor) -> torch.Tensor:
