@@ -10,7 +10,7 @@ import math
 from harness.verdict import Interval, Ratio
 
 _UNITS = (("ns", 0), ("µs", 3), ("ms", 6), ("s", 9))  # and how many decimals of it make one nanosecond
-_WIDE = 2  # from this ratio of an interval's ends on, they need not be in one unit to be compared
+_WIDE = 1.5  # from this ratio of an interval's ends on, they need not be in one unit to be compared
 
 
 def duration(ns: int) -> str:
