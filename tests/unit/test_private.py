@@ -235,7 +235,7 @@ def test_a_verdict_without_private_cases_is_written_as_before() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        (lambda folder: None, "ok    private cases   "),
+        (lambda folder: None, "ok    private cases  "),
         (lambda folder: (folder / "dobule.toml").write_text(""), "dobule.toml: no such problem"),
         (lambda folder: folder.chmod(0o755), "others have rights on"),
         (lambda folder: (folder / "double.toml").chmod(0o644), "others have rights on"),
