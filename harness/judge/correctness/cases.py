@@ -67,7 +67,7 @@ class Correctness:
         if not self._called and limits.build_s > limits.call_s:
             # The very first call may have to compile, as with Triton and torch.compile.
             seconds, note = limits.build_s, f" (the first test has {limits.build_s:.3g} s, since it may compile)"
-        limit = TimeLimit(seconds, f"{note}; an endless loop, a deadlock, or only slow?")
+        limit = TimeLimit(seconds, f"{note}; is it an endless loop, a deadlock, or just slow?")
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
         called = session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
