@@ -34,10 +34,8 @@ from leaderboard.standings.ranking import Ranking, Table, TableKey
 from leaderboard.text.visible import shortened
 
 _FAILURES = 5  # newest failures shown per author and problem
-_ACCEPTED, _ACCEPTED_OF_ALL = (
-    5,
-    100,
-)  # newest accepted runs that have a page: per author, and of all authors of a problem
+_ACCEPTED = 5  # newest accepted runs of an author that have a page
+_ACCEPTED_OF_ALL = 50  # of all authors of a problem; each costs time in every build
 _ELEMENTS = 8
 KERNELS = 4  # kept of each case
 _LETTERS, _TAIL = 120, 40  # of a kernel's name, and of those at its end
