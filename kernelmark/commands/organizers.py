@@ -291,7 +291,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
     else:
         rows = [(f"{pair.similarity:.2f}", visible(str(pair.one)), visible(str(pair.other))) for pair in pairs]
         head = ("similarity", "file", "nearly the same as")
-        print_lines(columns([head, *rows]) if rows else [f"no two of {len(submissions)} files are that similar"])
+        print_lines(columns([head, *rows]) if rows else [f"no two files of {len(submissions)} are that similar"])
 
 
 COMMANDS: tuple[click.Command, ...] = (

@@ -78,7 +78,7 @@ def problems_list(form: str) -> int:
         print_lines(show.problems(loaded, told, datetime.now(UTC)), colours.problems)
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
-            print_lines([f"left today to {settings.author_or_default()}: {left}"])
+            print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])
     return status
 
 

@@ -99,7 +99,7 @@ def _build(settings: Settings, out: Path) -> Written:
     written = build_site(material(settings, memory), out, memory)
     took = time.perf_counter() - started
     counts = f"{written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed"
-    say(f"{out}: {counts} in {took:.2f} s")
+    say(f"{out}: {counts} in {took:.2f} s; open {out / 'index.html'}")
     return written
 
 

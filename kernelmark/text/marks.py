@@ -38,7 +38,7 @@ class Marked(NamedTuple):
 def table(results: Iterable[Marked]) -> str:
     """CSV with a row for each author; times and the speedup over the first baseline are those of accepted kernels.
 
-    `factor` is empty where the problem's late policy says nothing.
+    `factor` is empty where nothing was graded, or the problem's late policy says nothing.
     """
     written = io.StringIO()
     rows = csv.writer(written)
@@ -50,7 +50,7 @@ def table(results: Iterable[Marked]) -> str:
             name,
             team,
             graded.path,
-            *_late(delay),
+            *_late(delay, graded),
             graded.outcome,
             *_numbers(graded),
             graded.message,
@@ -67,10 +67,10 @@ def feedback(result: Marked) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _late(delay: Delay | None) -> tuple[object, ...]:
+def _late(delay: Delay | None, graded: Graded) -> tuple[object, ...]:
     if delay is None:
         return ("",) * 3
-    factor = "" if delay.factor is None else f"{delay.factor:g}"
+    factor = "" if delay.factor is None or graded.verdict is None else f"{delay.factor:g}"
     return (delay.handed_in.isoformat(timespec="seconds"), delay.days, factor)
 
 

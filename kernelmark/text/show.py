@@ -41,9 +41,7 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-INTERPRETED = (
-    "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something"
-)
+INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something, and to see whether it compiles there"
 
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
@@ -83,7 +81,9 @@ def verdict(result: Verdict, table: Table | None = None, left: str = "", *, reco
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
     result = with_own_name(result)
-    yield from _outcome(result, next((_faster(result.submission.name, each) for each in result.speedups), ""))
+    yield from _outcome(
+        result, next((_faster(result.submission.name, other.name, each) for each in result.speedups), "")
+    )
     yield f"{INDENT}beside      {visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}"
     if result.score is not None:
         yield ""
@@ -94,10 +94,10 @@ def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     yield from _notes(result.environment)
 
 
-def _faster(name: str, speedup: Speedup) -> str:
+def _faster(name: str, other: str, speedup: Speedup) -> str:
     low, high = speedup.ratio.low, speedup.ratio.high
     whether = "faster" if low > 1 else "slower" if high < 1 else "no difference was measured"
-    return f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(speedup.baseline)}"
+    return f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other)}"
 
 
 def standing(result: Verdict, table: Table) -> str:

@@ -156,7 +156,7 @@ def test_submit_is_refused_before_anything_is_graded(
 def test_problems_list_says_what_is_left(competition: Path, command: Command) -> None:
     limit(competition, TWO)
     record(competition, used("organizer", 2))
-    assert command("problems", "list").out.splitlines()[-1] == "left today to organizer: 1 of 2 gradings"
+    assert command("problems", "list").out.splitlines()[-1] == "you (organizer) have left today: 1 of 2 gradings"
 
 
 @pytest.mark.parametrize("recording", [True, False])

@@ -33,7 +33,7 @@ def test_one_file_is_graded_beside_another(
     assert [each.name for each in asked.timed["baselines"]] == ["other.py"]
     assert asked.timed["effort"] == "quick"
     assert "beside      other.py by ada" in said.out
-    assert re.match(rf"{told}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\n", said.out)
+    assert re.match(rf"{told}: \S+ is {interval[1]:.3f} \[.*\] times as fast as other\.py\n", said.out)
     assert not (project / "leaderboard").exists(), "nothing is recorded"
 
 

@@ -96,7 +96,7 @@ def test_the_command_lists_and_does_nothing(competition: Path, command: Command)
     assert all(len(pair[side]["run"]) == 16 for side in ("one", "other"))
     (competition / "leaderboard/archive/double/eve").rename(competition / "elsewhere")
     said = command("similar", "double")
-    assert said.out == "no two of 2 files are that similar\n"
+    assert said.out == "no two files of 2 are that similar\n"
     assert said.err.count("the archived source cannot be read") == 1
     (competition / "elsewhere").rename(competition / "leaderboard/archive/double/eve")
     assert {path: path.read_bytes() for path in competition.rglob("*") if path.is_file()} == before

@@ -182,7 +182,7 @@ def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
     entered("ada", 900, _now(), high_ns=1400)
     entered("bob", 700, _now())
     (listed,) = json.loads(command("regrade", "--dry-run", "--format", "json").out)
-    assert (listed["author"], listed["reason"]) == ("ada", "interval too wide to rank, 900 ns [896, 1400]")
+    assert (listed["author"], listed["reason"]) == ("ada", "interval too wide to rank, 900 ns [896 ns, 1.40 µs]")
     assert command("regrade").code == 0
     assert judged == ["ada"]
     for _ in range(3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
@@ -175,6 +176,7 @@ def _activity(days: dict[str, tuple[int, int]]) -> Markup | None:
     step = max(1, -(-span // 6))
     ticks = [(index + 0.5, f"{first + timedelta(days=7 * index):%Y-%m-%d}") for index in range(0, span, step)]
     y = linear([float(counts[0]) for _, counts in bars], lambda value, _: f"{value:,.0f}", "runs", zero=True)
+    y = replace(y, ticks=[tick for tick in y.ticks if tick[0] == round(tick[0])])
     series = [
         Series("area-faint", _bars([(index, counts[0]) for index, counts in bars])),
         Series("area", _bars([(index, counts[1]) for index, counts in bars])),
