@@ -41,7 +41,9 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; grade on a CUDA device for a time that means something, and to see whether it compiles there"
+INTERPRETED = (
+    "Triton interpreter: semantics only, not a measure of speed; a GPU shows whether it compiles, and how fast it is"
+)
 
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
