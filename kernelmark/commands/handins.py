@@ -70,6 +70,8 @@ class HandIn:
     """Who else of the author's team handed something in."""
     names: tuple[str, ...] = ()
     """As which author a table may name it: by the name alone too, if nobody else has it."""
+    mates: tuple[tuple[str, Owner], ...] = ()
+    """Others of the team whom the platform knows, though they handed in no kernel: as authors, and as it has them."""
 
     @property
     def owner(self) -> Owner:
@@ -88,7 +90,8 @@ class HandIn:
 
     def known_as(self, author: str) -> tuple[str, str]:
         """The id and the name that the platform has of an author; empty for a teammate who handed in nothing."""
-        return (self.owner.id, self.owner.name) if author == self.author else ("", "")
+        owner = dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
+        return owner.id, owner.name
 
     @property
     def path(self) -> str:
@@ -173,6 +176,9 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
             teams.of(author),
             tuple(each for each in together[teams.name_of(author)] if each != author),
             (author, _plain(of[author])) if len(called[_plain(of[author])]) == 1 else (author,),
+            tuple((each, of[each][0].owner) for each in of if each != author and teams.of(each) == teams.of(author))
+            if teams.of(author)
+            else (),
         )
         for author in present
     ]

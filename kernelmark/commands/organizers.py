@@ -185,6 +185,8 @@ def grade(
         for each in course.handed_in(handins, settings.teams):
             found.append((each, moments.delay(loaded, each, when)))
             asked.append(course.asked(settings, problem, each, late=late, moments=when, now=now, record=record))
+        if late is None and found and not any(delay for _, delay in found):
+            say(f"kernelmark: note: {loaded.slug}: {loaded.schedule_at(now)}; --handed-in says how late each one was")
     results = grade_all(settings, asked, jobs, record=record, refuse_together=base is None)
     printed = InOrder(form)
     try:

@@ -104,7 +104,7 @@ def test_whoever_handed_in_no_kernel_has_a_row(
         "Bob_2_assignsubmission_file/kernel.txt": KERNEL,
         "cyd_3_55_kernel.txt": KERNEL,
         "gil/k.py": KERNEL,
-        "hal/notes.md": "gil has it",
+        "hal_20_assignsubmission_file/notes.md": "gil has it",
         "grades.csv": "the teacher's own",
     }
     judge(accepted(author="Ada"), accepted(author="gil"))
@@ -122,7 +122,7 @@ def test_whoever_handed_in_no_kernel_has_a_row(
         ("Bob", "2", "not graded"),
         ("cyd", "3", "not graded"),
         ("gil", "", "accepted"),
-        ("hal", "", "accepted"),
+        ("hal", "20", "accepted"),
     ]
     assert "note: passed over what is not a kernel: grades.csv, notes.md\n" in said.err
     assert said.err.splitlines()[-2:] == ["4 hand-ins: 2 accepted, 2 not graded", "wrote marks.csv"]
@@ -245,6 +245,9 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
     command(*("grade", "double", str(closed), "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record"))
     with (competition / "again.csv").open(newline="") as file:
         assert [row["late_days"] for row in csv.DictReader(file)] == ["0", "0", "3", "2"], "a table of marks is one too"
+    judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
+    unknown = command("grade", "double", str(closed), "--csv", "never.csv", "--no-record")
+    assert "; --handed-in says how late each one was\n" in unknown.err
 
 
 def test_a_table_of_moments_names_authors_in_any_of_their_forms(
