@@ -229,7 +229,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
         if form == "json":
             print_lines([result.model_dump_json(exclude_none=True)])
         else:
-            print_lines(show.check(result), colours.result(result.outcome))
+            print_lines(show.check(result, for_gpus=job.tests_for_gpus), colours.result(result.outcome))
         return result.outcome.exit_code
 
     return watching.repeated(Path(str(given["file"])), once) if watch else once()
@@ -355,7 +355,8 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
             print_lines([result.to_json()])
         else:
             left = job.left_today() if record else ""
-            print_lines(show.verdict(result, table, left, record=record), colours.result(result.outcome))
+            lines = show.verdict(result, table, left, record=record, for_gpus=job.tests_for_gpus)
+            print_lines(lines, colours.result(result.outcome))
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code

@@ -291,6 +291,11 @@ class PreparedJob:
             raise UsageError(f"problem {self.problem.slug}", f"has no case for {device}", "choose another --device")
         return device
 
+    @property
+    def tests_for_gpus(self) -> int:
+        """How many tests of the problem are left out here, on a CPU, because they run on a GPU alone."""
+        return sum("cpu" not in case.devices for case in self.problem.tests) if self.device == "cpu" else 0
+
 
 def twice(grade: Callable[[], T]) -> T:
     """Grade, and once more if that fails for a reason of ours, which may be transient."""

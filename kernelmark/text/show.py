@@ -49,17 +49,22 @@ _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
 
 
-def check(result: Check) -> Iterator[str]:
-    """The result of build and tests: the outcome, what failed and why, and notes on its limits."""
+def check(result: Check, *, for_gpus: int = 0) -> Iterator[str]:
+    """The result of build and tests: the outcome, what failed and why, and notes on its limits.
+
+    `for_gpus` is how many tests of the problem were left out, because they run on a GPU alone.
+    """
     result = with_own_name(result)
     yield from _outcome(result)
-    yield from _notes(result.environment)
+    yield from _notes(result.environment, for_gpus)
 
 
-def verdict(result: Verdict, table: Table | None = None, left: str = "", *, record: bool = True) -> Iterator[str]:
+def verdict(
+    result: Verdict, table: Table | None = None, left: str = "", *, record: bool = True, for_gpus: int = 0
+) -> Iterator[str]:
     """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
 
-    The run is named only if it is recorded, since `kernelmark show` does not know any other.
+    The run is named only if it is recorded, since `kernelmark show` does not know any other. `for_gpus` as in `check`.
     """
     result = with_own_name(result)
     yield from _outcome(result, whole_log=f"kernelmark show {result.run}" if record else _DOCUMENT)
@@ -71,7 +76,7 @@ def verdict(result: Verdict, table: Table | None = None, left: str = "", *, reco
             yield f"{INDENT}stopped     {line}"
     for doubt in times.doubts(result):
         yield f"{INDENT}doubt       {doubt}"
-    yield from _notes(result.environment)
+    yield from _notes(result.environment, for_gpus)
     if table is not None:
         yield f"{INDENT}standing    {standing(result, table)}"
     if record:
@@ -303,11 +308,13 @@ def _device(environment: Environment) -> str:
     return f"{visible(environment.device_name)} ({environment.device_kind}), sandbox {isolation}"
 
 
-def _notes(environment: Environment) -> Iterator[str]:
+def _notes(environment: Environment, for_gpus: int = 0) -> Iterator[str]:
     if not environment.isolated:
         yield f"{INDENT}note        {NOT_ISOLATED}"
     if environment.interpreted:
         yield f"{INDENT}note        {INTERPRETED}"
+    if for_gpus:
+        yield f"{INDENT}note        on a GPU there are {counted(for_gpus, 'more test')}"
 
 
 def _identity(result: Verdict) -> Iterator[tuple[str, str]]:

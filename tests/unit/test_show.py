@@ -94,6 +94,13 @@ def test_an_accepted_verdict_shows_times_score_run_and_standing() -> None:
     assert "interpreter" not in shown
 
 
+def test_tests_that_only_a_gpu_runs_are_said_to_be_left_out() -> None:
+    here = accepted(device_kind="cpu")
+    for shown in (show.verdict(here, for_gpus=7), show.check(here, for_gpus=7)):
+        assert "note        on a GPU there are 7 more tests\n" in text(shown) + "\n"
+    assert "more test" not in text(show.verdict(here))
+
+
 def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
     first, peer = accepted(score_ns=50_000), accepted(author="bob", score_ns=50_100)
     slower = accepted(score_ns=90_000, source="another")
