@@ -116,8 +116,8 @@ def peek_on(script: Script, token: int, body: dict[str, Any]) -> None:
 
 
 def deaf(script: Script, token: int, body: dict[str, Any]) -> None:
+    script.socket.shutdown(socket.SHUT_RD)  # first, since the next command comes at once
     script.reply(token, "Done")
-    script.socket.shutdown(socket.SHUT_RD)
     time.sleep(CALL_S * 20)
 
 
