@@ -30,5 +30,5 @@ def start(problem: str, file: Path | None, lang: str | None) -> None:
 
     started = starting.write(load_settings(problem), problem, lang, file)  # type: ignore[arg-type]  # click has checked lang
     state = "right, and slow" if started.right else "a wrong answer until you fill it in at TODO"
-    say(f"wrote {started.path}: {state}")
+    say(f"wrote {started.path}: {state}; this command checks it:")
     print_lines([shlex.join(["kernelmark", "check", problem, str(started.path)])])

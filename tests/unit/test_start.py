@@ -212,7 +212,7 @@ def test_a_language_without_a_case_is_refused(run: Command) -> None:
 def test_the_command_says_how_to_check(run: Command) -> None:
     said = run("start", "double", "mine.cpp")
     assert said.out == "kernelmark check double mine.cpp\n"
-    assert said.err == "wrote mine.cpp: a wrong answer until you fill it in at TODO\n"
+    assert said.err == "wrote mine.cpp: a wrong answer until you fill it in at TODO; this command checks it:\n"
     said = run("start", "double")
     assert said.out == "kernelmark check double double.py\n"
-    assert said.err == "wrote double.py: right, and slow\n"
+    assert said.err == "wrote double.py: right, and slow; this command checks it:\n"
