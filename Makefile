@@ -57,7 +57,7 @@ test: unit integration ## every test but the long ones and those that need a GPU
 
 # Tests that grade are run one at a time: they look at what is left behind, and at times.
 full: $(ready)
-	$(pytest) tests/unit tests/browser -m 'full and not gpu' -n auto --maxprocesses 4 $(ARGS)
+	$(pytest) tests/unit tests/browser -m 'full and not gpu' -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 	$(pytest) tests/integration tests/selftest tests/fuzz -m 'full and not gpu' $(ARGS)
 
 test-full: test full ## the long ones too

@@ -205,7 +205,7 @@ def test_every_doubt_is_told_and_explained(page: Page, site: Path, verdicts: lis
         page.goto(f"file://{site}/runs/{verdict.run}.html")
         listed = page.locator("#doubts + ul > li")
         said = [
-            (each.locator("code").inner_text(), each.inner_text(), each.locator(".note").all_inner_texts())
+            (each.locator("> code").last.inner_text(), each.inner_text(), each.locator(".note").all_inner_texts())
             for each in listed.all()
         ]
         assert {code for code, _, _ in said} == {d.code for d, _ in doubts}
