@@ -167,6 +167,6 @@ def test_what_cannot_be_run_is_one_line(project: Path, options: list[str], told:
 def test_a_missing_file_and_a_gpu_kernel_on_a_cpu_are_refused(project: Path) -> None:
     missing = kernelmark(project, "debug", "double", "nowhere.py", "--device", "cpu")
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
-    gpu = kernelmark(project, "debug", "double", written(project, "", "cu"), "--device", "cpu")
+    gpu = kernelmark(project, "debug", "double", written(project, "// nothing yet", "cu"), "--device", "cpu")
     assert gpu.returncode == 2
     assert "does not run on the device cpu" in gpu.stderr
