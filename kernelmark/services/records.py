@@ -100,7 +100,7 @@ def newest(
     for ledger in ledgers(settings, problem):
         entries = ledger.read()
         verdicts += [each.verdict for each in entries if each.kind == VERDICT]
-        for table in rank(entries, now):
+        for table in rank(entries, now, settings.teams):
             for row in table.rows:
                 standings[row.run] = _standing(row, len(table.ranked))
             standings.update({each.run: each.state.replace("_", " ") for each in table.set_aside})
