@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kernelmark.services.selftest import PROBLEMS
+from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark
 
@@ -65,7 +66,8 @@ def test_what_is_recorded_is_all_of_it(project: Path) -> None:
     toml.write_text(toml.read_text().replace("Twice a vector", "Twice"))
     done = kernelmark(project, "regrade")
     assert done.returncode == 0, done.stdout + done.stderr
-    verdicts = [entry.verdict for entry in JsonlLedger(project / "leaderboard/results/double.jsonl").read()]
+    entries = JsonlLedger(project / "leaderboard/results/double.jsonl").read()
+    verdicts = [entry.verdict for entry in entries if entry.kind == VERDICT]
     assert [each.submission.beside for each in verdicts[:2]] == [("common.h",), ("tiling.py",)]
     assert {each.submission.sha256 for each in verdicts[2:]} == {each.submission.sha256 for each in verdicts[:2]}
     assert "kernel.py with tiling.py by bob" in kernelmark(project, "show", verdicts[1].run).stdout
