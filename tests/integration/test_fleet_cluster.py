@@ -28,7 +28,7 @@ from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
 
-pytestmark = pytest.mark.bwrap
+pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
 SOURCE = "def twice(x, y):\n    y.copy_(2 * x)\n# {}\n"
 RECORDING = """
 import sys

@@ -25,7 +25,7 @@ from kernelmark.services.selftest import HERE as SELFTEST
 from kernelmark.services.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
 
-pytestmark = pytest.mark.bwrap
+pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
 ROOT = Path(__file__).parents[2]
 
 RIGHT = "import torch\ndef twice(x, y): torch.mul(x, 2, out=y)\n"
