@@ -167,6 +167,7 @@ def grade(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
         ]
         for result in fleet.check_many(jobs):
             checked[result.job.key] = said(result)
+            print(f"{result.job.key}: {checked[result.job.key][:150]}", flush=True)
         print(f"solutions checked after {time.perf_counter() - begun:.0f} s", flush=True)
         graded = {}
         for result in fleet.grade_many(references(problems, folders.values(), files), effort="screen"):
