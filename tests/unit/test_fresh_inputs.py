@@ -27,7 +27,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshInputs]:
 
 
 def inputs_in_place(fresh: FreshInputs) -> torch.Tensor:
-    return fresh._place[0].bytes.clone()
+    return fresh._place["inputs"].bytes.clone()
 
 
 def test_calls_take_turns_between_places_and_a_place_holds_until_it_is_left(fresh: FreshInputs) -> None:
@@ -47,11 +47,11 @@ def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_th
     fresh.move()
     fresh.next()
     place, first = fresh.descriptors, inputs_in_place(fresh)
-    fresh._place[1].bytes.zero_()
+    fresh._place["outputs"].bytes.zero_()
     fresh.again()
     assert fresh.descriptors == place
     assert torch.equal(inputs_in_place(fresh), first)
-    assert bool(fresh._place[1].bytes.any()), "outputs hold what they held before the call"
+    assert bool(fresh._place["outputs"].bytes.any()), "outputs hold what they held before the call"
     fresh.next()
     assert not torch.equal(inputs_in_place(fresh), first)
 
