@@ -57,7 +57,7 @@ def check_host(ordinal: int) -> None:
     status, able = driver.cuDeviceGetAttribute(attribute, ordinal)
     if status != driver.CUresult.CUDA_SUCCESS or not able:
         raise DeviceError(
-            "this GPU's driver cannot share the host's memory, which `memory` = \"host\" in the problem.toml needs",
+            "this GPU's driver cannot share the host's memory, which memory = \"host\" in problem.toml needs",
             "grade it on another GPU, or with a driver for CUDA 12.2 or later",
         )
 

@@ -64,3 +64,19 @@ def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fresh.move()
     assert fresh.descriptors == before
     fresh.close()
+
+
+def test_inputs_in_the_hosts_memory_are_laid_into_an_arena_of_their_own() -> None:
+    problem = load(PROBLEMS / "double_from_host")
+    fresh = FreshInputs(GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[1])))
+    fresh.next()
+    first = fresh._place["host"].bytes.clone()
+    fresh.next()
+    second = fresh._place["host"].bytes.clone()
+    fresh._place["host"].bytes.zero_()
+    fresh.again()
+    again = fresh._place["host"].bytes.clone()
+    assert len(fresh.descriptors) == 3
+    fresh.close()
+    assert not torch.equal(first, second)
+    assert torch.equal(second, again)
