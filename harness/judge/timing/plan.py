@@ -91,7 +91,7 @@ def claimed_latency(session: Session, case: GradedCase, plan: Plan, limit: TimeL
     Raises:
         SubmissionFault: the submission failed on them, or the limit is used up.
     """
-    batch = case.batch(max(1, min(4, plan.batch.memory_bytes // case.layout.bytes_per_set)))
+    batch = case.batch(min(4, most_sets(case.layout, plan.batch.memory_bytes)))
     doing = f"timing {case.name}"
     replies: list[wire.Sampled] = []
     try:
