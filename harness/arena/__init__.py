@@ -51,8 +51,8 @@ class Memory(Protocol):
     """How one kind of device makes both; the functions below say what is asked of it. `warm` imports no torch."""
 
     def warm(self) -> None: ...
-    def arena(self, nbytes: int, *, read_only: bool) -> Arena: ...
-    def window(self, nbytes: int, *, writable: bool, at: int) -> Window: ...
+    def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> Arena: ...
+    def window(self, nbytes: int, *, writable: bool, at: int, in_host: bool) -> Window: ...
     def free_deferred(self) -> None: ...
 
 
@@ -64,15 +64,19 @@ def warm_context(device: str) -> None:
     _MEMORIES[device].warm()
 
 
-def make_arena(device: str, nbytes: int, *, read_only: bool) -> Arena:
+def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = False) -> Arena:
     """Allocate an arena of `nbytes` on the device; `read_only` says what the runner may do with it.
 
+    `in_host`: in the host's memory, at addresses that the device can read.
+
     Raises:
-        DeviceError: out of memory.
+        DeviceError: out of memory, or the device cannot read the host's.
     """
     try:
-        return _MEMORIES[device].arena(nbytes, read_only=read_only)
+        return _MEMORIES[device].arena(nbytes, read_only=read_only, in_host=in_host)
     except (OSError, DeviceError) as error:
+        if isinstance(error, DeviceError) and error.remedy:
+            raise
         raise DeviceError(
             f"no arena of {nbytes:,} bytes ({error})", "free some memory, or use a larger device"
         ) from error
@@ -83,9 +87,9 @@ def free_deferred(device: str) -> None:
     _MEMORIES[device].free_deferred()
 
 
-def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0) -> Window:
+def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> Window:
     """Reserve `nbytes` of addresses on the device, into which arenas of that size will be mapped.
 
-    `at`: on a GPU the start address, or 0 for any.
+    `at`: on a GPU the start address, or 0 for any. `in_host`: as of the arenas.
     """
-    return _MEMORIES[device].window(nbytes, writable=writable, at=at)
+    return _MEMORIES[device].window(nbytes, writable=writable, at=at, in_host=in_host)

@@ -9,17 +9,17 @@ if TYPE_CHECKING:
 
 
 class CpuMemory:
-    """Memory that every process has."""
+    """Memory that every process has; all of it is the host's."""
 
     def warm(self) -> None:
         pass
 
-    def arena(self, nbytes: int, *, read_only: bool) -> MemfdArena:
+    def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> MemfdArena:
         from harness.arena.memfd import MemfdArena
 
         return MemfdArena(nbytes, read_only=read_only)
 
-    def window(self, nbytes: int, *, writable: bool, at: int) -> MemfdWindow:
+    def window(self, nbytes: int, *, writable: bool, at: int, in_host: bool) -> MemfdWindow:
         from harness.arena.memfd import MemfdWindow
 
         return MemfdWindow(nbytes, writable=writable)

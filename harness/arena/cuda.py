@@ -20,15 +20,15 @@ class CudaMemory:
     def warm(self) -> None:
         threading.Thread(target=_retain, daemon=True).start()
 
-    def arena(self, nbytes: int, *, read_only: bool) -> VmmArena:
+    def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> VmmArena:
         from harness.arena.vmm import VmmArena
 
-        return VmmArena(nbytes)
+        return VmmArena(nbytes, in_host=in_host)
 
-    def window(self, nbytes: int, *, writable: bool, at: int) -> VmmWindow:
+    def window(self, nbytes: int, *, writable: bool, at: int, in_host: bool) -> VmmWindow:
         from harness.arena.vmm import VmmWindow
 
-        return VmmWindow(nbytes, writable=writable, at=at)
+        return VmmWindow(nbytes, writable=writable, at=at, in_host=in_host)
 
     def free_deferred(self) -> None:
         from harness.arena.vmm import deferred

@@ -15,6 +15,7 @@ POSIX = driver.CUmemAllocationHandleType.CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTO
 _READ = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READ
 _READ_WRITE = driver.CUmemAccess_flags.CU_MEM_ACCESS_FLAGS_PROT_READWRITE
 _DEVICE = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_DEVICE
+_HOST = driver.CUmemLocationType.CU_MEM_LOCATION_TYPE_HOST_NUMA
 # A driver puts small reservations at other addresses than requested: on an H100 32 MiB, but not 4 GiB.
 _FIXED = 1 << 37
 
@@ -30,16 +31,35 @@ def check(result: tuple[Any, ...]) -> Any:
     return result[1] if len(result) == 2 else result[1:]
 
 
-def create(nbytes: int, ordinal: int) -> Any:
-    """A handle to that much physical device memory, a multiple of the granularity, which can be exported."""
-    return check(driver.cuMemCreate(nbytes, _properties(ordinal), 0))
+def create(nbytes: int, ordinal: int, *, in_host: bool = False) -> Any:
+    """A handle to that much physical memory, a multiple of the granularity, which can be exported.
+
+    It is the device's, or the host's nearest to the device, pinned.
+    """
+    return check(driver.cuMemCreate(nbytes, _properties(_location(ordinal, in_host=in_host)), 0))
 
 
-def granules(nbytes: int, ordinal: int) -> int:
-    """The smallest allocation size that holds that many bytes."""
+def granules(nbytes: int, ordinal: int, *, in_host: bool = False) -> int:
+    """The smallest allocation size that holds that many bytes and can be mapped for the device."""
     flag = driver.CUmemAllocationGranularity_flags.CU_MEM_ALLOC_GRANULARITY_MINIMUM
-    granule = int(check(driver.cuMemGetAllocationGranularity(_properties(ordinal), flag)))
+    places = {_location(ordinal), _location(ordinal, in_host=in_host)}
+    granule = max(int(check(driver.cuMemGetAllocationGranularity(_properties(each), flag))) for each in places)
     return max(1, -(-nbytes // granule)) * granule
+
+
+def check_host(ordinal: int) -> None:
+    """Check that the device can read memory of the host that another process has exported.
+
+    Raises:
+        DeviceError: it cannot.
+    """
+    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
+    status, able = driver.cuDeviceGetAttribute(attribute, ordinal)
+    if status != driver.CUresult.CUDA_SUCCESS or not able:
+        raise DeviceError(
+            "this GPU's driver cannot share the host's memory, which memory = \"host\" in problem.toml needs",
+            "grade it on another GPU, or with a driver for CUDA 12.2 or later",
+        )
 
 
 def reserve(nbytes: int, at: int = 0) -> int:
@@ -73,8 +93,8 @@ def imported(descriptor: int) -> Any:
 class Window:
     """A reserved range of device addresses, backed by an allocation between `map` and `unmap`."""
 
-    def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0) -> None:
-        self.nbytes, self._ordinal, self._writable = granules(nbytes, ordinal), ordinal, writable
+    def __init__(self, nbytes: int, ordinal: int, *, writable: bool, at: int = 0, in_host: bool = False) -> None:
+        self.nbytes, self._ordinal, self._writable = granules(nbytes, ordinal, in_host=in_host), ordinal, writable
         self._reserved = max(self.nbytes, _FIXED) if at else self.nbytes
         self.address = reserve(self._reserved, at)
         self._mapped = False
@@ -98,10 +118,17 @@ class Window:
             self.address = 0
 
 
-def _properties(ordinal: int) -> Any:
+def _location(ordinal: int, *, in_host: bool = False) -> tuple[Any, int]:
+    """The kind of place and its number: the device, or the host's NUMA node that it is nearest to."""
+    if not in_host:
+        return _DEVICE, ordinal
+    attribute = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID
+    return _HOST, max(0, int(check(driver.cuDeviceGetAttribute(attribute, ordinal))))  # -1: it has no nearest one
+
+
+def _properties(location: tuple[Any, int]) -> Any:
     properties = driver.CUmemAllocationProp()
     properties.type = driver.CUmemAllocationType.CU_MEM_ALLOCATION_TYPE_PINNED
-    properties.location.type = _DEVICE
-    properties.location.id = ordinal
+    properties.location.type, properties.location.id = location
     properties.requestedHandleTypes = POSIX
     return properties

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import Any
 
 import torch
 from cuda.bindings import driver
 
 from harness.arena.deferred_free import DeferredFree
-from harness.arena.mapping import POSIX, Window, check, create, granules, map_at, reserve
+from harness.arena.mapping import POSIX, Window, check, check_host, create, granules, map_at, reserve
 from harness.arena.shapes import spanned, viewed
 
 
@@ -46,17 +47,28 @@ deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare
 
 
 class VmmArena:
-    """One physical allocation, mapped read-write here; the runner's access rights follow from its own mapping."""
+    """One physical allocation, mapped read-write here; the runner's access rights follow from its own mapping.
 
-    def __init__(self, nbytes: int) -> None:
+    `in_host`: in the host's memory. The device has its addresses, and torch takes it for memory of the device.
+    """
+
+    def __init__(self, nbytes: int, *, in_host: bool = False) -> None:
         torch.cuda.init()
         torch.empty(1, device="cuda")  # the driver calls below need torch's context to be current
-        self.nbytes = granules(nbytes, _ordinal())
-        self._handle = deferred.allocate(lambda: create(self.nbytes, _ordinal()), self.nbytes, _most_kept_bytes())
+        self._in_host = in_host
+        if in_host:
+            check_host(_ordinal())
+        self.nbytes = granules(nbytes, _ordinal(), in_host=in_host)
+        self._handle = self._allocated()
         self._address = reserve(self.nbytes)
         map_at(self._address, self.nbytes, self._handle, _ordinal(), writable=True)
         self.bytes = _view(self._address, self.nbytes)
         self._descriptor = int(check(driver.cuMemExportToShareableHandle(self._handle, POSIX, 0)))
+
+    def _allocated(self) -> Any:
+        if self._in_host:
+            return create(self.nbytes, _ordinal(), in_host=True)
+        return deferred.allocate(lambda: create(self.nbytes, _ordinal()), self.nbytes, _most_kept_bytes())
 
     def descriptor(self) -> int:
         return self._descriptor
@@ -69,14 +81,17 @@ class VmmArena:
             torch.cuda.synchronize()
             check(driver.cuMemUnmap(self._address, self.nbytes))
             check(driver.cuMemAddressFree(self._address, self.nbytes))
-            deferred.add(self._handle, self.nbytes)
+            if self._in_host:
+                check(driver.cuMemRelease(self._handle))
+            else:
+                deferred.add(self._handle, self.nbytes)
 
 
 class VmmWindow(Window):
     """A window of the current device whose contents are tensors."""
 
-    def __init__(self, nbytes: int, *, writable: bool, at: int = 0) -> None:
-        super().__init__(nbytes, _ordinal(), writable=writable, at=at)
+    def __init__(self, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> None:
+        super().__init__(nbytes, _ordinal(), writable=writable, at=at, in_host=in_host)
 
     def tensor(self, offset: int, shape: tuple[int, ...], dtype: str, strides: tuple[int, ...] = ()) -> torch.Tensor:
         kind = getattr(torch, dtype)

@@ -16,7 +16,7 @@ from harness.launcher.device import ORDINAL, Device, Times
 from harness.launcher.graph import build
 from harness.launcher.images import Images
 from harness.recording import Empty, Packed
-from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
+from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 
 
 class LoadedRecording:
@@ -27,9 +27,14 @@ class LoadedRecording:
     ) -> None:
         self._device, self._activity, self._packed = device, activity, packed
         device.hold_again()
-        self._inputs = Window(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start)
-        self._outputs = Window(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start)
-        self._windows = [self._inputs, self._outputs]
+        self._windows = [
+            Window(command.input_bytes, ORDINAL, writable=False, at=INPUTS.start),
+            Window(command.output_bytes, ORDINAL, writable=True, at=OUTPUTS.start),
+        ]
+        if command.host_bytes:
+            host = Window(command.host_bytes, ORDINAL, writable=False, at=HOST_INPUTS.start, in_host=True)
+            self._windows.append(host)
+        self._of_calls = tuple(self._windows)
         if packed.recording.scratch_bytes:
             if scratch is None:
                 raise DeviceError("a recording with scratch came without it")
@@ -47,9 +52,8 @@ class LoadedRecording:
     def replay(self, arenas: Sequence[int]) -> wire.Replayed:
         """Make the call once, with a cold cache, on these arenas, or if none are given, on the previous call's."""
         if arenas:
-            inputs, outputs = arenas
-            self._inputs.map(inputs)
-            self._outputs.map(outputs)
+            for window, arena in zip(self._of_calls, arenas, strict=True):
+                window.map(arena)
         if self._graph is None:
             self._graph = build(self._packed, self._images, self._device.context)
             check(driver.cuGraphUpload(self._graph, self._device.stream))

@@ -15,7 +15,7 @@ from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
 from harness.problem.flaws import Flaws, case_key, flaws_of
 from harness.problem.signature import settled_forms
-from harness.problem.spec import Case, Fill, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
+from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one
@@ -33,6 +33,7 @@ class ResolvedTensor:
     list_name: str | None = None
     strides: tuple[int, ...] | None = None
     """In elements; None: contiguous and row-major."""
+    memory: Placement = "device"
 
     @property
     def elements(self) -> int:
@@ -201,7 +202,7 @@ def _tensor(
     shape = _shape(spec, key, parameters, case_path, flaws)
     strides = _strides(spec, shape, key, parameters, case_path, flaws)
     list_name = None if spec.count is None else spec.name
-    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides)
+    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides, spec.memory)
 
 
 def _dtype(spec: TensorSpec, key: str, case: Case, flaws: Flaws) -> str:

@@ -24,6 +24,7 @@ from harness.problem.keys import Bound, CaseName, Devices, Expression, Flag, Nam
 from harness.problem.schedule import Schedule
 
 Role = Literal["input", "output", "inout"]
+Placement = Literal["device", "host"]
 Scale = Literal["row", "tensor"]
 Precision = Literal["float32", "tf32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
 
@@ -114,6 +115,9 @@ class TensorSpec(Spec):
     )
     dtype: str = Field(description="an element type, or the name of a parameter that holds one")
     fill: Fill = Field(default=Fill(kind="normal"), description="inputs and inouts: the elements before the call")
+    memory: Placement = Field(
+        default="device", description="host, for inputs: on a GPU it lies in the host's memory, which kernels can read"
+    )
     count: Expression | None = Field(default=None, description="makes it a list; `shape` may then use `index`")
     present: Expression | None = Field(
         default=None, description="inputs: a case where this is 0 has no such tensor, and passes None or a null pointer"
@@ -129,6 +133,12 @@ class TensorSpec(Spec):
     def _only_inputs_may_be_absent(self) -> Self:
         if self.present is not None and self.role != "input":
             raise ValueError(f"an {self.role} is in every call: remove `present`, which only an input can have")
+        return self
+
+    @model_validator(mode="after")
+    def _only_inputs_lie_in_the_host(self) -> Self:
+        if self.memory == "host" and self.role != "input":
+            raise ValueError(f"an {self.role} lies in the device's memory: remove `memory`, or use role 'input'")
         return self
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH, AddressRange
+from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH, AddressRange
 from harness.wire import WireError
 from harness.wire.checks import Check, boolean, checked, choice, integer, many, record, text
 
@@ -190,7 +190,7 @@ def _consistent(node: Node, images: int, scratch: AddressRange) -> None:
             _inside(node.address, _extent(row, node.height, node.pitch), (OUTPUTS, scratch))
         case Memcpy():
             for address, pitch, rows, ranges in (
-                (node.source, node.source_pitch, node.source_height, (INPUTS, OUTPUTS, scratch)),
+                (node.source, node.source_pitch, node.source_height, (INPUTS, HOST_INPUTS, OUTPUTS, scratch)),
                 (node.target, node.target_pitch, node.target_height, (OUTPUTS, scratch)),
             ):
                 slice_bytes = _extent(node.width, node.height, pitch)

@@ -22,5 +22,6 @@ class AddressRange(NamedTuple):
 _EACH = 1 << 40  # more than any device has
 
 INPUTS = AddressRange(0x5000_0000_0000, _EACH)  # read-only
+HOST_INPUTS = AddressRange(0x5300_0000_0000, _EACH)  # read-only, in the host's memory
 OUTPUTS = AddressRange(0x5100_0000_0000, _EACH)
 SCRATCH = AddressRange(0x5200_0000_0000, _EACH)  # what the submission allocated itself

@@ -1,4 +1,4 @@
-"""The calls bound to one pair of arenas: made plainly, sampled cold, captured, and run as a sealed batch."""
+"""The calls bound to one set of arenas: made plainly, sampled cold, captured, and run as a sealed batch."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ class Calls:
         device: Device,
         inputs: Window,
         outputs: Window,
+        host: Window | None,
     ) -> None:
         self._bind, self._declared, self._kernel, self._device = bind, declared, kernel, device
-        self._inputs, self._outputs = inputs, outputs
+        self._inputs, self._outputs, self._host = inputs, outputs, host
         self.arguments: list[list[Any]] = []
         """The tensors of each call, in the order of its arguments: those of a list are one, an absent one is None."""
         self._calls: list[OneCall] = []
@@ -41,9 +42,15 @@ class Calls:
         self._batch: AssembledBatch | None = None
         self._record = CapturedCall(reason="nothing was recorded")
 
-    def map(self, inputs: int, outputs: int) -> None:
-        self._inputs.map(inputs)
+    def map(self, inputs: int, outputs: int, host: int | None = None) -> None:
+        self._map_inputs(inputs, host)
         self._outputs.map(outputs)
+
+    def _map_inputs(self, inputs: int, host: int | None) -> None:
+        self._inputs.map(inputs)
+        if self._host is not None:
+            assert host is not None
+            self._host.map(host)
 
     def prepare(self) -> None:
         """Make every set's arguments once; later arenas appear at the same addresses."""
@@ -55,8 +62,7 @@ class Calls:
         made: list[Any] = []
         groups: dict[str, list[torch.Tensor]] = {}
         for argument in self._declared:
-            window = self._outputs if argument.writable else self._inputs
-            stride = self._bind.output_stride if argument.writable else self._bind.input_stride
+            window, stride = self._place(argument)
             at = argument.offset + k * stride
             tensor = window.tensor(at, argument.shape, argument.dtype, argument.strides)
             if not argument.group:
@@ -68,6 +74,14 @@ class Calls:
         for place in self._bind.absent:
             made.insert(place, None)
         return made
+
+    def _place(self, argument: wire.Argument) -> tuple[Window, int]:
+        """The window that a tensor is in, and how far apart calls are there."""
+        if argument.writable:
+            return self._outputs, self._bind.output_stride
+        if argument.host and self._host is not None:
+            return self._host, self._bind.host_stride
+        return self._inputs, self._bind.input_stride
 
     def call(self, k: int) -> None:
         self._calls[k]()
@@ -141,21 +155,24 @@ class Calls:
         self._outputs.map(outputs)
         self._batch = self._device.batch(self._graphs, self.call, order)
 
-    def round(self, inputs: int) -> Timing:
+    def round(self, inputs: int, host: int | None = None) -> Timing:
         """Map the secret memory, run the assembled batch, synchronize; returns the batch's time."""
         if self._batch is None:
             raise RuntimeError("no batch is assembled")
-        self._inputs.map(inputs)
+        self._map_inputs(inputs, host)
         return self._device.time(self._batch)
 
     def unmap(self) -> None:
         """Unmap the round's memory."""
-        self._inputs.unmap()
-        self._outputs.unmap()
+        for window in self._windows():
+            window.unmap()
 
     def close(self) -> None:
         self._batch = self._graphs = None
         self.arguments, self._calls = [], []
         self._device.synchronize()
-        self._inputs.close()
-        self._outputs.close()
+        for window in self._windows():
+            window.close()
+
+    def _windows(self) -> list[Window]:
+        return [each for each in (self._inputs, self._outputs, self._host) if each is not None]

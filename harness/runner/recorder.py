@@ -16,7 +16,7 @@ from cuda.bindings import driver
 from harness import recording, wire
 from harness.arena.mapping import check
 from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Variable
-from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
+from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
 
 _NodeType = driver.CUgraphNodeType
@@ -182,7 +182,7 @@ def _foreign(parameters: bytes) -> int:
     """The first word that is an address of memory outside the call's windows; 0 if there is none."""
     kind = driver.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
     for (word,) in struct.iter_unpack("<Q", parameters[: len(parameters) & ~7]):
-        ours = any(window.holds(word, 1) for window in (INPUTS, OUTPUTS, SCRATCH))
+        ours = any(window.holds(word, 1) for window in (INPUTS, HOST_INPUTS, OUTPUTS, SCRATCH))
         if word and not ours and driver.cuPointerGetAttribute(kind, word)[0] == driver.CUresult.CUDA_SUCCESS:
             return int(word)
     return 0

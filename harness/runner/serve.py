@@ -13,7 +13,7 @@ import torch
 
 from harness import wire
 from harness.arena import make_window
-from harness.recording.windows import INPUTS, OUTPUTS
+from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
 from harness.runner import build, code, faults
 from harness.runner.calls import Calls
 from harness.runner.device import Device
@@ -131,12 +131,15 @@ class Server:
         self._release()
         watched = "KERNELMARK_WATCHED" in os.environ
         kind = "cpu" if watched else self._device.kind
-        inputs_at, outputs_at = (INPUTS.start, OUTPUTS.start) if "KERNELMARK_RECORDS" in os.environ else (0, 0)
-        inputs = make_window(kind, command.input_bytes, writable=command.inputs_writable, at=inputs_at)
+        starts = [each.start if "KERNELMARK_RECORDS" in os.environ else 0 for each in (INPUTS, OUTPUTS, HOST_INPUTS)]
+        inputs_at, outputs_at, host_at = starts
+        writable, host_bytes = command.inputs_writable, command.sets * command.host_stride
+        inputs = make_window(kind, command.input_bytes, writable=writable, at=inputs_at)
         outputs = make_window(kind, command.output_bytes, writable=True, at=outputs_at)
+        host = make_window(kind, host_bytes, writable=writable, at=host_at, in_host=True) if host_bytes else None
         make = WatchedCalls if watched else Calls
         kernel = self._kernel or Practice()
-        self._calls = make(command, self._declared, kernel, self._device, inputs, outputs)
+        self._calls = make(command, self._declared, kernel, self._device, inputs, outputs, host)
         self._declared = []
         self._calls.map(*descriptors)
         self._calls.prepare()

@@ -65,6 +65,7 @@ class Argument:
     offset: int = checked(SIZE)
     group: str = checked(SHORT)  # the list of tensors that it belongs to, or ""
     strides: tuple[int, ...] = checked(many(SIZE, 8), default=())  # in elements; none: contiguous
+    host: bool = checked(boolean, default=False)  # in the arena of the host's memory
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class Declare:
 
 @dataclass(frozen=True)
 class Bind:
-    """Descriptors: input arena, output arena. Reserve addresses, map both, and make the arguments of every call.
+    """Descriptors: input arena, output arena, and one in the host's memory, if there is any. Reserve addresses, map
+    them, and make the arguments of every call.
 
     Its tensors are those declared since the last `Bind`.
     """
@@ -98,6 +100,7 @@ class Bind:
     inputs_writable: bool = checked(boolean)  # true only to find out afterwards which input was written to
     forms: Forms = checked(forms)
     seed: int = checked(integer(0, (1 << 63) - 1))  # of the weights that a module draws
+    host_stride: int = checked(SIZE, default=0)  # 0: there is no arena in the host's memory
     absent: tuple[int, ...] = checked(ascending(1 << 14, MAX_ABSENT), default=())  # places of tensors that a case lacks
 
 
@@ -133,12 +136,14 @@ class Assemble:
 
 @dataclass(frozen=True)
 class Round:
-    """Descriptor: input arena. Map it at the reserved addresses, launch, synchronize. Answered by `Timed`."""
+    """Descriptors: input arena, and one in the host's memory, if there is any. Map them at the reserved addresses,
+    launch, synchronize. Answered by `Timed`.
+    """
 
 
 @dataclass(frozen=True)
 class Unmap:
-    """The round is over: unmap both arenas, so that their memory is free when the judge gives it back."""
+    """The round is over: unmap all arenas, so that their memory is free when the judge gives it back."""
 
 
 @dataclass(frozen=True)
@@ -213,11 +218,12 @@ class Load:
 
     input_bytes: int = checked(SIZE)
     output_bytes: int = checked(SIZE)
+    host_bytes: int = checked(SIZE, default=0)
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Descriptors: input arena, output arena; or none, for those of the previous call. Map them, evict the cache, call.
+    """Descriptors: as of `Bind`; or none, for those of the previous call. Map them, evict the cache, call.
 
     The first one builds the graph, which needs its memory to be mapped. Answered by `Replayed`.
     """

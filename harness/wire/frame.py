@@ -126,8 +126,8 @@ def await_readable(sock: socket.socket, seconds: float) -> None:
 
 
 def receive_command(sock: socket.socket) -> tuple[int, Any, list[int]]:
-    """The runner's side: one command with its descriptors (at most two)."""
-    frame, descriptors, flags, _ = socket.recv_fds(sock, MAX_FRAME_BYTES, 2)
+    """The runner's side: one command with its descriptors (at most three)."""
+    frame, descriptors, flags, _ = socket.recv_fds(sock, MAX_FRAME_BYTES, 3)
     if not frame:
         raise Closed("the connection is closed")
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):

@@ -109,9 +109,10 @@ def _tensor(spec: TensorSpec) -> str:
     shape = ", ".join(str(extent) for extent in spec.shape)
     copies = "" if spec.count is None else f", a list of {spec.count}"
     apart = "" if spec.strides is None else f", strides [{', '.join(str(stride) for stride in spec.strides)}]"
+    place = "" if spec.memory == "device" else ", in the host's memory"
     absent = "" if spec.present is None else f"; None, in C a null pointer, where {spec.present} is 0"
     filled = "" if spec.role == "output" else f": {_fill(spec.fill)}"
-    return f"{spec.name} [{shape}] {spec.dtype}{apart}{copies}{filled}{absent}"
+    return f"{spec.name} [{shape}] {spec.dtype}{apart}{copies}{place}{filled}{absent}"
 
 
 def _case(case: Case) -> str:

@@ -40,7 +40,7 @@ def batch(tmp_path: Path) -> Iterator[Batch]:
 def write(batch: Batch, name: str, call: int, byte: int = 0) -> None:
     """Change one byte of a tensor of a call, `byte` bytes from its begin."""
     [slot] = [slot for slot in batch._layout.outputs if slot.tensor.name == name]
-    batch._outputs.bytes[call * batch._layout.output_stride + slot.offset + byte] ^= 0xFF
+    batch._arenas["outputs"].bytes[call * batch._layout.output_stride + slot.offset + byte] ^= 0xFF
 
 
 def test_untouched_outputs_are_no_trespass(batch: Batch) -> None:

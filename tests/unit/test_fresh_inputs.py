@@ -27,7 +27,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[FreshInputs]:
 
 
 def inputs_in_place(fresh: FreshInputs) -> torch.Tensor:
-    return fresh._place[0].bytes.clone()
+    return fresh._place["inputs"].bytes.clone()
 
 
 def test_calls_take_turns_between_places_and_a_place_holds_until_it_is_left(fresh: FreshInputs) -> None:
@@ -47,11 +47,11 @@ def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_th
     fresh.move()
     fresh.next()
     place, first = fresh.descriptors, inputs_in_place(fresh)
-    fresh._place[1].bytes.zero_()
+    fresh._place["outputs"].bytes.zero_()
     fresh.again()
     assert fresh.descriptors == place
     assert torch.equal(inputs_in_place(fresh), first)
-    assert bool(fresh._place[1].bytes.any()), "outputs hold what they held before the call"
+    assert bool(fresh._place["outputs"].bytes.any()), "outputs hold what they held before the call"
     fresh.next()
     assert not torch.equal(inputs_in_place(fresh), first)
 
@@ -64,3 +64,19 @@ def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not fresh.move()
     assert fresh.descriptors == before
     fresh.close()
+
+
+def test_inputs_in_the_hosts_memory_are_laid_into_an_arena_of_their_own() -> None:
+    problem = load(PROBLEMS / "double_from_host")
+    fresh = FreshInputs(GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[1])))
+    fresh.next()
+    first = fresh._place["host"].bytes.clone()
+    fresh.next()
+    second = fresh._place["host"].bytes.clone()
+    fresh._place["host"].bytes.zero_()
+    fresh.again()
+    again = fresh._place["host"].bytes.clone()
+    assert len(fresh.descriptors) == 3
+    fresh.close()
+    assert not torch.equal(first, second)
+    assert torch.equal(second, again)

@@ -212,8 +212,8 @@ def byte_of(batch: Batch, name: str, call: int) -> tuple[torch.Tensor, int]:
     """The memory that holds a tensor of a call, and where it begins there."""
     [slot] = [slot for slot in batch._layout.slots if slot.tensor.name == name]
     if slot.writable:
-        return batch._outputs.bytes, call * batch._layout.output_stride + slot.offset
-    return batch._inputs.bytes, call * batch._layout.input_stride + slot.offset
+        return batch._arenas["outputs"].bytes, call * batch._layout.output_stride + slot.offset
+    return batch._arenas["inputs"].bytes, call * batch._layout.input_stride + slot.offset
 
 
 def test_inputs_are_compared_with_a_copy_and_not_made_again(batch: Batch) -> None:
@@ -254,7 +254,7 @@ def test_a_seed_repeats_what_follows_from_the_generator(tmp_path: Path) -> None:
     problem = written(tmp_path)
     reference, resolved = Reference.load(problem), problem.resolve(problem.benchmarks[0])
     made = [GradedCase(problem, reference, "cpu", resolved, seed=seed).batch(SETS) for seed in (5, 5, 6)]
-    one, again, other = (each._inputs.bytes.clone() for each in made)
+    one, again, other = (each._arenas["inputs"].bytes.clone() for each in made)
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
     slot = made[0]._layout.slots[1]
@@ -284,7 +284,7 @@ def test_the_copy_counts_as_memory_of_a_set(tmp_path: Path) -> None:
     assert case.layout.bytes_per_set == keeping.bytes_per_set
     batch = case.batch(SETS)
     assert batch._kept is not None
-    assert sum(len(each) for each in batch._kept) == SETS * (keeping.bytes_per_set - plain.bytes_per_set)
+    assert sum(len(each) for each in batch._kept.values()) == SETS * (keeping.bytes_per_set - plain.bytes_per_set)
     batch.close_arenas()
 
 

@@ -477,6 +477,9 @@ BAD: list[tuple[str, str, str]] = [
         "key `tensors[3]`: an output is in every call: remove `present`, which only an input can have",
     ),
     ('role = "inout"', 'role = "inout"\npresent = 1', "key `tensors[2]`: an inout is in every call: remove `present`"),
+    ('role = "inout"', 'role = "inout"\nmemory = "host"', "key `tensors[2]`: an inout lies in the device's memory:"),
+    ('role = "output"', 'role = "output"\nmemory = "host"', "key `tensors[3]`: an output lies in the device's memory:"),
+    ('name = "x"', 'name = "x"\nmemory = "hbm"', "key `tensors[0].memory`: should be 'device' or 'host'; it is 'hbm'"),
     (
         'name = "x"',
         'name = "x"\npresent = "row"',

@@ -254,7 +254,7 @@ def test_a_write_between_the_elements_is_found(tmp_path: Path, name: str) -> Non
     batch = Batch(layout_of(load(write(tmp_path, strides=PITCHED))), "cpu", SETS)
     slot = slot_of(batch, name)
     at = 2 * batch._layout.output_stride + slot.offset + (1 * 8 + 6) * 4
-    batch._outputs.bytes[at] ^= 0xFF
+    batch._arenas["outputs"].bytes[at] ^= 0xFF
     batch.snapshot()
     found = batch.out_of_bounds(range(SETS))
     batch.close_arenas()
@@ -267,10 +267,10 @@ def test_a_write_between_the_elements_is_found(tmp_path: Path, name: str) -> Non
 def test_between_the_elements_of_an_input_are_random_bytes(tmp_path: Path) -> None:
     batch = Batch(layout_of(load(write(tmp_path, strides=PITCHED))), "cpu", 1)
     slot = slot_of(batch, "x")
-    rows = batch._inputs.bytes[slot.offset : slot.offset + 2 * 32].view(2, 32).clone()
+    rows = batch._arenas["inputs"].bytes[slot.offset : slot.offset + 2 * 32].view(2, 32).clone()
     first, seed = rows[:, 20:].clone(), batch.seed
     batch.renew(seed=seed)
-    again = batch._inputs.bytes[slot.offset : slot.offset + 2 * 32].view(2, 32).clone()
+    again = batch._arenas["inputs"].bytes[slot.offset : slot.offset + 2 * 32].view(2, 32).clone()
     batch.close_arenas()
     assert torch.equal(rows[:, :20], again[:, :20]), "the elements follow from the seed"
     assert not torch.equal(first, again[:, 20:])

@@ -1,4 +1,4 @@
-"""One pair of arenas filled with secret inputs for a number of calls, and the check of what came back. Trusted.
+"""Arenas filled with secret inputs for a number of calls, and the check of what came back. Trusted.
 
 Declared fills follow from a seed that stays in the judge, so these inputs are made twice: once into the arena that the
 runner sees, and once, after the runner has answered, into private memory. What a problem's `generate` makes need not
@@ -25,7 +25,7 @@ from harness.carrier import carrier
 from harness.device import DEVICES
 from harness.errors import DeviceError
 from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
-from harness.judge.correctness.layout import Layout, RedZone, Slot
+from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
 from harness.judge.correctness.truth import Expected, Truth
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
@@ -71,10 +71,10 @@ class Batch:
         assert generate is None or layout.keeps_copy
         self._layout, self._device, self.sets = layout, DEVICES[device], sets
         self._generate = generate
-        self._kept: tuple[torch.Tensor, torch.Tensor] | None = None  # as `_memory`, where inputs were generated
+        self._kept: Mapping[Place, torch.Tensor] | None = None  # as `_memory`, where inputs were generated
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
-        self._inputs, self._outputs = self._arenas(sealed=sealed)
+        self._arenas = self._make_arenas(sealed=sealed)
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
         self._poison: torch.Tensor  # [output_stride] uint8
@@ -84,7 +84,7 @@ class Batch:
             self.close_arenas()
             raise
 
-    def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
+    def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
     def renew(self, *, filled: bool = True, seed: int | None = None) -> None:
@@ -101,7 +101,8 @@ class Batch:
             self._fill()
             self._kept = self._copy()
         elif self._device.on_host:
-            self._inputs.bytes.zero_()  # so that its pages are there, as those of a filled one are
+            for place in self._arenas.keys() - {"outputs"}:
+                self._arenas[place].bytes.zero_()  # so that its pages are there, as those of a filled one are
         self._device.synchronize()
 
     @contextlib.contextmanager
@@ -121,12 +122,13 @@ class Batch:
             fresh.close_arenas()
 
     @property
-    def descriptors(self) -> tuple[int, int]:
-        return self._inputs.descriptor(), self._outputs.descriptor()
+    def descriptors(self) -> tuple[int, ...]:
+        """Of the arenas, in the order of the layout's `strides`."""
+        return descriptors(self._arenas)
 
     @property
     def _output_bytes(self) -> torch.Tensor:
-        return self._outputs.bytes[: self.sets * self._layout.output_stride]
+        return self._arenas["outputs"].bytes[: self.sets * self._layout.output_stride]
 
     def draw_sample(self, called: Sequence[int]) -> Sample:
         """Choose random words of the outputs of `called`, each output in proportion to its size."""
@@ -231,8 +233,8 @@ class Batch:
 
     def close_arenas(self) -> None:
         """Give the shared memory back; the snapshot stays."""
-        self._inputs.close()
-        self._outputs.close()
+        for arena in self._arenas.values():
+            arena.close()
 
     def _fill_padding(self, pattern: torch.Tensor) -> None:
         """Random bytes between the elements of inputs; those of outputs are poison."""
@@ -240,8 +242,7 @@ class Batch:
             if slot.tensor.strides is not None and not slot.writable:
                 between = pattern.repeat(-(-slot.nbytes // 16))[: slot.nbytes]
                 for k in range(self.sets):
-                    start = k * self._layout.input_stride + slot.offset
-                    self._inputs.bytes[start : start + slot.nbytes].copy_(between)
+                    self._region(slot.place, k)[slot.offset : slot.offset + slot.nbytes].copy_(between)
 
     def _fill(self) -> None:
         generator = self._device.generator(self.seed)
@@ -260,31 +261,31 @@ class Batch:
                 places = [carrier(self._shared(slot, k)) for slot in lot]
                 torch._foreach_copy_(places, [carrier(member) for member in members])
 
-    def _copy(self) -> tuple[torch.Tensor, torch.Tensor] | None:
+    def _copy(self) -> Mapping[Place, torch.Tensor] | None:
         """The memory of all calls as it is before them: inputs, and outputs where there are inouts. None where the
         seed is enough to make it again.
         """
         if self._generate is None:
             return None
-        inputs, outputs = self._memory
-        inouts = any(slot.tensor.role == "inout" for slot in self._layout.outputs)
-        return inputs.clone(), outputs.clone() if inouts else outputs[:0]
+        given = {slot.place for slot in self._layout.slots if slot.tensor.role != "output"}
+        return {place: memory.clone() for place, memory in self._memory.items() if place in given}
 
     @property
-    def _memory(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """The shared memory of all calls, inputs and outputs: `[sets * stride]` uint8."""
-        return self._inputs.bytes[: self.sets * self._layout.input_stride], self._output_bytes
+    def _memory(self) -> Mapping[Place, torch.Tensor]:
+        """The shared memory of all calls: `[sets * stride]` uint8."""
+        strides = self._layout.strides
+        return {place: arena.bytes[: self.sets * strides[place]] for place, arena in self._arenas.items()}
 
     def _given(self, chunk: int) -> Iterator[list[torch.Tensor | None]]:
         """What `_fill` made, in private memory, `chunk` sets at a time: `[c, *shape]`, None for outputs."""
         return self._repeat(chunk) if self._kept is None else self._from(self._kept, chunk)
 
-    def _from(self, memory: tuple[torch.Tensor, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
+    def _from(self, memory: Mapping[Place, torch.Tensor], chunk: int) -> Iterator[list[torch.Tensor | None]]:
         """The inputs in memory that holds what the arenas held before the calls."""
         for first in range(0, self.sets, chunk):
             calls = range(first, min(first + chunk, self.sets))
             yield [
-                self._stacked(memory[slot.writable], slot, calls) if slot.tensor.role != "output" else None
+                self._stacked(memory[slot.place], slot, calls) if slot.tensor.role != "output" else None
                 for slot in self._layout.slots
             ]
 
@@ -308,10 +309,12 @@ class Batch:
         return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device.torch_device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
-        arena, stride = (
-            (self._outputs, self._layout.output_stride) if slot.writable else (self._inputs, self._layout.input_stride)
-        )
-        return placed(slot, arena.bytes[k * stride : (k + 1) * stride])
+        return placed(slot, self._region(slot.place, k))
+
+    def _region(self, place: Place, k: int) -> torch.Tensor:
+        """The memory of call k in one arena."""
+        stride = self._layout.strides[place]
+        return self._arenas[place].bytes[k * stride : (k + 1) * stride]
 
     def _got(self, slot: Slot, sets: Sequence[int]) -> torch.Tensor:
         return self._stacked(self._snapshot, slot, sets)
@@ -344,18 +347,27 @@ def seed_of_set(seed: int, k: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {k}".encode()).digest()[:8]) >> 1
 
 
-def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> tuple[Arena, Arena]:
-    """Memory for the inputs and outputs of that many calls, to be handed over.
+def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> dict[Place, Arena]:
+    """Memory for the inputs and outputs of that many calls, to be handed over in this order.
 
     Raises:
-        DeviceError: out of memory.
+        DeviceError: out of memory, or the device cannot read the host's.
     """
-    inputs = make_arena(device, sets * layout.input_stride, read_only=sealed)
+    made: dict[Place, Arena] = {}
     try:
-        return inputs, make_arena(device, sets * layout.output_stride, read_only=False)
+        for place, stride in layout.strides.items():
+            read_only = sealed and place != "outputs"
+            made[place] = make_arena(device, sets * stride, read_only=read_only, in_host=place == "host")
     except DeviceError:
-        inputs.close()
+        for arena in made.values():
+            arena.close()
         raise
+    return made
+
+
+def descriptors(of: Mapping[Place, Arena]) -> tuple[int, ...]:
+    """Of arenas, to be handed over in their order."""
+    return tuple(arena.descriptor() for arena in of.values())
 
 
 def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:

@@ -1,6 +1,7 @@
-"""Where every tensor of every call is in the two arenas, with red zones around the outputs. Pure, trusted.
+"""Where every tensor of every call is in the arenas, with red zones around the outputs. Pure, trusted.
 
-An arena holds `sets` regions of one stride. In the output arena each tensor is between red zones, so a store that runs
+There is an arena for inputs, one for outputs, and one for inputs that lie in the host's memory, if there are any. An
+arena holds `sets` regions of one stride. In the output arena each tensor is between red zones, so a store that runs
 past an output hits bytes whose content the judge knows. So does one between the elements of an output with strides.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,8 @@ from harness.problem.dtypes import DTYPES
 
 ALIGNMENT = 512  # cudaMalloc guarantees 256; kernels may rely on vector loads either way
 RED_ZONE_BYTES = 4096
+Place = Literal["inputs", "outputs", "host"]
+"""One of the arenas of a call; `host` has the inputs that lie in the host's memory."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,13 @@ class Slot:
     @property
     def writable(self) -> bool:
         return self.tensor.role != "input"
+
+    @property
+    def place(self) -> Place:
+        """The arena that it lies in."""
+        if self.writable:
+            return "outputs"
+        return "host" if self.tensor.memory == "host" else "inputs"
 
     def words(self, drawn: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
         """For numbers from 0 to 1, as many places of its elements in the region, in words of 8 bytes."""
@@ -65,32 +76,45 @@ def _aligned(offset: int) -> int:
 
 
 class Layout:
-    """The regions of one set in the input and output arenas; set k begins at k × stride."""
+    """The regions of one set in its arenas; set k begins at k × stride."""
 
     def __init__(self, case: ResolvedCase, *, keeps_copy: bool = False) -> None:
         """`keeps_copy`: whether the judge keeps a copy of what a call gets, since `generate` made some of it."""
         slots: list[Slot] = []
-        inputs, outputs = 0, RED_ZONE_BYTES
+        inputs, outputs = {"device": 0, "host": 0}, RED_ZONE_BYTES
         for tensor in case.tensors:
             nbytes = tensor.span * DTYPES[tensor.dtype].size_bytes
             if tensor.role == "input":
-                slots.append(Slot(tensor, inputs, nbytes))
-                inputs = _aligned(inputs + max(nbytes, 1))  # one without elements has an address of its own, too
+                at = inputs[tensor.memory]
+                slots.append(Slot(tensor, at, nbytes))
+                inputs[tensor.memory] = _aligned(at + max(nbytes, 1))  # without elements it has an address, too
             else:
                 slots.append(Slot(tensor, outputs, nbytes))
                 outputs = _aligned(outputs + nbytes) + RED_ZONE_BYTES
         self.slots = tuple(slots)
         self.outputs = tuple(slot for slot in slots if slot.writable)
-        self.input_stride = max(inputs, ALIGNMENT)
+        self.input_stride = max(inputs["device"], ALIGNMENT)
         self.output_stride = outputs
+        self.host_stride = inputs["host"]  # 0: no input lies in the host's memory, and there is no arena for them
         self.keeps_copy = keeps_copy
 
     @property
+    def strides(self) -> dict[Place, int]:
+        """The bytes of one set in each arena that a call has, in the order in which arenas are handed over."""
+        strides: dict[Place, int] = {"inputs": self.input_stride, "outputs": self.output_stride}
+        return strides | {"host": self.host_stride} if self.host_stride else strides
+
+    @property
+    def read_stride(self) -> int:
+        """The bytes of one set in the arenas of inputs."""
+        return self.input_stride + self.host_stride
+
+    @property
     def bytes_per_set(self) -> int:
-        """The device memory that one set takes in the judge: both arenas, the snapshot, and a copy of what it gets."""
+        """The memory that one set takes in the judge: all arenas, the snapshot, and a copy of what it gets."""
         inouts = any(slot.tensor.role == "inout" for slot in self.outputs)
-        copy = self.input_stride + (self.output_stride if inouts else 0) if self.keeps_copy else 0
-        return self.input_stride + 2 * self.output_stride + copy
+        copy = self.read_stride + (self.output_stride if inouts else 0) if self.keeps_copy else 0
+        return self.read_stride + 2 * self.output_stride + copy
 
     def red_zones(self) -> list[RedZone]:
         """All bytes of a set's output region that belong to no output, each range with what it borders."""
@@ -119,6 +143,7 @@ class Layout:
                 offset=s.offset,
                 group=s.tensor.list_name or "",
                 strides=s.tensor.strides or (),
+                host=s.place == "host",
             )
             for s in self.slots
         )
@@ -132,6 +157,7 @@ class Layout:
             input_stride=self.input_stride,
             output_bytes=sets * self.output_stride,
             output_stride=self.output_stride,
+            host_stride=self.host_stride,
             inputs_writable=inputs_writable,
             forms=case.forms,
             seed=seed,

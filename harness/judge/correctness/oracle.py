@@ -24,8 +24,8 @@ from harness.carrier import assign
 from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.foreign import FORMS
-from harness.judge.correctness.batch import arenas, placed
-from harness.judge.correctness.layout import Layout, Slot
+from harness.judge.correctness.batch import arenas, descriptors, placed
+from harness.judge.correctness.layout import Layout, Place, Slot
 from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
@@ -44,15 +44,13 @@ class _Bound:
 
     case: ResolvedCase
     layout: Layout
-    inputs: Arena
-    outputs: Arena
+    arenas: Mapping[Place, Arena]
 
     def __post_init__(self) -> None:
         self._slots = {slot.tensor.name: slot for slot in self.layout.slots}
 
     def tensor(self, slot: Slot) -> Tensor:
-        arena = self.outputs if slot.writable else self.inputs
-        return placed(slot, arena.bytes)
+        return placed(slot, self.arenas[slot.place].bytes)
 
     def put(self, values: Mapping[str, Value]) -> None:
         """Copy tensors by name, or lists of them, to where the reference finds them."""
@@ -60,8 +58,8 @@ class _Bound:
             assign(self.tensor(self._slots[name]), tensor)
 
     def close(self) -> None:
-        self.inputs.close()
-        self.outputs.close()
+        for arena in self.arenas.values():
+            arena.close()
 
 
 class Oracle:
@@ -142,13 +140,12 @@ class Oracle:
             self._bound.close()
             self._bound = None
         layout = Layout(case)
-        self._bound = _Bound(case, layout, *arenas(layout, self._device.kind, 1, sealed=False))
+        self._bound = _Bound(case, layout, arenas(layout, self._device.kind, 1, sealed=False))
         parameters = self._problem.parameters
         commands = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)
         with self._blamed():
             limit = TimeLimit(self._problem.limits.build_s)
-            descriptors = self._bound.inputs.descriptor(), self._bound.outputs.descriptor()
-            session.bind(commands, descriptors, limit=limit, doing="preparing a call")
+            session.bind(commands, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
         return self._bound
 
     def _start(self) -> Session:

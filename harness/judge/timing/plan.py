@@ -19,6 +19,8 @@ from harness.verdict import ClaimedLatency, DeviceKind, Effort
 
 _BATCH_NS = 20_000_000  # a sealed batch should last this long: the judge's clock is accurate to tens of microseconds
 _MOST_TENSORS = 1 << 14  # of all sets of a batch
+# Of all sets in the host's memory: 20 ms at the 50 GB/s of PCIe 5. It is pinned, and takes 0.27 s to make.
+_MOST_HOST_BYTES = 1 << 30
 _FIRST_LOOK = 50
 _NARROW_LATENCY = 0.01  # half the interval's width at which sampling of single calls stops
 
@@ -89,7 +91,7 @@ def claimed_latency(session: Session, case: GradedCase, plan: Plan, limit: TimeL
     Raises:
         SubmissionFault: the submission failed on them, or the limit is used up.
     """
-    batch = case.batch(max(1, min(4, plan.batch.memory_bytes // case.layout.bytes_per_set)))
+    batch = case.batch(min(4, most_sets(case.layout, plan.batch.memory_bytes)))
     doing = f"timing {case.name}"
     replies: list[wire.Sampled] = []
     try:
@@ -126,7 +128,7 @@ def sets_for(layout: Layout, claimed_ns: int, plan: Plan) -> int:
     At least two if they fit, so that one call is left out, whose outputs must stay untouched.
     """
     by_time = -(-_BATCH_NS // max(claimed_ns, 1))
-    by_cache = min(-(-2 * plan.batch.cache_bytes // layout.input_stride), 5 * by_time)
+    by_cache = min(-(-2 * plan.batch.cache_bytes // layout.read_stride), 5 * by_time)
     return min(max(2, by_time, by_cache), most_sets(layout, plan.batch.memory_bytes))
 
 
@@ -134,4 +136,7 @@ def most_sets(layout: Layout, memory_bytes: int) -> int:
     """How many input sets a batch can have, at least one: as many as fit into memory, and no more tensors than the
     judge can handle in seconds, since it fills and compares them one by one.
     """
-    return max(1, min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), wire.MAX_SETS))
+    sets = min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), wire.MAX_SETS)
+    if layout.host_stride:
+        sets = min(sets, _MOST_HOST_BYTES // layout.host_stride)
+    return max(1, sets)

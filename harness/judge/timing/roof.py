@@ -28,9 +28,13 @@ class Roof(NamedTuple):
     def share(self, case: ResolvedCase, calls: int, time_ns: float) -> Roofline | None:
         """How much of the device's peak a call of `time_ns` reaches, in a batch of that many calls.
 
+        None where it reads inputs in the host's memory, whose bandwidth no calibration measures.
+
         Raises:
             SubmissionFault: it is more than the device can do.
         """
+        if any(tensor.memory == "host" for tensor in case.tensors):
+            return None
         demand = demand_of(case)
         if self.binding and (why := impossible(self.calibration, demand, calls, time_ns)):
             raise SubmissionFault(Outcome.REJECTED, why)

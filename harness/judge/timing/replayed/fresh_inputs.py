@@ -1,23 +1,24 @@
 """Inputs for a series of replayed calls: made, and their outputs checked, many calls at a time. Trusted.
 
-They stay in the judge's own memory until their call. A launcher maps one pair of arenas. Before a call the arenas are
+They stay in the judge's own memory until their call. A launcher maps the arenas of one call. Before a call they are
 filled with its inputs and the initial contents of its outputs, and afterwards its outputs are copied out, so that
-inputs or outputs of another call are never there. If arenas are small, several pairs take turns: the physical location
-of memory on the device changes a time of some microseconds by up to 3 %.
+inputs or outputs of another call are never there. If arenas are small, several sets of them take turns: the physical
+location of memory on the device changes a time of some microseconds by up to 3 %.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import torch
 
 from harness.arena import Arena
 from harness.compare import describe
-from harness.judge.correctness.batch import Batch, arenas
+from harness.judge.correctness.batch import Batch, arenas, descriptors
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.layout import Place
 from harness.judge.session import SubmissionFault
 from harness.verdict import Outcome
 
@@ -41,16 +42,15 @@ class _Private:
 class _Drawn(Batch):
     """Inputs and initial outputs of calls, in private memory; and the outputs after each call."""
 
-    def _arenas(self, *, sealed: bool) -> tuple[Arena, Arena]:
-        strides = (self._layout.input_stride, self._layout.output_stride)
-        inputs, outputs = (_Private(self.sets * stride, self._device.torch_device) for stride in strides)
-        return inputs, outputs
+    def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
+        strides = self._layout.strides.items()
+        return {place: _Private(self.sets * stride, self._device.torch_device) for place, stride in strides}
 
-    def lay(self, k: int, inputs: torch.Tensor, outputs: torch.Tensor) -> None:
+    def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
         """Copy call k's memory as it is before the call."""
-        for to, arena in ((inputs, self._inputs), (outputs, self._outputs)):
-            nbytes = len(arena.bytes) // self.sets
-            to[:nbytes].copy_(arena.bytes[k * nbytes : (k + 1) * nbytes])
+        for place, arena in to.items():
+            region = self._region(place, k)
+            arena.bytes[: len(region)].copy_(region)
         self._device.synchronize()
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
@@ -75,11 +75,11 @@ class FreshInputs:
         """How many calls' inputs are drawn at a time."""
         self.seeds: list[int] = []
         """One for each group, in order."""
-        self._places: list[tuple[Arena, Arena]] = []
+        self._places: list[Mapping[Place, Arena]] = []
         with contextlib.ExitStack() as made:
             for _ in range(max(1, min(_MOST_PLACES, _MOST_PLACED_BYTES // layout.bytes_per_set))):
                 self._places.append(arenas(layout, device, 1))
-                for each in self._places[-1]:
+                for each in self._places[-1].values():
                     made.callback(each.close)
             self._drawn = _Drawn(layout, device, self.group, filled=False, generate=case.generate)
             made.callback(self._drawn.close_arenas)
@@ -90,17 +90,16 @@ class FreshInputs:
         self._kept: list[int] = []
 
     @property
-    def descriptors(self) -> tuple[int, int]:
-        """Of the input and output arenas that the next call uses."""
-        inputs, outputs = self._place
-        return inputs.descriptor(), outputs.descriptor()
+    def descriptors(self) -> tuple[int, ...]:
+        """Of the arenas that the next call uses, in the order of the layout's `strides`."""
+        return descriptors(self._place)
 
     @property
-    def _place(self) -> tuple[Arena, Arena]:
+    def _place(self) -> Mapping[Place, Arena]:
         return self._places[self._at]
 
     def move(self) -> bool:
-        """Use another pair of arenas from now on; False if there is only one."""
+        """Use other arenas from now on; False if there are no others."""
         self._at = (self._at + 1) % len(self._places)
         return len(self._places) > 1
 
@@ -121,12 +120,11 @@ class FreshInputs:
 
     def again(self) -> None:
         """Copy the same inputs into the arenas once more, for a baseline."""
-        inputs, outputs = self._place
-        self._drawn.lay(self._used - 1, inputs.bytes, outputs.bytes)
+        self._drawn.lay(self._used - 1, self._place)
 
     def keep(self) -> None:
         """Keep the outputs of the last call for the next check."""
-        self._drawn.keep(self._used - 1, self._place[1].bytes)
+        self._drawn.keep(self._used - 1, self._place["outputs"].bytes)
         self._kept.append(self._used - 1)
         self._calls += 1
 

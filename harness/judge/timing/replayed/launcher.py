@@ -88,7 +88,7 @@ class Launcher:
         self._scratch: Arena | None = None
         self._first: torch.Tensor | None = None
         self._doing = ""
-        self._mapped: tuple[int, int] | None = None
+        self._mapped: tuple[int, ...] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -110,13 +110,17 @@ class Launcher:
             self._first = recorded.scratch
             self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
             self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
-        command = wire.Load(input_bytes=case.layout.input_stride, output_bytes=case.layout.output_stride)
+        command = wire.Load(
+            input_bytes=case.layout.input_stride,
+            output_bytes=case.layout.output_stride,
+            host_bytes=case.layout.host_stride,
+        )
         with memory_file(recorded.file) as file:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
             return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
 
-    def play(self, descriptors: tuple[int, int], limit: TimeLimit) -> wire.Replayed:
-        """Make one call on the inputs and outputs in these arenas; its outputs are not checked here.
+    def play(self, descriptors: tuple[int, ...], limit: TimeLimit) -> wire.Replayed:
+        """Make one call on the memory in these arenas; its outputs are not checked here.
 
         The arenas stay mapped. A descriptor stands for the same arena until the next recording is loaded.
 

@@ -177,7 +177,7 @@ class Sealing:
             rounds=measured.rounds,
             agreement=agreement,
             plain_because=measured.captured.reason if measured.plain else None,
-            input_bytes=measured.rounds[0].calls * self._layout.input_stride,
+            input_bytes=measured.rounds[0].calls * self._layout.read_stride,
             cache_bytes=self._plan.batch.cache_bytes,
         )
         return SealedBenchmark(

@@ -71,7 +71,7 @@ class Overhead:
 
 def mapped_bytes(layout: Layout, sets: int) -> int:
     """What the runner maps while the clock runs: the inputs. The outputs are mapped earlier."""
-    return sets * layout.input_stride
+    return sets * layout.read_stride
 
 
 def null_round(session: Session, batch: Batch, limit: TimeLimit, doing: str) -> int:
@@ -83,10 +83,10 @@ def _unchecked_round(session: Session, batch: Batch, called: range, limit: TimeL
     """The time of one round by the judge's clock and by the runner's."""
     with batch.for_a_null_round() as lent:
         sample = lent.draw_sample(range(lent.sets))
-        inputs, outputs = lent.descriptors
+        inputs, outputs, *host = lent.descriptors
         session.ask(wire.Assemble(order=tuple(called)), wire.Done, descriptors=[outputs], limit=limit, doing=doing)
         start = time.perf_counter_ns()
-        timed = session.ask(wire.Round(), wire.Timed, descriptors=[inputs], limit=limit, doing=doing)
+        timed = session.ask(wire.Round(), wire.Timed, descriptors=[inputs, *host], limit=limit, doing=doing)
         lent.take(sample)
         wall_ns = time.perf_counter_ns() - start
         session.ask(wire.Unmap(), wire.Done, limit=limit, doing=doing)

@@ -93,10 +93,10 @@ class Rounds:
 
     def _round(self, batch: Batch, order: list[int], where: str, *, checked: bool) -> SealedRound:
         sample = batch.draw_sample(order)
-        inputs, outputs = batch.descriptors
+        inputs, outputs, *host = batch.descriptors
         self._ask(wire.Assemble(order=tuple(order)), wire.Done, [outputs])
         waited_ns, start = _waited_ns(), time.perf_counter_ns()
-        timed = self._ask(wire.Round(), wire.Timed, [inputs])
+        timed = self._ask(wire.Round(), wire.Timed, [inputs, *host])
         batch.take(sample)
         wall_ns = time.perf_counter_ns() - start
         held_up_ns = _waited_ns() - waited_ns
