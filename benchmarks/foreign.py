@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml
 
 import kernelmark
@@ -44,7 +45,7 @@ TIMED_GPU_MODE = (
     ("prefixsum_py", "ref.py"),
     ("sort_py", "ref.py"),
 )
-TIMED_KERNELBENCH = ("1/1", "1/40", "1/100", "2/1")
+TIMED_KERNELBENCH = ("1/40", "2/1")
 COMPILED = "\n\nclass ModelNew(Model):\n    forward = torch.compile(Model.forward)\n"
 EAGER = "\n\nModelNew = Model\n"
 # Runs in a process of its own, with their `src` on its path: prints what their evaluator measures.
@@ -146,63 +147,49 @@ def judged_at_home(file: Path) -> str:
     return " ".join([logged["check"], *errors[:1]])[:200]
 
 
-def grade(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
-    """Import, grade the references, check the solutions."""
+def grade(arguments: argparse.Namespace, scratch: Path, found: dict[str, Any]) -> None:
+    """Import, check the solutions, grade the references; `found` gets each result as it comes."""
     begun, problems, files = time.perf_counter(), scratch / "problems", scratch / "submissions"
     files.mkdir()
     wanted = drawn(arguments.kernelbench, arguments.seed)
     lines = imported("gpu-mode", arguments.gpu_mode, (), problems, arguments.jobs)
-    theirs = imported("kernelbench", arguments.kernelbench, wanted, problems, arguments.jobs)
+    lines |= imported("kernelbench", arguments.kernelbench, wanted, problems, arguments.jobs)
+    folders = {name: folder for name, line in lines.items() if (folder := folder_of(line))}
+    found["drawn"] = wanted
+    found["left_out"] = {name: line for name, line in lines.items() if name not in folders}
     print(f"imported in {time.perf_counter() - begun:.0f} s", flush=True)
-    folders = {name: folder for name, line in {**lines, **theirs}.items() if (folder := folder_of(line))}
-    right = list(solutions(arguments.gpu_mode))
-    at_home = dict(zip(right, ThreadPoolExecutor(6).map(judged_at_home, right), strict=True))
-    print(f"evaluated at home after {time.perf_counter() - begun:.0f} s", flush=True)
+    here: list[Path] = [path for path in solutions(arguments.gpu_mode) if _named(path) in folders]
+    rows = found["solutions"] = {_label(path): {} for path in here}
+    with ThreadPoolExecutor(6) as pool:
+        for path, told in zip(here, pool.map(judged_at_home, here), strict=True):
+            rows[_label(path)]["there"] = told
     with kernelmark.Fleet(slots=arguments.slots) as fleet:
-        checked = {}
-        jobs = [
-            kernelmark.Job(problem=problems / folders[_named(path)], submission=path, key=path)
-            for path in right
-            if _named(path) in folders
-        ]
-        for result in fleet.check_many(jobs):
-            checked[result.job.key] = said(result)
-            print(f"{result.job.key}: {checked[result.job.key][:150]}", flush=True)
-        print(f"solutions checked after {time.perf_counter() - begun:.0f} s", flush=True)
-        graded = {}
+        checks = [kernelmark.Job(problem=problems / folders[_named(path)], submission=path, key=path) for path in here]
+        for result in fleet.check_many(checks):
+            assert isinstance(result.job.key, Path)
+            rows[_label(result.job.key)]["here"] = said(result)
+            print(f"{_label(result.job.key)}: {rows[_label(result.job.key)]}", flush=True)
+        graded = found["references"] = {}
         for result in fleet.grade_many(references(problems, folders.values(), files), effort="screen"):
             graded[result.job.key] = said(result)
-            print(f"{time.perf_counter() - begun:5.0f} s  {result.job.key}: {graded[result.job.key][:150]}", flush=True)
-    return {
-        "left_out": {name: line for name, line in {**lines, **theirs}.items() if name not in folders},
-        "drawn": wanted,
-        "references": {name: graded.get(folder, "") for name, folder in folders.items()},
-        "solutions": {
-            f"{_named(path)} {path.parent.name}/{path.name}": {
-                "here": checked.get(path, "not imported"),
-                "there": at_home[path],
-            }
-            for path in right
-        },
-        "accepted": {
-            "gpu-mode": sum(graded.get(folders[name]) == "accepted" for name in lines if name in folders),
-            "kernelbench": sum(graded.get(folders[name]) == "accepted" for name in theirs if name in folders),
-        },
-        "seconds": round(time.perf_counter() - begun),
-    }
+            print(f"{time.perf_counter() - begun:5.0f} s  {result.job.key}: {said(result)[:150]}", flush=True)
+
+
+def _label(solution: Path) -> str:
+    return f"{_named(solution)} {solution.parent.name}/{solution.name}"
 
 
 def _named(solution: Path) -> str:
     return f"{solution.parents[3].name}/{solution.parents[2].name}"
 
 
-def timed(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
-    """Ten submissions, timed here and by their evaluators, one after the other."""
+def timed(arguments: argparse.Namespace, scratch: Path, found: dict[str, Any]) -> None:
+    """Ten submissions, timed here and by their evaluators, one after the other; `found` gets each as it comes."""
     problems = scratch / "problems"
     names = [f"pmpp_v2/{name}" for name, _ in TIMED_GPU_MODE]
     lines = imported("gpu-mode", arguments.gpu_mode, names, problems, arguments.jobs)
     lines |= imported("kernelbench", arguments.kernelbench, TIMED_KERNELBENCH, problems, arguments.jobs)
-    rows = []
+    rows = found["rows"] = []
     with kernelmark.Fleet(slots=1) as fleet:
         for name, file in TIMED_GPU_MODE:
             task = arguments.gpu_mode / "problems/pmpp_v2" / name
@@ -222,7 +209,6 @@ def timed(arguments: argparse.Namespace, scratch: Path) -> dict[str, Any]:
                 there = _kernelbench(arguments.kernelbench, path, custom)
                 rows.append({"problem": f"KernelBench {name} {kind}", **here, **there})
                 print(json.dumps(rows[-1]), flush=True)
-    return {"rows": rows}
 
 
 def _here(fleet: kernelmark.Fleet, problem: Path, source: Path) -> dict[str, Any]:
@@ -260,18 +246,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     arguments = parser.parse_args()
     arguments.gpu_mode, arguments.kernelbench = arguments.gpu_mode.resolve(), arguments.kernelbench.resolve()
-    with tempfile.TemporaryDirectory() as scratch:
-        found = (grade if arguments.what == "grade" else timed)(arguments, Path(scratch))
-    import torch
-
-    document = {
+    document: dict[str, Any] = {
         "command": f"python -m benchmarks.foreign {' '.join(sys.argv[1:])}",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
-        **found,
     }
-    arguments.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            (grade if arguments.what == "grade" else timed)(arguments, Path(scratch), document)
+    finally:  # what there is, if it was interrupted
+        arguments.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ def test_a_kernel_that_reads_it_is_accepted(name: str, way: str, provider: Provi
         verdict: Verdict = grader.grade(alone=True) if way == "replayed" else grader._sealed("a test asks for it")
     assert (verdict.outcome, verdict.message) == (Outcome.ACCEPTED, ""), verdict.traceback
     [case] = verdict.benchmarks
-    told = [f"{doubt.code.value}: {doubt.text}" for doubt in case.doubts]
+    told = [f"{doubt.code}: {doubt.text}" for doubt in case.doubts]
     rate = NBYTES / case.score.median_ns
     print(f"{name}, {case.mode}: {case.score.median_ns / 1e6:.2f} ms a call, {rate:.1f} GB/s; doubts: {told}")
     assert case.mode == {"replayed": "replayed", "sealed": "graphs"}[way], told
