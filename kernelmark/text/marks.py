@@ -7,6 +7,7 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.problem.schedule import shown
 from harness.verdict import Outcome
 from kernelmark.text.terminal import INDENT
 
@@ -63,7 +64,7 @@ def feedback(result: Marked) -> str:
     """What the author may see: as the terminal has it. Hidden tests are told by their outcome alone."""
     lines = list(result.graded.lines())
     if result.delay is not None and result.delay.days:
-        lines.append(f"{INDENT}handed in   {result.delay.handed_in.isoformat(' ', 'minutes')}, {result.delay}")
+        lines.append(f"{INDENT}handed in   {shown(result.delay.handed_in)}, {result.delay}")
     return "\n".join(lines) + "\n"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -692,12 +692,14 @@ def test_the_front_has_speedups_the_course_of_records_deadlines_and_badges(proje
     assert 'class="spark"' in row
     assert 'd="M0 0H50.0V10H0z"' in row, "half of the roofline is half of the bar"
     assert "deadline" not in front
-    rule = Rule(problem="softmax", visibility="public", deadline=NOW)
+    written = NOW.astimezone(timezone(timedelta(hours=2)))
+    rule = Rule(problem="softmax", visibility="public", deadline=written)
     project.statements[0] = statement("softmax", rule=rule)
     project.protocol = 2
     project.build()
     row = next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
-    assert f"{NOW:%Y-%m-%d}" in row
+    assert f"{written:%Y-%m-%d %H:%M} UTC+02:00" in row
+    assert f"{written:%Y-%m-%d %H:%M} UTC+02:00" in project.html("problems/softmax.html")
     assert f'<a class="badge" href="runs/{"b" * 16}.html">stale</a>' in row
 
 
