@@ -1064,6 +1064,10 @@ def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Pa
 
 def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(project: SiteProject) -> None:
     assert "<title>Leaderboard · kernelmark</title>" in project.html("index.html")
+    assert "<h1>Leaderboard</h1>" in project.html("index.html")
+    project.called = {"title": "kernelmark"}
+    project.build()
+    assert "<h1>kernelmark</h1>" in project.html("index.html"), "a name that was given is shown"
     assert "submit softmax my_kernel.py" in project.html("problems/softmax.html")
     project.called = {"title": "GPU <101>", "how_to_submit": "Upload `k.py` to <Moodle>."}
     rule = Rule(problem="softmax", visibility="public", deadline=NOW + timedelta(hours=1))
@@ -1072,6 +1076,7 @@ def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(projec
     front, problem = project.html("index.html"), project.html("problems/softmax.html")
     assert "<title>Leaderboard · GPU &lt;101&gt;</title>" in front
     assert ">GPU &lt;101&gt;</a>" in front
+    assert "<h1>GPU &lt;101&gt;</h1>" in front
     assert "<title>GPU &lt;101&gt;: records</title>" in project.html("feed.xml")
     assert "Upload <code>k.py</code> to &lt;Moodle&gt;." in problem
     assert "my_kernel.py" not in problem
