@@ -18,7 +18,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from harness.errors import UsageError
+from harness.errors import SubmissionError, UsageError
 from harness.languages import LANGUAGES, known
 from harness.problem import Problem
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
@@ -107,17 +107,18 @@ class HandIn:
         """The kernel.
 
         Raises:
-            UsageError: there is none, or several, a teammate handed in another, or it is not a valid submission.
+            SubmissionError: there is none, or several, a teammate handed in another, or it is not a valid submission.
+            UsageError: it cannot be read.
         """
         if not self.kernels:
             what = f"no kernel (found {_listed(self.files)})"
-            raise UsageError(self.author, what, f"its name must end in {known()}")
+            raise SubmissionError(self.author, what, f"its name must end in {known()}")
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
-            raise UsageError(self.author, what, "leave one hand-in")
+            raise SubmissionError(self.author, what, "leave one hand-in")
         if len(self.kernels) > 1:
             names = ", ".join(str(each.path) for each in self.kernels[:_SHOWN])
-            raise UsageError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
+            raise SubmissionError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
         [kernel] = self.kernels
         source = kernel.read(MAX_SOURCE_BYTES + 1)
         return Submission.of(source, language_of(kernel.path), author=self.author, name=kernel.path.name)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from harness.errors import HarnessError, KernelmarkError
+from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
 from kernelmark.commands.printing import print_lines
 from kernelmark.services.settings import Settings
@@ -173,7 +173,8 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
 def _failed(path: str, error: Exception, verdict: Verdict | None = None) -> Graded:
     """The result of a submission that could not be graded, or not be recorded."""
     if isinstance(error, KernelmarkError):
-        return Graded(path, error.exit_code, str(error), verdict)
+        by_author = verdict is None and isinstance(error, SubmissionError)
+        return Graded(path, error.exit_code, str(error), verdict, by_author=by_author)
     return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
 
 

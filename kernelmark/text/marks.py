@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from harness.problem.schedule import shown
 from harness.verdict import Outcome
-from kernelmark.text.terminal import INDENT
+from kernelmark.text import show
+from kernelmark.text.terminal import INDENT, visible
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -61,11 +62,27 @@ def table(results: Iterable[Marked]) -> str:
 
 
 def feedback(result: Marked) -> str:
-    """What the author may see: as the terminal has it. Hidden tests are told by their outcome alone."""
-    lines = list(result.graded.lines())
+    """What the author may see, and can act upon: hidden tests are told by their outcome alone, and what only whoever
+    grades can do is left out.
+    """
+    graded = result.graded
+    lines = [visible(graded.path)]
+    if graded.verdict is not None:
+        lines += show.verdict(graded.verdict, graded.table, for_author=True)
+    else:
+        lines.append(f"not graded: {_why(result)}")
     if result.delay is not None and result.delay.days:
         lines.append(f"{INDENT}handed in   {shown(result.delay.handed_in)}, {result.delay}")
     return "\n".join(lines) + "\n"
+
+
+def _why(result: Marked) -> str:
+    """Why a hand-in was not graded, as its author should know it."""
+    if result.graded.by_author:
+        return visible(result.graded.message)
+    if result.delay is not None and result.delay.factor is None:
+        return "it was handed in too late"
+    return "not because of what you handed in; ask whoever grades it"
 
 
 def _late(delay: Delay | None, graded: Graded) -> tuple[object, ...]:

@@ -39,6 +39,8 @@ class Graded:
     table: Table | None = None
     left: str = ""
     """What the limits a day leave to its author."""
+    by_author: bool = False
+    """Whether there is no verdict because of something that the author can put right, as `message` says."""
 
     @property
     def outcome(self) -> str:

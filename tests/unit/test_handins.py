@@ -240,7 +240,8 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
         ("eve", "late", "late policy")
     ]
     assert "2 days late, factor 0.8" in (competition / "feedback/eve.txt").read_text()
-    assert "takes no more submissions, closed since" in (competition / "feedback/dan.txt").read_text()
+    late, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
+    assert (competition / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{late}\n  handed in   {when}\n"
     judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
     command(*("grade", "double", str(closed), "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record"))
     with (competition / "again.csv").open(newline="") as file:
