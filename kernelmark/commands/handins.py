@@ -21,11 +21,14 @@ from pathlib import Path, PurePosixPath
 from harness.errors import SubmissionError, UsageError
 from harness.languages import LANGUAGES, known
 from harness.problem import Problem
+from harness.problem.schedule import Delay
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.owner import Owner, authors_of
 from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.settings import Settings
+from kernelmark.text.marks import Marked
+from kernelmark.text.report import Graded
 from kernelmark.text.terminal import visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
@@ -88,10 +91,9 @@ class HandIn:
         """Whose marks it decides: those of the whole team, unless several of it handed in."""
         return (self.author,) if self.team is None or self.teammates else self.team.members
 
-    def known_as(self, author: str) -> tuple[str, str]:
-        """The id and the name that the platform has of an author; empty for a teammate who handed in nothing."""
-        owner = dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
-        return owner.id, owner.name
+    def known_as(self, author: str) -> Owner:
+        """What the platform has of an author; nothing for a teammate who handed in nothing."""
+        return dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
 
     @property
     def path(self) -> str:
@@ -207,6 +209,14 @@ def asked(
         return Ready(job, job.admit(late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
 
     return Asked(hand_in.path, read)
+
+
+def marked(hand_in: HandIn, delay: Delay | None, graded: Graded) -> Iterator[Marked]:
+    """What became of a hand-in, for each author whose mark it decides."""
+    team = hand_in.team.name if hand_in.team else ""
+    for author in hand_in.authors:
+        owner = hand_in.known_as(author)
+        yield Marked(author, owner.id, owner.name, team, delay, graded, owner.feedback_file or f"{author}.txt")
 
 
 def _unwrapped(files: list[_File]) -> list[_File]:

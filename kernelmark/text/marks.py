@@ -26,7 +26,7 @@ class Marked(NamedTuple):
     """What became of an author's hand-in; `delay` is None if it is not known when it was handed in.
 
     `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
-    author is in none.
+    author is in none. `feedback_file` is the name of the feedback file.
     """
 
     author: str
@@ -35,6 +35,7 @@ class Marked(NamedTuple):
     team: str
     delay: Delay | None
     graded: Graded
+    feedback_file: str
 
 
 def table(results: Iterable[Marked]) -> str:
@@ -45,7 +46,7 @@ def table(results: Iterable[Marked]) -> str:
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
-    for author, own_id, name, team, delay, graded in results:
+    for author, own_id, name, team, delay, graded, _ in results:
         cells = (
             author,
             own_id,

@@ -21,7 +21,7 @@ TOO_LATE = Delay(datetime(2027, 2, 4, tzinfo=UTC), 4, None)
 
 
 def told(graded: Graded, delay: Delay | None = None) -> str:
-    return feedback(Marked("ada", "", "", "", delay, graded))
+    return feedback(Marked("ada", "", "", "", delay, graded, "ada.txt"))
 
 
 def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> None:

@@ -152,6 +152,30 @@ def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
     assert sorted(path.stem for path in (competition / "feedback").iterdir()) == sorted(row["author"] for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "full_name"),
+    [
+        ("Kim Lee_20101_assignsubmission_file/k.py", "Kim Lee"),
+        ("李雷_20101_assignsubmission_file_k.py", "李雷"),
+        ("Kim Lee_20101_assignsubmission_onlinetext/onlinetext.html", "Kim Lee"),
+        (f"{'é' * 90}_20101_assignsubmission_file/k.py", "é" * 90),
+        (f"{'é' * 115}_20101_assignsubmission_file_k.py", None),
+        ("Kim\x1b[2J_20101_assignsubmission_file/k.py", None),
+        ("kim_20101_92653_k.py", None),
+        ("20101.py", None),
+    ],
+)
+def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_name: str | None, tmp_path: Path) -> None:
+    """It splits a file's name at the first four underscores (`importziplib.php`): name, id, kind, plugin, the file."""
+    first, *_ = handed_in(archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}))
+    file = first.owner.feedback_file
+    if full_name is None:
+        assert file == ""
+    else:
+        assert file.split("_", 4) == [full_name, "20101", "assignfeedback", "file", "feedback.txt"]
+        (tmp_path / file).write_text("right")
+
+
 def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     for place, why in (
@@ -193,7 +217,9 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     ]
     assert rows[0]["time_ns"] == "57300"
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
-    assert sorted(path.stem for path in (competition / "out/feedback").iterdir()) == [row["author"] for row in rows]
+    ada = "Ada Lovelace_31415_assignfeedback_file_feedback.txt"
+    written = [ada, *(f"{row['author']}.txt" for row in rows[1:])]
+    assert sorted(path.name for path in (competition / "out/feedback").iterdir()) == written
     assert "handed in 2 kernels" in (competition / "out/feedback/Two.txt").read_text()
     assert (
         (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
