@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -155,36 +156,59 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     files = _unwrapped([each for each in _files(place) if not _hidden(each.path)])
     if not any(each.is_kernel for each in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
+    of = _by_author(files)
+    by_team = _by_team(of, teams)
+    present = sorted(author for authors in by_team.values() for author in authors)
+    _say_what_is_left(files, [each for author in present for each in of[author]])
+    names = _names(of)
+    return [
+        HandIn(
+            author,
+            tuple(of[author]),
+            team := teams.of(author),
+            tuple(each for each in by_team[teams.name_of(author)] if each != author),
+            names[author],
+            tuple((each, of[each][0].owner) for each in of if team and each != author and teams.of(each) == team),
+        )
+        for author in present
+    ]
+
+
+def _by_author(files: Iterable[_File]) -> dict[str, list[_File]]:
+    """Those files that are somebody's, by author, in order of name."""
     owned = [each for each in files if each.has_owner]
     authors = authors_of(each.owner for each in owned)
     of: dict[str, list[_File]] = {}
     for each in owned:
         of.setdefault(authors[each.owner], []).append(each)
-    with_kernel = {teams.name_of(author) for author in of if any(each.is_kernel for each in of[author])}
+    return dict(sorted(of.items()))
+
+
+def _by_team(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[str]]:
+    """The authors who handed something in, by the name that they rank under.
+
+    A text says nothing beside the kernel of a teammate: then its author is left out.
+    """
+    with_kernel = {author for author, files in of.items() if any(each.is_kernel for each in files)}
+    done = {teams.name_of(author) for author in with_kernel}
     together: dict[str, list[str]] = {}
-    called: dict[str, list[str]] = {}
-    for author in sorted(of):
-        called.setdefault(_plain(of[author]), []).append(author)
-        # A text says nothing beside the kernel of a teammate.
-        if teams.name_of(author) not in with_kernel or any(each.is_kernel for each in of[author]):
+    for author in of:
+        if author in with_kernel or teams.name_of(author) not in done:
             together.setdefault(teams.name_of(author), []).append(author)
-    present = sorted(author for team in together.values() for author in team)
-    left = [each for each in files if not each.has_owner or authors[each.owner] not in present]
-    if left:
+    return together
+
+
+def _names(of: Mapping[str, Sequence[_File]]) -> dict[str, tuple[str, ...]]:
+    """As which author a table may name each: by the name without the id too, if nobody else has it."""
+    plain = {author: Owner(files[0].owner.name).author for author, files in of.items()}
+    count = Counter(plain.values())
+    return {author: (author, name) if count[name] == 1 else (author,) for author, name in plain.items()}
+
+
+def _say_what_is_left(files: Iterable[_File], taken: Iterable[_File]) -> None:
+    paths = {each.path for each in taken}
+    if left := [each for each in files if each.path not in paths]:
         say(f"kernelmark: note: passed over what is not a kernel: {visible(_listed(left))}")
-    return [
-        HandIn(
-            author,
-            tuple(of[author]),
-            teams.of(author),
-            tuple(each for each in together[teams.name_of(author)] if each != author),
-            (author, _plain(of[author])) if len(called[_plain(of[author])]) == 1 else (author,),
-            tuple((each, of[each][0].owner) for each in of if each != author and teams.of(each) == teams.of(author))
-            if teams.of(author)
-            else (),
-        )
-        for author in present
-    ]
 
 
 def asked(
@@ -233,11 +257,6 @@ def _unwrapped(files: list[_File]) -> list[_File]:
     if sum(each.is_kernel for each in inside) < 2 and not any(each.owner.id for each in inside):
         return files  # an author's own folder
     return inside + [each for each in files if each.path.parts[0] != wrapper]
-
-
-def _plain(files: Sequence[_File]) -> str:
-    """Their author by the name alone, without the id."""
-    return Owner(files[0].owner.name).author
 
 
 def _listed(files: Sequence[_File]) -> str:
