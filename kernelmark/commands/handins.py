@@ -4,7 +4,7 @@
 no file beyond what a submission may have. Nothing is extracted.
 
 The author is the folder that the kernel lies in, or else the name of its file, without what a platform appends
-(`owner` says what). A team's name counts as that of an author of the team. Whoever handed in files and no kernel has a
+(`owner` says what). A team's name counts as that of an author of the team. Whoever handed in no kernel, or only a folder, has a
 hand-in too, so that nobody is missing.
 """
 
@@ -14,7 +14,7 @@ import os
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -45,22 +45,26 @@ Raises:
 
 @dataclass(frozen=True)
 class _File:
+    """A file of a hand-in, or a folder in which nothing was handed in."""
+
     path: PurePosixPath
     read: Callable[[int], bytes]
     """At most so many bytes of it."""
+    is_folder: bool = False
 
     @property
     def owner(self) -> Owner:
-        return Owner.of(self.path.parts[0] if len(self.path.parts) > 1 else self.path.stem)
+        outermost, *inner = self.path.parts
+        return Owner.of(outermost if inner or self.is_folder else self.path.stem)
 
     @property
     def is_kernel(self) -> bool:
-        return self.path.suffix.removeprefix(".") in LANGUAGES
+        return not self.is_folder and self.path.suffix.removeprefix(".") in LANGUAGES
 
     @property
     def has_owner(self) -> bool:
         """Whether it is somebody's: a text that lies beside all hand-ins may be the teacher's own."""
-        return self.is_kernel or len(self.path.parts) > 1 or bool(self.owner.id)
+        return self.is_kernel or self.is_folder or len(self.path.parts) > 1 or bool(self.owner.id)
 
 
 @dataclass(frozen=True)
@@ -114,7 +118,8 @@ class HandIn:
             UsageError: it cannot be read.
         """
         if not self.kernels:
-            what = f"no kernel (found {_listed(self.files)})"
+            found = [each for each in self.files if not each.is_folder]
+            what = f"no kernel (found {_listed(found)})" if found else "no kernel (its folder is empty)"
             raise SubmissionError(self.author, what, f"its name must end in {known()}")
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
@@ -153,7 +158,7 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     Raises:
         UsageError: it is neither, cannot be read, or holds no kernel.
     """
-    files = _unwrapped([each for each in _files(place) if not _hidden(each.path)])
+    files = _unwrapped(_without_full_folders([each for each in _files(place) if not _hidden(each.path)]))
     if not any(each.is_kernel for each in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
     of = _by_author(files)
@@ -172,6 +177,11 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
         )
         for author in present
     ]
+
+
+def _without_full_folders(files: Sequence[_File]) -> list[_File]:
+    full = {folder for each in files for folder in each.path.parents}
+    return [each for each in files if not each.is_folder or each.path not in full]
 
 
 def _by_author(files: Iterable[_File]) -> dict[str, list[_File]]:
@@ -250,7 +260,7 @@ def _unwrapped(files: list[_File]) -> list[_File]:
     if len(tops) != 1 or Owner.of(wrapper).id:
         return files
     inside = [
-        _File(each.path.relative_to(wrapper), each.read)
+        replace(each, path=each.path.relative_to(wrapper))
         for each in files
         if each.path.parents[-2:-1] == (PurePosixPath(wrapper),)
     ]
@@ -283,16 +293,18 @@ def _files(place: Path) -> Iterator[_File]:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
     for member in members:
         path = PurePosixPath(member.filename)
-        if not member.is_dir() and path.parts:
-            yield _File(path, partial(_member, archive, member))
+        if path.parts:
+            yield _File(path, partial(_member, archive, member), is_folder=member.is_dir())
 
 
 def _in_folder(folder: Path) -> Iterator[_File]:
     found = 0
     for inner, _, names in os.walk(folder):
-        found += len(names)
+        found += 1 + len(names)
         if found > _MOST_FILES:
             raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files")
+        if inner != str(folder):
+            yield _File(PurePosixPath(Path(inner).relative_to(folder)), partial(_content, Path(inner)), is_folder=True)
         for name in sorted(names):
             file = Path(inner, name)
             if not file.is_symlink():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import SubmissionError, UsageError
 from kernelmark.commands.handins import handed_in
 from kernelmark.text.marks import COLUMNS
 from leaderboard.record.ledger import JsonlLedger
@@ -91,6 +91,27 @@ def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp
     assert {each.path: (each.author, each.owner.id, each.owner.name) for each in found} == names
     assert [each.author for each in found if each.marked_late] == ["bob"]
     assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
+
+
+@pytest.mark.parametrize("place", [folder, archive])
+@pytest.mark.parametrize("inside", ["", "all of them/"])
+@pytest.mark.parametrize("hidden", ["ada/.keep", "bob/.keep"])
+def test_an_empty_folder_is_a_hand_in_without_a_kernel(
+    place: Callable[..., Path], inside: str, hidden: str, tmp_path: Path
+) -> None:
+    files = {f"{inside}{name}": KERNEL for name in ("ada/k.py", "cyd/k.py", hidden)}
+    folders = [f"{inside}{name}" for name in ("ada", "ada/empty", "bob", "bob/j.py")]
+    for each in folders:
+        (tmp_path / "handins" / each).mkdir(parents=True, exist_ok=True)
+    made = place(tmp_path, files)
+    if made.is_file():
+        with zipfile.ZipFile(made, "a") as zipped:
+            for each in folders:
+                zipped.mkdir(each)
+    ada, bob, cyd = handed_in(made)
+    assert [each.submission().author for each in (ada, cyd)] == ["ada", "cyd"]
+    with pytest.raises(SubmissionError, match=r"bob: no kernel \(its folder is empty\); its name must end in"):
+        bob.submission()
 
 
 def test_whoever_handed_in_no_kernel_has_a_row(
