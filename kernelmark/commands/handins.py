@@ -4,8 +4,9 @@
 no file beyond what a submission may have. Nothing is extracted.
 
 The author is the folder that the kernel lies in, or else the name of its file, without what a platform appends
-(`owner` says what). A team's name counts as that of an author of the team. Whoever handed in no kernel, or only a folder, has a
-hand-in too, so that nobody is missing.
+(`owner` says what). A team's name counts as that of an author of the team, but not where the
+platform says that a person has it. Whoever handed in no kernel, or only a folder, has a hand-in too, so that nobody is
+missing.
 """
 
 from __future__ import annotations
@@ -156,12 +157,13 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     """The hand-ins in a folder or a zip archive, by author; says on stderr which files are nobody's.
 
     Raises:
-        UsageError: it is neither, cannot be read, or holds no kernel.
+        UsageError: it is neither, cannot be read, or holds no kernel; or a team is named like somebody outside it.
     """
     files = _unwrapped(_without_full_folders([each for each in _files(place) if not _hidden(each.path)]))
     if not any(each.is_kernel for each in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
     of = _by_author(files)
+    _refuse_teams_named_like_others(of, teams)
     by_team = _by_team(of, teams)
     present = sorted(author for authors in by_team.values() for author in authors)
     _say_what_is_left(files, [each for author in present for each in of[author]])
@@ -192,6 +194,15 @@ def _by_author(files: Iterable[_File]) -> dict[str, list[_File]]:
     for each in owned:
         of.setdefault(authors[each.owner], []).append(each)
     return dict(sorted(of.items()))
+
+
+def _refuse_teams_named_like_others(of: Mapping[str, Sequence[_File]], teams: Teams) -> None:
+    """A team's own name counts as an author of it, but a platform has ids of people alone, and none of teams."""
+    for author, files in of.items():
+        team, owner = teams.of(author), files[0].owner
+        if team is not None and author not in team.members and owner.id:
+            what = f"{owner.name} (id {owner.id}) is not in it, but has its name"
+            raise UsageError(f"team {team.name}", what, "rename the team in kernelmark.toml, or add this author to it")
 
 
 def _by_team(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[str]]:

@@ -14,6 +14,7 @@ from harness.errors import SubmissionError, UsageError
 from kernelmark.commands.handins import handed_in
 from kernelmark.text.marks import COLUMNS
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command, Judge
 from tests.verdicts import accepted, failed
@@ -195,6 +196,27 @@ def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_na
     else:
         assert file.split("_", 4) == [full_name, "20101", "assignfeedback", "file", "feedback.txt"]
         (tmp_path / file).write_text("right")
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "refused"),
+    [
+        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "bob"], True),
+        ("Kim Lee_7_assignsubmission_file/note.txt", ["ada", "bob"], True),
+        ("Kim-Lee_7_8_k.py", ["ada", "bob"], True),
+        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "Kim-Lee"], False),
+        ("Kim-Lee/k.py", ["ada", "bob"], False),  # may be the team's
+    ],
+)
+def test_nobody_counts_as_a_team_because_of_a_name(
+    name: str, members: list[str], refused: bool, tmp_path: Path
+) -> None:
+    place, teams = archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}), Teams({"Kim-Lee": tuple(members)})
+    if refused:
+        with pytest.raises(UsageError, match=r"^team Kim-Lee: Kim.Lee \(id 7\) is not in it, but has its name; rename"):
+            handed_in(place, teams)
+    else:
+        assert [each.team and each.team.name for each in handed_in(place, teams)] == ["Kim-Lee", None]
 
 
 def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
