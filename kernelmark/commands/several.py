@@ -167,7 +167,8 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         return _failed(path, error, verdict)
     left = ready.job.left_today() if ready is not None and not ready.exempt else ""
-    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left)
+    recorded = ready is not None
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
 
 
 def _failed(path: str, error: Exception, verdict: Verdict | None = None) -> Graded:

@@ -69,7 +69,7 @@ def feedback(result: Marked) -> str:
     graded = result.graded
     lines = [visible(graded.path)]
     if graded.verdict is not None:
-        lines += show.verdict(graded.verdict, graded.table, for_author=True)
+        lines += show.verdict(graded.verdict, graded.table, record=graded.recorded, for_author=True)
     else:
         lines.append(f"not graded: {_why(result)}")
     if result.delay is not None and result.delay.days:

@@ -37,7 +37,7 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
     verdict = base.model_copy(update={"benchmarks": cases, "doubts": (plain,), "score": score})
     entry, _ = encode(None, verdict.to_json().encode())
     [table] = rank([entry])
-    graded = Graded("kernel.py", 0, "", verdict, table)
+    graded = Graded("kernel.py", 0, "", verdict, table, recorded=True)
     assert {found[0] for found in FOR_THE_TEACHER.finditer("\n".join(graded.lines()))} >= {
         "--", "quiet", "again", "install", "doctor", "kernelmark", "grade it",
     }, "the teacher's terminal has it"  # fmt: skip

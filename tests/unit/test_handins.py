@@ -263,6 +263,7 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     ada = "Ada Lovelace_31415_assignfeedback_file_feedback.txt"
     written = [ada, *(f"{row['author']}.txt" for row in rows[1:])]
     assert sorted(path.name for path in (competition / "out/feedback").iterdir()) == written
+    assert "  run " not in said.out + (competition / "out/feedback/zed.txt").read_text(), "nothing was recorded"
     assert "handed in 2 kernels" in (competition / "out/feedback/Two.txt").read_text()
     assert (
         (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
@@ -309,6 +310,8 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
         ("eve", "late", "late policy")
     ]
     assert "2 days late, factor 0.8" in (competition / "feedback/eve.txt").read_text()
+    assert "run         3333" in said.out
+    assert "run         3333" in (competition / "feedback/eve.txt").read_text()
     late, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
     assert (competition / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{late}\n  handed in   {when}\n"
     judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
