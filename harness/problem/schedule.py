@@ -85,8 +85,11 @@ class Schedule(Spec):
         return (closes := self.closes) is not None and now > closes
 
     def delay(self, moment: datetime) -> Delay:
-        """How late it is at `moment`."""
-        if self.deadline is None or (end := self.on_time_until) is None or moment <= end:
+        """How late it is at `moment`, which is then told in the deadline's time zone."""
+        if self.deadline is None or (end := self.on_time_until) is None:
+            return Delay(moment, 0, 1.0)
+        moment = moment.astimezone(self.deadline.tzinfo)
+        if moment <= end:
             return Delay(moment, 0, 1.0)
         days = -((self.deadline - moment) // _DAY)  # each day begun counts
         if self.late is None or self.closed(moment):
@@ -99,7 +102,7 @@ class Schedule(Spec):
         if self.deadline is None:
             return ""
         grace = f" with {self.grace} of grace" if self.grace else ""
-        return f"until {_shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "")
+        return f"until {shown(self.deadline)}{grace}" + (f"; {self._late}" if self.late else "")
 
     def schedule_at(self, now: datetime) -> str:
         """What holds at `now`, in words: on time until when, in grace, late until when, or closed; empty without a
@@ -107,10 +110,10 @@ class Schedule(Spec):
         if self.deadline is None or (end := self.on_time_until) is None or (closes := self.closes) is None:
             return ""
         if now > closes:
-            return f"closed since {_shown(closes)}"
+            return f"closed since {shown(closes)}"
         if now > end:
             return self._late
-        return f"until {_shown(self.deadline)}" + (f", in grace until {_shown(end)}" if now > self.deadline else "")
+        return f"until {shown(self.deadline)}" + (f", in grace until {shown(end)}" if now > self.deadline else "")
 
     @property
     def _late(self) -> str:
@@ -118,10 +121,13 @@ class Schedule(Spec):
             return ""
         penalty = self.late.penalty_per_day
         cost = f"{100 * penalty:g} % off for each day begun" if penalty else "at no cost"
-        return f"late until {_shown(closes)}, {cost}"
+        return f"late until {shown(closes)}, {cost}"
 
 
-def _shown(moment: datetime) -> str:
-    """The moment in its own time zone, whose offset from UTC stands beside it unless it is zero."""
+def shown(moment: datetime) -> str:
+    """A moment of a schedule, in its own time zone, whose offset from UTC stands beside it unless it is zero.
+
+    Everything that shows such a moment to people uses this, so that all of it reads the same.
+    """
     text = moment.isoformat(" ", "minutes")
     return f"{text[:16]} UTC{text[16:].removesuffix('+00:00')}"

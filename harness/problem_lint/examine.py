@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -100,8 +100,7 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
     yield from inputs.findings()
     yield from run.never_caught()
     yield from run.stale_exceptions()
-    if large := dict.fromkeys(case.name for case, resolved in resolved_cases if _too_large(resolved)):
-        yield LintFinding("note", tuple(large), "", "left out: too large for a CPU")
+    yield from _left_out(case for case, resolved in resolved_cases if _too_large(resolved))
 
 
 class _GeneratedInputs:
@@ -220,6 +219,13 @@ def _without_a_hidden_case(problem: Problem) -> Iterator[LintFinding]:
 def _too_large(case: ResolvedCase) -> bool:
     elements = sum(tensor.elements for tensor in case.tensors)
     return elements > MOST_ELEMENTS or case.minimum_flops > MOST_FLOPS
+
+
+def _left_out(large: Iterable[Case]) -> Iterator[LintFinding]:
+    """Which cases no null kernel was tried on; those for CUDA alone are normally that large."""
+    for case in large:
+        only = "" if "cpu" in case.devices else "for CUDA only, and "
+        yield LintFinding("note", (case.name,), "", f"left out: {only}too large to try null kernels on a CPU")
 
 
 def _costs(case: ResolvedCase) -> Iterator[LintFinding]:

@@ -1,4 +1,4 @@
-"""Reasons to trust a number less: what each means, and what a participant can do about it."""
+"""Reasons to trust a number less: what each means, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from typing import Self
 from harness.verdict.record import Record
 
 _QUIET = "grade again on a quiet machine"
+_NOTHING = ""
 
 
 class DoubtCode(StrEnum):
     """All the reasons. docs/timing.md says when each is given."""
 
     meaning: str
-    advice: str
-    """Empty if there is nothing to do."""
+    for_author: str
+    """What the author can do about it; empty if there is nothing."""
+    for_grader: str
+    """What whoever grades can do about it, likewise."""
 
-    def __new__(cls, code: str, meaning: str, advice: str = "") -> Self:
+    def __new__(cls, code: str, meaning: str, for_author: str = "", for_grader: str = "") -> Self:
         made = str.__new__(cls, code)
-        made._value_, made.meaning, made.advice = code, meaning, advice
+        made._value_, made.meaning, made.for_author, made.for_grader = code, meaning, for_author, for_grader
         return made
 
     PLAIN_CALLS = (
@@ -39,31 +42,37 @@ class DoubtCode(StrEnum):
     SLOW_CLAIM = (
         "slow_claim",
         "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
+        _NOTHING,
         _QUIET,
     )
     LOW_CLAIM = (
         "low_claim",
         "The runner claims less than the judge's own clock allows; the judge's clock counts.",
-        f"join your streams; {_QUIET}",
+        "join your streams",
+        _QUIET,
     )
     LATE_CLOCK = (
         "late_clock",
         "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
+        _NOTHING,
         _QUIET,
     )
     UNSTEADY = (
         "unsteady",
         "The machine was disturbed while this ran; the score is an upper bound on the time.",
+        _NOTHING,
         _QUIET,
     )
     BUSY_MACHINE = (
         "busy_machine",
         "Other programs took CPU time away while this was timed: on a quiet machine it may be faster.",
+        _NOTHING,
         _QUIET,
     )
     WIDE_TOLERANCE = (
         "wide_tolerance",
         "The batch was too short for the judge's clock to check the claim closely: its noise counts.",
+        _NOTHING,
         f"nothing if the problem is small; otherwise {_QUIET}",
     )
     ESCAPED_WORK = (
@@ -94,6 +103,7 @@ class DoubtCode(StrEnum):
     CLOCKS_DISAGREE = (
         "clocks_disagree",
         "A coarser clock shows that the calls took longer than the finest one says; that much counts.",
+        _NOTHING,
         _QUIET,
     )
     BEYOND_BUDGET = (
@@ -125,7 +135,13 @@ class Doubt(Record):
         return known.meaning if known else ""
 
     @property
-    def advice(self) -> str:
-        """What a participant can do; empty if there is nothing."""
+    def for_author(self) -> str:
+        """What the author can do about it; empty if there is nothing."""
         known = _KNOWN.get(self.code)
-        return known.advice if known else ""
+        return known.for_author if known else ""
+
+    @property
+    def advice(self) -> str:
+        """What the author, or whoever grades, can do about it; empty if there is nothing."""
+        known = _KNOWN.get(self.code)
+        return "; ".join(filter(None, (known.for_author, known.for_grader))) if known else ""

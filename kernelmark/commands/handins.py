@@ -4,28 +4,33 @@
 no file beyond what a submission may have. Nothing is extracted.
 
 The author is the folder that the kernel lies in, or else the name of its file, without what a platform appends
-(`owner` says what). A team's name counts as that of an author of the team. Whoever handed in files and no kernel has a
-hand-in too, so that nobody is missing.
+(`owner` says what). A team's name counts as that of an author of the team, but not where the
+platform says that a person has it. Whoever handed in no kernel, or only a folder, has a hand-in too, so that nobody is
+missing.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from harness.errors import UsageError
+from harness.errors import SubmissionError, UsageError
 from harness.languages import LANGUAGES, known
 from harness.problem import Problem
+from harness.problem.schedule import Delay
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.owner import Owner, authors_of
 from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.settings import Settings
+from kernelmark.text.marks import Marked
+from kernelmark.text.report import Graded
 from kernelmark.text.terminal import visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
@@ -41,22 +46,26 @@ Raises:
 
 @dataclass(frozen=True)
 class _File:
+    """A file of a hand-in, or a folder in which nothing was handed in."""
+
     path: PurePosixPath
     read: Callable[[int], bytes]
     """At most so many bytes of it."""
+    is_folder: bool = False
 
     @property
     def owner(self) -> Owner:
-        return Owner.of(self.path.parts[0] if len(self.path.parts) > 1 else self.path.stem)
+        outermost, *inner = self.path.parts
+        return Owner.of(outermost if inner or self.is_folder else self.path.stem)
 
     @property
     def is_kernel(self) -> bool:
-        return self.path.suffix.removeprefix(".") in LANGUAGES
+        return not self.is_folder and self.path.suffix.removeprefix(".") in LANGUAGES
 
     @property
     def has_owner(self) -> bool:
         """Whether it is somebody's: a text that lies beside all hand-ins may be the teacher's own."""
-        return self.is_kernel or len(self.path.parts) > 1 or bool(self.owner.id)
+        return self.is_kernel or self.is_folder or len(self.path.parts) > 1 or bool(self.owner.id)
 
 
 @dataclass(frozen=True)
@@ -88,10 +97,9 @@ class HandIn:
         """Whose marks it decides: those of the whole team, unless several of it handed in."""
         return (self.author,) if self.team is None or self.teammates else self.team.members
 
-    def known_as(self, author: str) -> tuple[str, str]:
-        """The id and the name that the platform has of an author; empty for a teammate who handed in nothing."""
-        owner = dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
-        return owner.id, owner.name
+    def known_as(self, author: str) -> Owner:
+        """What the platform has of an author; nothing for a teammate who handed in nothing."""
+        return dict([*self.mates, (self.author, self.owner)]).get(author, Owner(""))
 
     @property
     def path(self) -> str:
@@ -107,17 +115,19 @@ class HandIn:
         """The kernel.
 
         Raises:
-            UsageError: there is none, or several, a teammate handed in another, or it is not a valid submission.
+            SubmissionError: there is none, or several, a teammate handed in another, or it is not a valid submission.
+            UsageError: it cannot be read.
         """
         if not self.kernels:
-            what = f"no kernel (found {_listed(self.files)})"
-            raise UsageError(self.author, what, f"its name must end in {known()}")
+            found = [each for each in self.files if not each.is_folder]
+            what = f"no kernel (found {_listed(found)})" if found else "no kernel (its folder is empty)"
+            raise SubmissionError(self.author, what, f"its name must end in {known()}")
         if self.teammates:
             what = f"handed in, and so did {', '.join(self.teammates)} of the same team"
-            raise UsageError(self.author, what, "leave one hand-in")
+            raise SubmissionError(self.author, what, "leave one hand-in")
         if len(self.kernels) > 1:
             names = ", ".join(str(each.path) for each in self.kernels[:_SHOWN])
-            raise UsageError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
+            raise SubmissionError(self.author, f"handed in {len(self.kernels)} kernels ({names})", "leave one")
         [kernel] = self.kernels
         source = kernel.read(MAX_SOURCE_BYTES + 1)
         return Submission.of(source, language_of(kernel.path), author=self.author, name=kernel.path.name)
@@ -147,41 +157,79 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     """The hand-ins in a folder or a zip archive, by author; says on stderr which files are nobody's.
 
     Raises:
-        UsageError: it is neither, cannot be read, or holds no kernel.
+        UsageError: it is neither, cannot be read, or holds no kernel; or a team is named like somebody outside it.
     """
-    files = _unwrapped([each for each in _files(place) if not _hidden(each.path)])
+    files = _unwrapped(_without_full_folders([each for each in _files(place) if not _hidden(each.path)]))
     if not any(each.is_kernel for each in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
+    of = _by_author(files)
+    _refuse_teams_named_like_others(of, teams)
+    by_team = _by_team(of, teams)
+    present = sorted(author for authors in by_team.values() for author in authors)
+    _say_what_is_left(files, [each for author in present for each in of[author]])
+    names = _names(of)
+    return [
+        HandIn(
+            author,
+            tuple(of[author]),
+            team := teams.of(author),
+            tuple(each for each in by_team[teams.name_of(author)] if each != author),
+            names[author],
+            tuple((each, of[each][0].owner) for each in of if team and each != author and teams.of(each) == team),
+        )
+        for author in present
+    ]
+
+
+def _without_full_folders(files: Sequence[_File]) -> list[_File]:
+    full = {folder for each in files for folder in each.path.parents}
+    return [each for each in files if not each.is_folder or each.path not in full]
+
+
+def _by_author(files: Iterable[_File]) -> dict[str, list[_File]]:
+    """Those files that are somebody's, by author, in order of name."""
     owned = [each for each in files if each.has_owner]
     authors = authors_of(each.owner for each in owned)
     of: dict[str, list[_File]] = {}
     for each in owned:
         of.setdefault(authors[each.owner], []).append(each)
-    with_kernel = {teams.name_of(author) for author in of if any(each.is_kernel for each in of[author])}
+    return dict(sorted(of.items()))
+
+
+def _refuse_teams_named_like_others(of: Mapping[str, Sequence[_File]], teams: Teams) -> None:
+    """A team's own name counts as an author of it, but a platform has ids of people alone, and none of teams."""
+    for author, files in of.items():
+        team, owner = teams.of(author), files[0].owner
+        if team is not None and author not in team.members and owner.id:
+            what = f"{owner.name} (id {owner.id}) is not in it, but has its name"
+            raise UsageError(f"team {team.name}", what, "rename the team in kernelmark.toml, or add this author to it")
+
+
+def _by_team(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[str]]:
+    """The authors who handed something in, by the name that they rank under.
+
+    A text says nothing beside the kernel of a teammate: then its author is left out.
+    """
+    with_kernel = {author for author, files in of.items() if any(each.is_kernel for each in files)}
+    done = {teams.name_of(author) for author in with_kernel}
     together: dict[str, list[str]] = {}
-    called: dict[str, list[str]] = {}
-    for author in sorted(of):
-        called.setdefault(_plain(of[author]), []).append(author)
-        # A text says nothing beside the kernel of a teammate.
-        if teams.name_of(author) not in with_kernel or any(each.is_kernel for each in of[author]):
+    for author in of:
+        if author in with_kernel or teams.name_of(author) not in done:
             together.setdefault(teams.name_of(author), []).append(author)
-    present = sorted(author for team in together.values() for author in team)
-    left = [each for each in files if not each.has_owner or authors[each.owner] not in present]
-    if left:
+    return together
+
+
+def _names(of: Mapping[str, Sequence[_File]]) -> dict[str, tuple[str, ...]]:
+    """As which author a table may name each: by the name without the id too, if nobody else has it."""
+    plain = {author: Owner(files[0].owner.name).author for author, files in of.items()}
+    count = Counter(plain.values())
+    return {author: (author, name) if count[name] == 1 else (author,) for author, name in plain.items()}
+
+
+def _say_what_is_left(files: Iterable[_File], taken: Iterable[_File]) -> None:
+    paths = {each.path for each in taken}
+    if left := [each for each in files if each.path not in paths]:
         say(f"kernelmark: note: passed over what is not a kernel: {visible(_listed(left))}")
-    return [
-        HandIn(
-            author,
-            tuple(of[author]),
-            teams.of(author),
-            tuple(each for each in together[teams.name_of(author)] if each != author),
-            (author, _plain(of[author])) if len(called[_plain(of[author])]) == 1 else (author,),
-            tuple((each, of[each][0].owner) for each in of if each != author and teams.of(each) == teams.of(author))
-            if teams.of(author)
-            else (),
-        )
-        for author in present
-    ]
 
 
 def asked(
@@ -208,6 +256,14 @@ def asked(
     return Asked(hand_in.path, read)
 
 
+def marked(hand_in: HandIn, delay: Delay | None, graded: Graded) -> Iterator[Marked]:
+    """What became of a hand-in, for each author whose mark it decides."""
+    team = hand_in.team.name if hand_in.team else ""
+    for author in hand_in.authors:
+        owner = hand_in.known_as(author)
+        yield Marked(author, owner.id, owner.name, team, delay, graded, owner.feedback_file or f"{author}.txt")
+
+
 def _unwrapped(files: list[_File]) -> list[_File]:
     """The files without the one folder that an archive often holds everything in."""
     tops = {each.path.parts[0] for each in files if len(each.path.parts) > 1 or each.is_kernel}
@@ -215,18 +271,13 @@ def _unwrapped(files: list[_File]) -> list[_File]:
     if len(tops) != 1 or Owner.of(wrapper).id:
         return files
     inside = [
-        _File(each.path.relative_to(wrapper), each.read)
+        replace(each, path=each.path.relative_to(wrapper))
         for each in files
         if each.path.parents[-2:-1] == (PurePosixPath(wrapper),)
     ]
     if sum(each.is_kernel for each in inside) < 2 and not any(each.owner.id for each in inside):
         return files  # an author's own folder
     return inside + [each for each in files if each.path.parts[0] != wrapper]
-
-
-def _plain(files: Sequence[_File]) -> str:
-    """Their author by the name alone, without the id."""
-    return Owner(files[0].owner.name).author
 
 
 def _listed(files: Sequence[_File]) -> str:
@@ -253,16 +304,18 @@ def _files(place: Path) -> Iterator[_File]:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
     for member in members:
         path = PurePosixPath(member.filename)
-        if not member.is_dir() and path.parts:
-            yield _File(path, partial(_member, archive, member))
+        if path.parts:
+            yield _File(path, partial(_member, archive, member), is_folder=member.is_dir())
 
 
 def _in_folder(folder: Path) -> Iterator[_File]:
     found = 0
     for inner, _, names in os.walk(folder):
-        found += len(names)
+        found += 1 + len(names)
         if found > _MOST_FILES:
             raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files")
+        if inner != str(folder):
+            yield _File(PurePosixPath(Path(inner).relative_to(folder)), partial(_content, Path(inner)), is_folder=True)
         for name in sorted(names):
             file = Path(inner, name)
             if not file.is_symlink():

@@ -127,7 +127,7 @@ def verify(form: str) -> int:
     "--feedback",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write a file for each hand-in here: DIR/AUTHOR.txt.",
+    help="Write a file for each author here: DIR/AUTHOR.txt, or named so that Moodle takes it back.",
 )
 @click.option(
     "--quick", "effort", flag_value="quick", help="Measure for less time, with no baseline unless one is set."
@@ -167,7 +167,6 @@ def grade(
     from kernelmark.commands.several import Asked, InOrder, grade_all
     from kernelmark.services.allowance import Allowance
     from kernelmark.text import report
-    from kernelmark.text.marks import Marked
 
     if (base is None) == (handins is None) or (base is not None and (marks or feedback or handed_in)):
         what, remedy = "needs either --changed BASE or PROBLEM HANDINS", "see `kernelmark grade --help`"
@@ -200,9 +199,9 @@ def grade(
             for place, each in enumerate(asked)
         ]
         marked = [
-            Marked(author, *each.known_as(author), each.team.name if each.team else "", delay, graded)
+            one
             for (each, delay), graded in zip(found, every, strict=False)
-            for author in each.authors
+            for one in course.marked(each, delay, graded)
         ]
         if form == "json":
             print_json([each.document() for each in every])

@@ -21,6 +21,7 @@ _FORMS = tuple(
         r"(?P<late>_LATE)?_(?P<id>\d+)_\d+_.*",  # Canvas: the owner's id, the file's id and the file's name
     )
 )
+_LONGEST_FILE = 255  # bytes in the name of a file
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,24 @@ class Owner:
     id: str = ""
     marked_late: bool = False
     """Whether the platform says in the name that it came late, as Canvas does."""
+    by_moodle: bool = False
+    """Whether the name is one that Moodle made, which takes feedback back by such names."""
 
     @classmethod
     def of(cls, text: str) -> Owner:
         """The owner of a folder with this name, or of a file with this name less its suffix."""
         for form in _FORMS:
             if found := form.search(text):
-                return cls(text[: found.start()], found["id"], bool(found["late"]))
+                return cls(text[: found.start()], found["id"], bool(found["late"]), form is _FORMS[0])
         return cls(text)
+
+    @property
+    def feedback_file(self) -> str:
+        """The name by which Moodle knows whose feedback a file is; empty if it made no name, or none that a file may
+        have."""
+        name = f"{self.name}_{self.id}_assignfeedback_file_feedback.txt"
+        usable = self.by_moodle and name.isprintable() and len(name.encode()) <= _LONGEST_FILE
+        return name if usable else ""
 
     @property
     def author(self) -> str:

@@ -61,7 +61,7 @@ def _write_feedback(folder: Path, marked: Sequence[Marked], written: list[str]) 
     except OSError as error:
         raise UsageError(str(folder), f"cannot be made ({error.strerror})") from error
     for each in marked:
-        _write(folder / f"{each.author}.txt", marks.feedback(each).encode())
+        _write(folder / each.feedback_file, marks.feedback(each).encode())
     written.append(f"{counted(len(marked), 'file')} in {folder}/")
 
 

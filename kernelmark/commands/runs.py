@@ -20,10 +20,11 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
     """
     from kernelmark.services.records import newest
     from kernelmark.text import colours, recorded
+    from kernelmark.text.terminal import width
 
     settings = load_settings(problem)
     found, total = newest(settings, problem, author=author, last=last)
     if form == "json":
         print_json([each.document() for each in found])
     else:
-        print_lines(recorded.runs(found, total, author), colours.board)
+        print_lines(recorded.runs(found, total, author, width=width()), colours.board)

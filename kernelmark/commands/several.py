@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from harness.errors import HarnessError, KernelmarkError
+from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
 from kernelmark.commands.printing import print_lines
 from kernelmark.services.settings import Settings
@@ -167,13 +167,15 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         return _failed(path, error, verdict)
     left = ready.job.left_today() if ready is not None and not ready.exempt else ""
-    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left)
+    recorded = ready is not None
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
 
 
 def _failed(path: str, error: Exception, verdict: Verdict | None = None) -> Graded:
     """The result of a submission that could not be graded, or not be recorded."""
     if isinstance(error, KernelmarkError):
-        return Graded(path, error.exit_code, str(error), verdict)
+        by_author = verdict is None and isinstance(error, SubmissionError)
+        return Graded(path, error.exit_code, str(error), verdict, by_author=by_author)
     return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
 
 

@@ -127,7 +127,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         reference_name=settings.reference.as_posix(),
         url=settings.site_url or "",
         teams=settings.teams,
-        title=settings.title or SiteInputs.title,
+        title=settings.title or "",
         how_to_submit=settings.how_to_submit or "",
     )
 

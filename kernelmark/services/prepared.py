@@ -23,6 +23,7 @@ from harness.judge.progress import ignore
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.problem.load import identify
+from harness.problem.schedule import shown
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Verdict
@@ -232,8 +233,7 @@ class PreparedJob:
         if not now.days:
             return None
         assert problem.deadline is not None  # else nothing is late
-        zone = problem.deadline.tzinfo
-        when, deadline = (each.astimezone(zone).isoformat(" ", "minutes") for each in (handed_in, problem.deadline))
+        when, deadline = shown(delay.handed_in), shown(problem.deadline)
         if not delay.days:
             who = self.settings.author_or_default()
             return Remark("annotate", who, f"graded after the deadline, but handed in on time, {when}")

@@ -7,8 +7,10 @@ import io
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from harness.problem.schedule import shown
 from harness.verdict import Outcome
-from kernelmark.text.terminal import INDENT
+from kernelmark.text import show
+from kernelmark.text.terminal import INDENT, visible
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -24,7 +26,7 @@ class Marked(NamedTuple):
     """What became of an author's hand-in; `delay` is None if it is not known when it was handed in.
 
     `id` and `name` are as the learning platform has them, empty if a teammate handed it in. `team` is empty if the
-    author is in none.
+    author is in none. `feedback_file` is the name of the feedback file.
     """
 
     author: str
@@ -33,6 +35,7 @@ class Marked(NamedTuple):
     team: str
     delay: Delay | None
     graded: Graded
+    feedback_file: str
 
 
 def table(results: Iterable[Marked]) -> str:
@@ -43,7 +46,7 @@ def table(results: Iterable[Marked]) -> str:
     written = io.StringIO()
     rows = csv.writer(written)
     rows.writerow(COLUMNS)
-    for author, own_id, name, team, delay, graded in results:
+    for author, own_id, name, team, delay, graded, _ in results:
         cells = (
             author,
             own_id,
@@ -60,11 +63,27 @@ def table(results: Iterable[Marked]) -> str:
 
 
 def feedback(result: Marked) -> str:
-    """What the author may see: as the terminal has it. Hidden tests are told by their outcome alone."""
-    lines = list(result.graded.lines())
+    """What the author may see, and can act upon: hidden tests are told by their outcome alone, and what only whoever
+    grades can do is left out.
+    """
+    graded = result.graded
+    lines = [visible(graded.path)]
+    if graded.verdict is not None:
+        lines += show.verdict(graded.verdict, graded.table, record=graded.recorded, for_author=True)
+    else:
+        lines.append(f"not graded: {_why(result)}")
     if result.delay is not None and result.delay.days:
-        lines.append(f"{INDENT}handed in   {result.delay.handed_in.isoformat(' ', 'minutes')}, {result.delay}")
+        lines.append(f"{INDENT}handed in   {shown(result.delay.handed_in)}, {result.delay}")
     return "\n".join(lines) + "\n"
+
+
+def _why(result: Marked) -> str:
+    """Why a hand-in was not graded, as its author should know it."""
+    if result.graded.by_author:
+        return visible(result.graded.message)
+    if result.delay is not None and result.delay.factor is None:
+        return "it was handed in too late"
+    return "not because of what you handed in; ask whoever grades it"
 
 
 def _late(delay: Delay | None, graded: Graded) -> tuple[object, ...]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.verdict import Verdict
-from kernelmark.text.terminal import columns, counted, visible
+from kernelmark.text.terminal import INDENT, columns, counted, visible
 from leaderboard.text.units import interval
 
 
@@ -37,25 +37,58 @@ class RecordedRun:
         }
 
 
-def runs(found: Sequence[RecordedRun], total: int, author: str | None = None) -> Iterator[str]:
-    """A row a grading: when, on what, whose, how it ended, its own time, and where it stands on the board."""
+def runs(found: Sequence[RecordedRun], total: int, author: str | None = None, *, width: int) -> Iterator[str]:
+    """A row a grading: when, on what, whose, its own time or how it failed, and where it stands on the board.
+
+    Where rows would be wider than `width`, each takes two lines, and names are shortened if they must be.
+    """
     if not found:
         yield "no grading was recorded yet" + (f" of the author {visible(author)}" if author is not None else "")
         return
     yield f"the newest {len(found)} of {total:,} recorded gradings" if total > len(found) else counted(total, "grading")
-    rows = [("date (UTC)", "problem", "author", "submission", "outcome", "time per call", "board", "run")]
-    for each in found:
-        verdict = each.verdict
-        rows.append(
-            (
-                f"{verdict.created_at.astimezone(UTC):%Y-%m-%d %H:%M}",
-                visible(verdict.problem.slug),
-                visible(verdict.submission.author),
-                visible(verdict.submission.name),
-                verdict.outcome.value.replace("_", " "),
-                interval(verdict.score) if verdict.score else "",
-                each.standing,
-                verdict.run,
-            )
-        )
-    yield from columns(rows)
+    rows = [_Row("date (UTC)", "run", "problem", "submission", "author", "time or outcome", "board"), *map(_row, found)]
+    lines = list(columns([(r.date, r.problem, r.author, r.submission, r.result, r.board, r.run) for r in rows]))
+    if max(map(len, lines)) <= width:
+        yield from lines
+        return
+    for first, row in zip(columns([(row.date, row.result, row.board) for row in rows]), rows, strict=True):
+        yield first
+        left = width - len(start := f"{INDENT}{row.run:<{len(found[0].verdict.run)}}  ")
+        yield start + _names(row, left)
+
+
+class _Row(NamedTuple):
+    """What the list says of a grading."""
+
+    date: str
+    run: str
+    problem: str
+    submission: str
+    author: str
+    result: str
+    board: str
+
+
+def _row(each: RecordedRun) -> _Row:
+    told = each.verdict
+    return _Row(
+        date=f"{told.created_at.astimezone(UTC):%Y-%m-%d %H:%M}",
+        run=told.run,
+        problem=visible(told.problem.slug),
+        submission=visible(told.submission.name),
+        author=visible(told.submission.author),
+        result=interval(told.score) if told.score else told.outcome.value.replace("_", " "),
+        board=each.standing,
+    )
+
+
+def _names(row: _Row, width: int) -> str:
+    """The problem, the file and its author, shortened if there is no room: `show` has them in full."""
+    if len(whole := f"{row.problem}: {row.submission} by {row.author}") <= width:
+        return whole
+    problem, author = _short(row.problem, width // 3), _short(row.author, width // 3)
+    return f"{problem}: {_short(row.submission, width - len(f'{problem}:  by {author}'))} by {author}"
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: max(0, most - 1)]}…"

@@ -39,6 +39,10 @@ class Graded:
     table: Table | None = None
     left: str = ""
     """What the limits a day leave to its author."""
+    by_author: bool = False
+    """Whether there is no verdict because of something that the author can put right, as `message` says."""
+    recorded: bool = False
+    """Whether the verdict is in the ledger, where its run can be looked up."""
 
     @property
     def outcome(self) -> str:
@@ -61,7 +65,7 @@ class Graded:
         """The result for a terminal."""
         yield visible(self.path)
         if self.verdict is not None:
-            yield from show.verdict(self.verdict, self.table, self.left)
+            yield from show.verdict(self.verdict, self.table, self.left, record=self.recorded)
         if self.unrecorded:
             yield f"{self.outcome}: {visible(self.message)}"
 

@@ -60,25 +60,34 @@ def check(result: Check, *, for_gpus: int = 0) -> Iterator[str]:
 
 
 def verdict(
-    result: Verdict, table: Table | None = None, left: str = "", *, record: bool = True, for_gpus: int = 0
+    result: Verdict,
+    table: Table | None = None,
+    left: str = "",
+    *,
+    record: bool = True,
+    for_gpus: int = 0,
+    for_author: bool = False,
 ) -> Iterator[str]:
     """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
 
     The run is named only if it is recorded, since `kernelmark show` does not know any other. `for_gpus` as in `check`.
+    `for_author` is for an author whom someone else graded: with the whole log, without what only whoever grades can do.
     """
     result = with_own_name(result)
-    yield from _outcome(result, whole_log=f"kernelmark show {result.run}" if record else _DOCUMENT)
+    yield from _outcome(
+        result, whole_log="" if for_author else f"kernelmark show {result.run}" if record else _DOCUMENT
+    )
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
         yield ""
-        for line in times.unfinished(result):
+        for line in times.unfinished(result, for_author=for_author):
             yield f"{INDENT}stopped     {line}"
-    for doubt in times.doubts(result):
+    for doubt in times.doubts(result, for_author=for_author):
         yield f"{INDENT}doubt       {doubt}"
-    yield from _notes(result.environment, for_gpus)
+    yield from _notes(result.environment, for_gpus, for_author=for_author)
     if table is not None:
-        yield f"{INDENT}standing    {standing(result, table)}"
+        yield f"{INDENT}standing    {standing(result, table, for_author=for_author)}"
     if record:
         yield f"{INDENT}run         {result.run}"
     if left:
@@ -107,9 +116,9 @@ def _faster(name: str, other: str, speedup: Speedup) -> str:
     return f"{whether}: {visible(name)} is {ratio(speedup.ratio)} times as fast as {visible(other)}"
 
 
-def standing(result: Verdict, table: Table) -> str:
+def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
     """The rank (`rank 2 of 7 on NVIDIA H200`), why there is none, or with which better source the author, or the team,
-    ranks.
+    ranks; `for_author` as in `verdict`.
     """
     aside = next((run for run in table.set_aside if run.run == result.run), None)
     if aside is not None:
@@ -123,7 +132,7 @@ def standing(result: Verdict, table: Table) -> str:
         better = f"{visible(best.author)}'s better run {best.run} ({interval(best.score)}){team}"
         return f"{better} {_keeps(best, table)}"
     if row.rank is None:
-        return _too_wide(row, result) + (
+        return _too_wide(row, result, for_author=for_author) + (
             f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].rank is not None else ""
         )
     return _place(row, table) + (f", by {row.gradings} gradings: {interval(row.score)}" if row.gradings > 1 else "")
@@ -144,14 +153,17 @@ def _place(row: Row, table: Table) -> str:
     return f"rank {row.rank} of {len(table.ranked)} on {visible(table.key.title)}{shared}"
 
 
-def _too_wide(row: Row, result: Verdict) -> str:
-    """Why a source does not rank, and what its author can do."""
+def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
+    """Why a source does not rank, and what whoever grades it can do."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
     why = f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
     if result.environment.interpreted:
-        return f"{why}, as is common in Triton's interpreter; grade it on a GPU"
+        why += ", as is common in Triton's interpreter"
+        return why if for_author else f"{why}; grade it on a GPU"
     apart = row.gradings > 1 and result.score is not None and _width(row.score) > _width(result.score)
     disagree = "; its gradings disagree, so something else used the machine" if apart else ""
+    if for_author:
+        return why + disagree
     thorough = "" if result.effort == "thorough" else " or with --thorough"
     return f"{why}{disagree}; grade it again on a quiet machine{thorough}: gradings of one source are pooled"
 
@@ -279,7 +291,7 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
 
 
 def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iterator[str]:
-    """`whole_log`: the command or option that shows all lines of the log."""
+    """`whole_log`: the command or option that shows all lines of the log; empty to show them here."""
     yield from _headline(result, first)
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
@@ -287,7 +299,9 @@ def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iter
         total = len(result.tests) + result.tests_not_run
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
     yield from findings.failures(failed)
-    yield from _traceback_and_log(result.model_copy(update={"log": _shortened(result.log, whole_log)}))
+    yield from _traceback_and_log(
+        result.model_copy(update={"log": _shortened(result.log, whole_log) if whole_log else result.log})
+    )
 
 
 def _headline(result: Check, first: str = "") -> Iterator[str]:
@@ -308,8 +322,8 @@ def _device(environment: Environment) -> str:
     return f"{visible(environment.device_name)} ({environment.device_kind}), sandbox {isolation}"
 
 
-def _notes(environment: Environment, for_gpus: int = 0) -> Iterator[str]:
-    if not environment.isolated:
+def _notes(environment: Environment, for_gpus: int = 0, *, for_author: bool = False) -> Iterator[str]:
+    if not environment.isolated and not for_author:
         yield f"{INDENT}note        {NOT_ISOLATED}"
     if environment.interpreted:
         yield f"{INDENT}note        {INTERPRETED}"

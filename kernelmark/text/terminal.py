@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -26,6 +27,11 @@ def moves_cursor(stream: TextIO) -> bool:
 def has_colours(stream: TextIO) -> bool:
     """Whether this is a terminal with colours, and its user wants them (https://no-color.org)."""
     return moves_cursor(stream) and not os.environ.get("NO_COLOR")
+
+
+def width() -> int:
+    """The width of the terminal that is printed to, in characters; 80 if it is not a terminal."""
+    return shutil.get_terminal_size().columns
 
 
 def block(text: str) -> Iterator[str]:

@@ -92,19 +92,23 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
     yield from columns([header, *rounds], right=frozenset(range(5)), indent=INDENT * 2)
 
 
-def unfinished(result: Verdict) -> Iterator[str]:
-    """Which cases were not measured to the end, and why."""
-    said = [(b.name, _stopped(b, result.effort)) for b in result.benchmarks if b.stop_reason != "converged"]
+def unfinished(result: Verdict, *, for_author: bool = False) -> Iterator[str]:
+    """Which cases were not measured to the end, and why; and what to do, which is not up to the author."""
+    effort = None if for_author else result.effort
+    said = [(b.name, _stopped(b, effort)) for b in result.benchmarks if b.stop_reason != "converged"]
     yield from _by_case(said, len(result.benchmarks))
 
 
-def doubts(result: Verdict) -> Iterator[str]:
-    """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases."""
+def doubts(result: Verdict, *, for_author: bool = False) -> Iterator[str]:
+    """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases.
+
+    `for_author` leaves out what only whoever grades can do.
+    """
     if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
         told = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"
-        yield f"few_rounds: {told}; {_MEASURE_MORE[result.effort]}"
+        yield f"few_rounds: {told}" + ("" if for_author else f"; {_MEASURE_MORE[result.effort]}")
     for doubt in result.doubts:
-        yield f"{visible(doubt.code)}: {_with_advice(doubt)}"
+        yield f"{visible(doubt.code)}: {_with_advice(doubt, for_author)}"
     of_code: dict[str, list[tuple[str, Doubt]]] = {}
     for benchmark in result.benchmarks:
         for doubt in benchmark.doubts:
@@ -114,11 +118,12 @@ def doubts(result: Verdict) -> Iterator[str]:
         where = _cases([each for each, _ in said], len(result.benchmarks))
         if any(doubt.text != first.text for _, doubt in others):
             where = f"{visible(name)}, and {counted(len(others), 'more case')} like it"
-        yield f"{where}: {visible(code)}: {_with_advice(first)}"
+        yield f"{where}: {visible(code)}: {_with_advice(first, for_author)}"
 
 
-def _with_advice(doubt: Doubt) -> str:
-    return visible(doubt.text) + (f"; {doubt.advice}" if doubt.advice else "")
+def _with_advice(doubt: Doubt, for_author: bool) -> str:
+    advice = doubt.for_author if for_author else doubt.advice
+    return visible(doubt.text) + (f"; {advice}" if advice else "")
 
 
 def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
@@ -183,8 +188,9 @@ def _sure(value: Interval | Ratio) -> str:
     return f" at {100 * value.confidence:.3g} %"
 
 
-def _stopped(b: BenchmarkResult, effort: Effort) -> str:
-    remedy = "" if b.stop_reason == "converged" else _MEASURE_MORE[effort]
+def _stopped(b: BenchmarkResult, effort: Effort | None) -> str:
+    """How measuring a case ended; with the effort, also how to measure more."""
+    remedy = "" if b.stop_reason == "converged" or effort is None else _MEASURE_MORE[effort]
     if b.stop_reason == "unstable" and effort != "thorough":
         remedy = remedy.replace("again", "again on a quiet machine or", 1)
     return _STOPPED[b.stop_reason] + (f"; {remedy}" if remedy else "")

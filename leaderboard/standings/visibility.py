@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from harness.problem.schedule import Schedule
+from harness.problem.schedule import Schedule, shown
 from harness.verdict import ProblemId
 from leaderboard.record.entry import VERDICT, Entry
 
@@ -33,7 +33,7 @@ class Rule(Schedule):
         if self.closes is None:
             return "Sources are published after the deadline, and none is set."
         if not self.closed(now):  # whoever may still submit late could copy them
-            return f"Sources are published when submissions close, {self.closes.isoformat(' ', 'minutes')}."
+            return f"Sources are published when submissions close, {shown(self.closes)}."
         return ""
 
 

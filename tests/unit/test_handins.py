@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import SubmissionError, UsageError
 from kernelmark.commands.handins import handed_in
 from kernelmark.text.marks import COLUMNS
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.teams import Teams
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command, Judge
 from tests.verdicts import accepted, failed
@@ -93,6 +94,27 @@ def test_names_and_ids_are_those_of_the_platform(place: Callable[..., Path], tmp
     assert {each.submission().author for each in found} == {author for author, _, _ in names.values()}
 
 
+@pytest.mark.parametrize("place", [folder, archive])
+@pytest.mark.parametrize("inside", ["", "all of them/"])
+@pytest.mark.parametrize("hidden", ["ada/.keep", "bob/.keep"])
+def test_an_empty_folder_is_a_hand_in_without_a_kernel(
+    place: Callable[..., Path], inside: str, hidden: str, tmp_path: Path
+) -> None:
+    files = {f"{inside}{name}": KERNEL for name in ("ada/k.py", "cyd/k.py", hidden)}
+    folders = [f"{inside}{name}" for name in ("ada", "ada/empty", "bob", "bob/j.py")]
+    for each in folders:
+        (tmp_path / "handins" / each).mkdir(parents=True, exist_ok=True)
+    made = place(tmp_path, files)
+    if made.is_file():
+        with zipfile.ZipFile(made, "a") as zipped:
+            for each in folders:
+                zipped.mkdir(each)
+    ada, bob, cyd = handed_in(made)
+    assert [each.submission().author for each in (ada, cyd)] == ["ada", "cyd"]
+    with pytest.raises(SubmissionError, match=r"bob: no kernel \(its folder is empty\); its name must end in"):
+        bob.submission()
+
+
 def test_whoever_handed_in_no_kernel_has_a_row(
     competition: Path, command: Command, judge: Callable[..., Judge]
 ) -> None:
@@ -152,6 +174,51 @@ def test_a_team_has_one_hand_in_whose_marks_are_those_of_all_members(
     assert sorted(path.stem for path in (competition / "feedback").iterdir()) == sorted(row["author"] for row in rows)
 
 
+@pytest.mark.parametrize(
+    ("name", "full_name"),
+    [
+        ("Kim Lee_20101_assignsubmission_file/k.py", "Kim Lee"),
+        ("李雷_20101_assignsubmission_file_k.py", "李雷"),
+        ("Kim Lee_20101_assignsubmission_onlinetext/onlinetext.html", "Kim Lee"),
+        (f"{'é' * 90}_20101_assignsubmission_file/k.py", "é" * 90),
+        (f"{'é' * 115}_20101_assignsubmission_file_k.py", None),
+        ("Kim\x1b[2J_20101_assignsubmission_file/k.py", None),
+        ("kim_20101_92653_k.py", None),
+        ("20101.py", None),
+    ],
+)
+def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_name: str | None, tmp_path: Path) -> None:
+    """It splits a file's name at the first four underscores (`importziplib.php`): name, id, kind, plugin, the file."""
+    first, *_ = handed_in(archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}))
+    file = first.owner.feedback_file
+    if full_name is None:
+        assert file == ""
+    else:
+        assert file.split("_", 4) == [full_name, "20101", "assignfeedback", "file", "feedback.txt"]
+        (tmp_path / file).write_text("right")
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "refused"),
+    [
+        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "bob"], True),
+        ("Kim Lee_7_assignsubmission_file/note.txt", ["ada", "bob"], True),
+        ("Kim-Lee_7_8_k.py", ["ada", "bob"], True),
+        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "Kim-Lee"], False),
+        ("Kim-Lee/k.py", ["ada", "bob"], False),  # may be the team's
+    ],
+)
+def test_nobody_counts_as_a_team_because_of_a_name(
+    name: str, members: list[str], refused: bool, tmp_path: Path
+) -> None:
+    place, teams = archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}), Teams({"Kim-Lee": tuple(members)})
+    if refused:
+        with pytest.raises(UsageError, match=r"^team Kim-Lee: Kim.Lee \(id 7\) is not in it, but has its name; rename"):
+            handed_in(place, teams)
+    else:
+        assert [each.team and each.team.name for each in handed_in(place, teams)] == ["Kim-Lee", None]
+
+
 def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.zip").write_text("no archive")
     for place, why in (
@@ -193,7 +260,10 @@ def test_marks_and_feedback_are_written(competition: Path, command: Command, jud
     ]
     assert rows[0]["time_ns"] == "57300"
     assert rows[2]["message"] == "'=cmd|' /C calc'!A0", "no spreadsheet runs it"
-    assert sorted(path.stem for path in (competition / "out/feedback").iterdir()) == [row["author"] for row in rows]
+    ada = "Ada Lovelace_31415_assignfeedback_file_feedback.txt"
+    written = [ada, *(f"{row['author']}.txt" for row in rows[1:])]
+    assert sorted(path.name for path in (competition / "out/feedback").iterdir()) == written
+    assert "  run " not in said.out + (competition / "out/feedback/zed.txt").read_text(), "nothing was recorded"
     assert "handed in 2 kernels" in (competition / "out/feedback/Two.txt").read_text()
     assert (
         (competition / "out/feedback/zed.txt").read_text().startswith("zed.py\naccepted: 57.3 µs [57.0, 57.6] a call\n")
@@ -240,7 +310,10 @@ def test_when_it_was_handed_in_counts_and_not_when_it_is_graded(
         ("eve", "late", "late policy")
     ]
     assert "2 days late, factor 0.8" in (competition / "feedback/eve.txt").read_text()
-    assert "takes no more submissions, closed since" in (competition / "feedback/dan.txt").read_text()
+    assert "run         3333" in said.out
+    assert "run         3333" in (competition / "feedback/eve.txt").read_text()
+    late, when = "not graded: it was handed in too late", f"{DEADLINE + moments['dan']:%Y-%m-%d %H:%M} UTC, 3 days late"
+    assert (competition / "feedback/dan.txt").read_text() == f"dan_31415_92653_k.py\n{late}\n  handed in   {when}\n"
     judge(*(accepted(author=name) for name in ("ada", "bob", "dan", "eve")))
     command(*("grade", "double", str(closed), "--handed-in", "marks.csv", "--csv", "again.csv", "--no-record"))
     with (competition / "again.csv").open(newline="") as file:

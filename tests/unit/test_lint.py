@@ -266,10 +266,16 @@ devices = ["cuda"]
 
 
 def test_what_is_not_tried_and_what_nobody_hides_is_said(tmp_path: Path) -> None:
-    findings = found(tmp_path / "p", [("hidden = true", ""), ("n = 8192", "n = 8_000_000")])
-    assert [(f.level, f.cases) for f in findings] == [("warning", ()), ("warning", ()), ("note", ("benchmark",))]
-    assert [f.what for f in findings[:2]] == [
-        f"no test on {device} is hidden: its cases can be learnt by heart" for device in ("cpu", "cuda")
+    sizes = 'params = { n = 9_000_000, dtype = "float32" }\ndevices = ["cuda"]'
+    more = f"{TOML.strip()}\n" + "".join(f'\n[[benchmarks]]\nname = "{name}"\n{sizes}\n' for name in ("gpu", "gpu 2"))
+    findings = found(tmp_path / "p", [(TOML, more), ("hidden = true", ""), ("n = 8192", "n = 8_000_000")])
+    assert [(f.level, f.cases, f.what) for f in findings] == [
+        *(
+            ("warning", (), f"no test on {device} is hidden: its cases can be learnt by heart")
+            for device in ("cpu", "cuda")
+        ),
+        ("note", ("benchmark",), "left out: too large to try null kernels on a CPU"),
+        ("note", ("gpu", "gpu 2"), "left out: for CUDA only, and too large to try null kernels on a CPU"),
     ]
 
 

@@ -10,7 +10,7 @@ import pytest
 from harness.errors import ProblemError
 from harness.problem import load
 from harness.problem.load import identify
-from harness.problem.schedule import Schedule
+from harness.problem.schedule import Schedule, shown
 
 DEADLINE = datetime.fromisoformat("2027-01-31T23:59:00+01:00")
 LATE = "late = { days = 2, penalty_per_day = 0.3 }\n"
@@ -38,6 +38,7 @@ def test_how_late_it_is(late: bool, after: timedelta, days: int, factor: float |
     schedule = Schedule.model_validate({"deadline": DEADLINE, "grace": "1h30m", **given})
     moment = (DEADLINE + after).astimezone(UTC)
     assert schedule.delay(moment) == (moment, days, factor)
+    assert shown(schedule.delay(moment).handed_in).endswith(" UTC+01:00"), "as the organizer wrote the deadline"
     assert schedule.closed(moment) is closed
 
 

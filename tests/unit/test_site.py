@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -692,12 +692,14 @@ def test_the_front_has_speedups_the_course_of_records_deadlines_and_badges(proje
     assert 'class="spark"' in row
     assert 'd="M0 0H50.0V10H0z"' in row, "half of the roofline is half of the bar"
     assert "deadline" not in front
-    rule = Rule(problem="softmax", visibility="public", deadline=NOW)
+    written = NOW.astimezone(timezone(timedelta(hours=2)))
+    rule = Rule(problem="softmax", visibility="public", deadline=written)
     project.statements[0] = statement("softmax", rule=rule)
     project.protocol = 2
     project.build()
     row = next(row for row in project.html("index.html").split("<tr") if "Softmax</a>" in row)
-    assert f"{NOW:%Y-%m-%d}" in row
+    assert f"{written:%Y-%m-%d %H:%M} UTC+02:00" in row
+    assert f"{written:%Y-%m-%d %H:%M} UTC+02:00" in project.html("problems/softmax.html")
     assert f'<a class="badge" href="runs/{"b" * 16}.html">stale</a>' in row
 
 
@@ -1062,6 +1064,10 @@ def test_the_interpreter_has_no_first_and_a_wide_result_no_rank_yet(tmp_path: Pa
 
 def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(project: SiteProject) -> None:
     assert "<title>Leaderboard · kernelmark</title>" in project.html("index.html")
+    assert "<h1>Leaderboard</h1>" in project.html("index.html")
+    project.called = {"title": "kernelmark"}
+    project.build()
+    assert "<h1>kernelmark</h1>" in project.html("index.html"), "a name that was given is shown"
     assert "submit softmax my_kernel.py" in project.html("problems/softmax.html")
     project.called = {"title": "GPU <101>", "how_to_submit": "Upload `k.py` to <Moodle>."}
     rule = Rule(problem="softmax", visibility="public", deadline=NOW + timedelta(hours=1))
@@ -1070,6 +1076,7 @@ def test_a_course_has_its_own_name_and_says_how_to_submit_until_it_closes(projec
     front, problem = project.html("index.html"), project.html("problems/softmax.html")
     assert "<title>Leaderboard · GPU &lt;101&gt;</title>" in front
     assert ">GPU &lt;101&gt;</a>" in front
+    assert "<h1>GPU &lt;101&gt;</h1>" in front
     assert "<title>GPU &lt;101&gt;: records</title>" in project.html("feed.xml")
     assert "Upload <code>k.py</code> to &lt;Moodle&gt;." in problem
     assert "my_kernel.py" not in problem

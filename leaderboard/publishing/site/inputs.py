@@ -51,10 +51,15 @@ class SiteInputs:
     url: str = ""
     """Where the site will be published, ending in a slash; empty if that is not known."""
     teams: Teams = NO_TEAMS
-    title: str = "kernelmark"
-    """What the site is called."""
+    title: str = ""
+    """What the course or competition is called; empty if it has no name of its own."""
     how_to_submit: str = ""
     """What a problem's page says about submitting, in one line, instead of naming the command."""
+
+    @property
+    def name(self) -> str:
+        """What the site is called."""
+        return self.title or "kernelmark"
 
 
 class Profiled(NamedTuple):
@@ -170,7 +175,7 @@ class Site:
         def files() -> Files:
             document, values = make()
             shared = {"titles": self.titles, "runs": self.runs, "menu": self.menu}
-            names = {"site_url": told.url, "site_title": told.title}
+            names = {"site_url": told.url, "site_name": told.name, "course": told.title}
             html = render(template, path, page=document, **shared, **names, **values)
             return {path: html, paths.document(path): published(document, path)}
 

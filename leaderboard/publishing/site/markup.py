@@ -26,6 +26,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from harness.languages import LANGUAGES
+from harness.problem import schedule
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.tiny import bar, spark
 from leaderboard.standings.pooling import TOO_WIDE
@@ -163,6 +164,7 @@ def _environment() -> Environment:
         ratio_bounds=lambda value: "[" + ratio(value).partition(" [")[2],
         date=_date,
         moment=_moment,
+        deadline=schedule.shown,
         words=lambda value: str(value).replace("_", " "),
         lines=lines,
         code=code,

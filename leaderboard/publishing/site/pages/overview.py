@@ -132,7 +132,7 @@ def _feed(site: Site) -> Page:
     ids = {each.step.run: uuid.uuid5(uuid.NAMESPACE_OID, f"kernelmark {each.step.run}").urn for each in entries}
     stamps = {each.step.run: _stamp(each.step.at) for each in entries}
     values = {
-        "title": site.material.title,
+        "title": site.material.name,
         "entries": entries,
         "ids": ids,
         "stamps": stamps,
@@ -142,7 +142,7 @@ def _feed(site: Site) -> Page:
     }
     parts = (
         site.version,
-        site.material.title,
+        site.material.name,
         str([each.model_dump_json() for each in entries]),
         str(sorted(site.titles.items())),
         oldest,

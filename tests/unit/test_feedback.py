@@ -1,0 +1,78 @@
+"""What a student reads about a hand-in: everything about the kernel, and no advice that only the teacher can follow."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from harness.errors import HarnessError, SubmissionError, UsageError
+from harness.problem.schedule import Delay
+from harness.verdict import Doubt
+from kernelmark.text.marks import Marked, feedback
+from kernelmark.text.report import Graded
+from leaderboard.record.entry import encode
+from leaderboard.standings.ranking import rank
+from tests.verdicts import accepted, interval
+
+FOR_THE_TEACHER = re.compile(r"--|quiet|again|install|doctor|kernelmark|grade it\b|/srv")
+TOO_LATE = Delay(datetime(2027, 2, 4, tzinfo=UTC), 4, None)
+
+
+def told(graded: Graded, delay: Delay | None = None) -> str:
+    return feedback(Marked("ada", "", "", "", delay, graded, "ada.txt"))
+
+
+def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> None:
+    base = accepted(
+        score_ns=380_000, low_ns=31_000, high_ns=407_000, device_kind="cpu", sandbox="process", modes=["calls"] * 2,
+        log="".join(f"line {number}\n" for number in range(250)),
+    )  # fmt: skip
+    unsteady, low, plain = (Doubt(code=code, text=code) for code in ("unsteady", "low_claim", "plain_calls"))
+    cases = tuple(
+        each.model_copy(update={"stop_reason": "unstable", "doubts": (unsteady, low)}) for each in base.benchmarks
+    )
+    score = interval(380_000, 31_000, 407_000).model_copy(update={"confidence": 0.75})
+    verdict = base.model_copy(update={"benchmarks": cases, "doubts": (plain,), "score": score})
+    entry, _ = encode(None, verdict.to_json().encode())
+    [table] = rank([entry])
+    graded = Graded("kernel.py", 0, "", verdict, table, recorded=True)
+    assert {found[0] for found in FOR_THE_TEACHER.finditer("\n".join(graded.lines()))} >= {
+        "--", "quiet", "again", "install", "doctor", "kernelmark", "grade it",
+    }, "the teacher's terminal has it"  # fmt: skip
+    shown = told(graded)
+    assert FOR_THE_TEACHER.search(shown) is None, shown
+    for line in (
+        "doubt       few_rounds: the intervals hold with 75 % confidence, not 95 %, as too few rounds were measured\n",
+        "doubt       plain_calls: plain_calls; make the call capturable as a CUDA graph; the reason is in the text\n",
+        "doubt       every case: unsteady: unsteady\n",
+        "doubt       every case: low_claim: low_claim; join your streams\n",
+        "stopped     every case: the interval stayed wide\n",
+        "standing    none: interval too wide to rank (380 µs [31, 407], more than 1.5 × from low to high)\n",
+        "sandbox process (not isolated)\n",
+        "    line 125\n",
+    ):
+        assert line in shown, line
+
+
+@pytest.mark.parametrize(
+    ("error", "delay", "why"),
+    [
+        (SubmissionError("ada", "handed in 2 kernels (a.py, b.py)", "leave one"), TOO_LATE,
+         "ada: handed in 2 kernels (a.py, b.py); leave one"),
+        (UsageError("problem p", "takes no more submissions", "record it as late (--late NAME)"), TOO_LATE,
+         "it was handed in too late"),
+        (UsageError("/srv/in.csv", "has no row for ada", "grade without --handed-in"), None,
+         "not because of what you handed in; ask whoever grades it"),
+        (HarnessError("bwrap did not start", "run `kernelmark doctor`"), None,
+         "not because of what you handed in; ask whoever grades it"),
+    ],
+)  # fmt: skip
+def test_a_hand_in_that_was_not_graded_says_what_its_author_can_do(
+    error: UsageError | HarnessError, delay: Delay | None, why: str
+) -> None:
+    by_author = isinstance(error, SubmissionError)
+    shown = told(Graded("k.py", error.exit_code, str(error), by_author=by_author), delay)
+    assert shown.splitlines()[:2] == ["k.py", f"not graded: {why}"]
+    assert FOR_THE_TEACHER.search(shown) is None
