@@ -19,9 +19,15 @@ _NAMED = 4  # maximum number of tests named that failed in the same way
 _WAYS = 4  # maximum number of lines about ways in which tests failed; what is left shares one
 
 
-def failures(failed: Sequence[CaseResult]) -> Iterator[str]:
-    """One line for each way in which tests failed, and one table of a wrong output: people do not read twelve."""
-    yield from _failed(failed)
+def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Iterator[str]:
+    """One line for each way in which tests failed, and one table of a wrong output: people do not read twelve.
+
+    `none_right`: all tests ran and failed. If they did so alike, the headline has said why.
+    """
+    if none_right and (alike := _alike(failed)):
+        yield f"{INDENT}failed      {alike}"
+    else:
+        yield from _failed(failed)
     if explained := [case for case in failed if _mismatches(case)]:
         case = most_informative(explained)
         output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
@@ -42,6 +48,15 @@ def line(case: CaseResult) -> str:
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
     params = f" ({parameters(case.params)})" if case.params else ""
     return f"{name}{params}: {_why(case)}"
+
+
+def _alike(failed: Sequence[CaseResult]) -> str:
+    """What to say of all tests if those that are shown failed with one message, and the hidden ones with its outcome."""
+    shown = [case for case in failed if not case.hidden]
+    if len(shown) < 2 or len({case.message for case in shown}) > 1 or len({case.outcome for case in failed}) > 1:
+        return ""
+    hidden = len(failed) - len(shown)
+    return f"all {len(shown)} tests in the same way" + (f", and {counted(hidden, 'hidden test')}" if hidden else "")
 
 
 def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:

@@ -286,7 +286,7 @@ def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iter
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
         total = len(result.tests) + result.tests_not_run
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
-    yield from findings.failures(failed)
+    yield from findings.failures(failed, none_right=len(failed) == len(result.tests) and not result.tests_not_run)
     yield from _traceback_and_log(result.model_copy(update={"log": _shortened(result.log, whole_log)}))
 
 
