@@ -280,7 +280,7 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
 
 def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iterator[str]:
     """`whole_log`: the command or option that shows all lines of the log."""
-    yield from _headline(result, first)
+    yield from _headline(result, first, findings.reason(result))
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
@@ -290,11 +290,14 @@ def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iter
     yield from _traceback_and_log(result.model_copy(update={"log": _shortened(result.log, whole_log)}))
 
 
-def _headline(result: Check, first: str = "") -> Iterator[str]:
-    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where."""
+def _headline(result: Check, first: str = "", reason: str = "") -> Iterator[str]:
+    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where.
+
+    `reason` is told in place of the message.
+    """
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
-    why = visible(result.message) or (f"{interval(score)} a call" if score else "")
+    why = visible(reason or result.message) or (f"{interval(score)} a call" if score else "")
     yield first or (f"{outcome}: {why}" if why else outcome)
     told = result.submission
     files = visible(" with ".join([told.name, *([", ".join(told.beside)] if told.beside else [])]))

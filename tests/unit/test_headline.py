@@ -58,10 +58,18 @@ def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None
 
 
 def test_the_table_is_of_the_output_that_tells_most() -> None:
-    tests = (case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
-    shown = "\n".join(show.check(failed(W).model_copy(update={"tests": tests})))
+    tests = (case(R, "odd"), case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
+    result = failed(W).model_copy(update={"tests": tests, "message": "test one: why (2 not run)"})
+    shown = "\n".join(show.check(result))
+    assert shown.startswith("wrong answer: test few: why (2 not run)\n"), "the headline is about the test of the table"
     assert "y1 [1000] int32 in few: 3 of 1,000 elements wrong" in shown
     assert shown.count("elements wrong") == 1
+
+
+def test_the_headline_of_another_outcome_stays() -> None:
+    tests = (case(R, "odd"), case(R, "even"), case(W, "one", (1, 2)), case(W, "few", (1, 1000)))
+    result = failed(R).model_copy(update={"tests": tests, "message": "test odd: why"})
+    assert next(show.check(result)) == "runtime error: test odd: why"
 
 
 def test_what_several_tests_say_alike_is_said_once() -> None:
