@@ -54,7 +54,7 @@ from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
     from harness.submission import Submission
-    from harness.verdict import Verdict
+    from harness.verdict import Check, Verdict
     from kernelmark.services.prepared import PreparedJob
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -230,6 +230,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
             print_lines([result.model_dump_json(exclude_none=True)])
         else:
             print_lines(show.check(result, for_gpus=job.tests_for_gpus), colours.result(result.outcome))
+            _print_compilation(job, result)
         return result.outcome.exit_code
 
     return watching.repeated(Path(str(given["file"])), once) if watch else once()
@@ -357,9 +358,21 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
             left = job.left_today() if record else ""
             lines = show.verdict(result, table, left, record=record, for_gpus=job.tests_for_gpus)
             print_lines(lines, colours.result(result.outcome))
+            _print_compilation(job, result)
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code
+
+
+def _print_compilation(job: PreparedJob, result: Check) -> None:
+    """Add a line about whether it compiles for a GPU, if it was accepted by Triton's interpreter."""
+    from kernelmark.text import colours, show
+    from kernelmark.text.progress import Reporter
+
+    with Reporter() as reporter:
+        found = job.compilation(result, reporter.report)
+    if found is not None:
+        print_lines([show.compilation(found)], colours.labelled)
 
 
 def _profiled(job: PreparedJob, result: Verdict) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from harness import judge
+from harness.device import DEVICES
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.judge import Grader, Progress
 from harness.judge.progress import ignore
@@ -25,7 +26,7 @@ from harness.problem import Problem
 from harness.problem.load import identify
 from harness.sandbox import Provider
 from harness.submission import Submission
-from harness.verdict import Check, DeviceKind, Verdict
+from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
 from kernelmark.services.allowance import Allowance
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
@@ -47,6 +48,7 @@ from leaderboard.standings.ranking import Table
 
 if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure
+    from harness.profiling.compilation import Compilation
 
 OnProgress = Callable[[Progress], None]
 Beside = Mapping[str, str] | Sequence[Path]
@@ -165,6 +167,19 @@ class PreparedJob:
                 on_progress=on_progress,
             )
         )
+
+    def compilation(self, result: Check, on_progress: OnProgress = ignore) -> Compilation | None:
+        """Whether an accepted submission that Triton's interpreter ran compiles for a GPU; None for any other one."""
+        environment = result.environment
+        if result.outcome is not Outcome.ACCEPTED or not environment.interpreted or environment.device_kind != "cpu":
+            return None
+        from harness.profiling.compilation import Compilation, compilation
+
+        on_progress(Progress(Stage.BUILD, 0, 0, "for a GPU"))
+        try:
+            return compilation(self.problem, self.submission, choose_provider(self.settings))
+        except HarnessError as error:
+            return Compilation(DEVICES["cpu"].architecture(), unknown=str(error))
 
     def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore) -> Grader:
         """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.problem import Problem
+    from harness.profiling.compilation import Compilation
     from harness.roofline import Calibration
     from harness.submission import Submission
     from harness.verdict import (
@@ -41,9 +42,7 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-INTERPRETED = (
-    "Triton interpreter: semantics only, not a measure of speed; a GPU shows whether it compiles, and how fast it is"
-)
+INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; a GPU shows how fast it is"
 
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
@@ -83,6 +82,15 @@ def verdict(
         yield f"{INDENT}run         {result.run}"
     if left:
         yield f"{INDENT}left today  {left}"
+
+
+def compilation(found: Compilation) -> str:
+    """Whether Triton's kernels compile for a GPU, as a line below the result; it changes no outcome."""
+    if found.refused:
+        return f"{INDENT}warning     does not compile for a GPU ({found.architecture}): {visible(found.refused)}"
+    if found.unknown:
+        return f"{INDENT}compiles    not known for a GPU ({found.architecture}): {visible(found.unknown)}"
+    return f"{INDENT}compiles    for a GPU ({found.architecture})"
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
