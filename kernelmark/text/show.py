@@ -88,9 +88,10 @@ def compilation(found: Compilation) -> str:
     """Whether Triton's kernels compile for a GPU, as a line below the result; it changes no outcome."""
     if found.refused:
         return f"{INDENT}warning     does not compile for a GPU ({found.architecture}): {visible(found.refused)}"
-    if found.unknown:
+    if not found.tried:
         return f"{INDENT}compiles    not known for a GPU ({found.architecture}): {visible(found.unknown)}"
-    return f"{INDENT}compiles    for a GPU ({found.architecture})"
+    partly = f", as far as was tried: {found.tried} of {found.tests} tests" if found.unknown else ""
+    return f"{INDENT}compiles    for a GPU ({found.architecture}){partly}"
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
