@@ -26,7 +26,7 @@ from harness.problem import Problem
 from harness.problem.load import identify
 from harness.sandbox import Provider
 from harness.submission import Submission
-from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
+from harness.verdict import Check, DeviceKind, Stage, Verdict
 from kernelmark.services.allowance import Allowance
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
@@ -168,11 +168,10 @@ class PreparedJob:
             )
         )
 
-    def compilation(self, result: Check, on_progress: OnProgress = ignore) -> Compilation | None:
-        """Whether an accepted submission that Triton's interpreter ran compiles for a GPU; None for any other one."""
-        environment = result.environment
-        if result.outcome is not Outcome.ACCEPTED or not environment.interpreted or environment.device_kind != "cpu":
-            return None
+    def compilation(self, on_progress: OnProgress = ignore) -> Compilation | None:
+        """What Triton's compiler makes of it, without a GPU, as `harness.profiling.compilation`; never raises for a
+        reason of ours, since the result stands without it.
+        """
         from harness.profiling.compilation import Compilation, compilation
 
         on_progress(Progress(Stage.BUILD, 0, 0, "for a GPU"))

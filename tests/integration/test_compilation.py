@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -15,10 +16,13 @@ from harness.problem import load
 from harness.profiling import compilation as module
 from harness.profiling.compilation import Compilation, compilation
 from harness.submission import Submission
+from harness.verdict import Verdict
+from kernelmark.commands.compilation import print_compilation
 from kernelmark.services.selftest import PROBLEMS
 from kernelmark.text import show
 from tests.command import environment, kernelmark
 from tests.runners import Script, Scripted, doubling
+from tests.verdicts import accepted, failed
 
 ROOT = Path(__file__).parents[2]
 # Line 9 is the body of a function that the kernel calls, line 14 in the kernel, line 18 the launch.
@@ -142,6 +146,24 @@ def test_whatever_the_process_reports_becomes_one_line(
     assert shown.isprintable()
     assert shown.strip().startswith(line)
     assert bool(shown) == bool(line)
+
+
+INTERPRETED = accepted(device_kind="cpu", interpreted=True)
+
+
+@pytest.mark.parametrize(
+    ("result", "asked"),
+    [
+        (INTERPRETED, 1),
+        (accepted(device_kind="cpu"), 0),
+        (accepted(device_kind="cuda", interpreted=True), 0),
+        (failed().model_copy(update={"environment": INTERPRETED.environment}), 0),
+    ],
+)
+def test_only_what_the_interpreter_accepted_is_compiled(result: Verdict, asked: int) -> None:
+    job = Mock(compilation=Mock(return_value=None))
+    print_compilation(job, result)
+    assert job.compilation.call_count == asked
 
 
 def test_a_check_that_the_interpreter_accepts_warns_of_what_the_compiler_refuses(tmp_path: Path) -> None:
