@@ -78,7 +78,7 @@ def watch(
                     break
                 on_case(case.name)
                 # Inputs are drawn in host memory, and copied by the runner.
-                _call(session, GradedCase(problem, reference, "cpu", case), limit_s)
+                call_once(session, GradedCase(problem, reference, "cpu", case), TimeLimit(limit_s), "being watched")
                 watched.calls += 1
         except SubmissionFault as failure:
             watched.fault = failure.message
@@ -105,9 +105,13 @@ def larger(limits: Limits) -> Limits:
     return limits.model_copy(update={kind: getattr(limits, kind) * _LARGER for kind in kinds})
 
 
-def _call(session: Session, case: GradedCase, seconds: float) -> None:
-    """Call the kernel on one case's inputs."""
-    batch, limit, doing = case.batch(1), TimeLimit(seconds), "being watched"
+def call_once(session: Session, case: GradedCase, limit: TimeLimit, doing: str) -> None:
+    """Call the kernel on one case's inputs.
+
+    Raises:
+        SubmissionFault: as for `Session.ask`.
+    """
+    batch = case.batch(1)
     try:
         case.bind(session, batch, limit=limit, doing=doing)
         session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)

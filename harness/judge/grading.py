@@ -27,6 +27,7 @@ from harness.judge.timing.interface import Benchmarks, Timing
 from harness.judge.timing.overall import failed_baselines, score, speedups
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
+from harness.problem.prototype import prototypes
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import (
@@ -241,8 +242,11 @@ class Grading:
             except SubmissionFault as fault:
                 # The runner is gone, so the later cases cannot run; the record shows how far it got.
                 message = fault.message
-                if fault.memory_fault and (name := self._written_input(case)):
-                    message = f"wrote to its input `{name}`, which is read-only: {message}{self._where_to_see(case)}"
+                if fault.memory_fault:
+                    name = self._written_input(case)
+                    wrote = f"wrote to its input `{name}`, which is read-only: " if name else ""
+                    hint = self._where_to_see(case) or ("" if name else self._declared_as(case))
+                    message = f"{wrote}{message}{hint}"
                 self._add(result(case.resolved, case.name, fault.outcome, message))
                 self._correctness.tracebacks[case.name] = fault.traceback
                 self._runner_is_gone = True
@@ -287,11 +291,17 @@ class Grading:
             return None  # the diagnosis is optional; the outcome stands without it
 
     def _where_to_see(self, case: GradedCase) -> str:
-        """How to find the line that wrote to an input: on a CPU, Python says where it was."""
+        """How to find the line that accessed memory that it may not: on a CPU, Python says where it was."""
         if self._submission.language != "py" or not DEVICES[self._device].on_host:
             return ""
         slug, test = self._problem.slug, shlex.quote(case.name)
         return f"; `kernelmark debug {slug} FILE --device {self._device} --test {test}` shows the line"
+
+    def _declared_as(self, case: GradedCase) -> str:
+        """What a compiled file should define: arguments in another order are taken for pointers that they are not."""
+        if LANGUAGES[self._submission.language].compiler is None:
+            return ""
+        return f"; is it declared as {prototypes(self._problem, self._submission.language)[case.resolved.symbol]}?"
 
     def _handover(self, submission: Submission) -> Handover:
         cases = [each.resolved for each in self._tests + self._hidden + self._benchmarks]

@@ -1,6 +1,7 @@
 """The C functions that a submission to a problem defines, as CUDA and C++ declare them; trusted, no torch.
 
-`kernelmark start`, `problems new` and `problems show` write them, and the lint compares a README with them.
+`kernelmark start`, `problems new` and `problems show` write them, the lint compares a README with them, and the judge
+shows one after a crash.
 """
 
 from __future__ import annotations

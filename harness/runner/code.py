@@ -1,7 +1,4 @@
-"""What a submission was compiled to: Triton's stages, a library's PTX and SASS, what torch.compile wrote. Untrusted.
-
-Without a GPU, Triton compiles for the architecture that the judge names, and nothing is launched.
-"""
+"""What a submission was compiled to: Triton's stages, a library's PTX and SASS, what torch.compile wrote. Untrusted."""
 
 from __future__ import annotations
 
@@ -14,57 +11,14 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
+
+from harness.runner.absent_gpu import compiled_kernels
 
 _KERNELS = 16  # compiled ones: an autotuner may have tried hundreds
 _FILE, _ALL = 2 << 20, 24 << 20  # characters
 _GENERATED = 24  # files of torch.compile
 _STAGES = ("ttir", "ttgir", "llir", "ptx")
 _SECONDS = 60
-
-
-def compile_only(architecture: str) -> None:
-    """Let Triton compile for this architecture from now on, such as sm_90, and launch nothing."""
-    os.environ.pop("TRITON_INTERPRET", None)
-    try:
-        from triton.backends.compiler import GPUTarget
-        from triton.runtime import driver
-    except ImportError:
-        return  # nothing here needs it
-    driver.set_active(_Nowhere(GPUTarget("cuda", int(architecture.removeprefix("sm_")), 32)))
-
-
-class _Nowhere:
-    """A Triton driver whose device compiles and does not run."""
-
-    def __init__(self, target: Any) -> None:
-        self._target = target
-        properties = {"max_shared_mem": 227 << 10, "multiprocessor_count": 132, "max_num_regs": 65536, "warpSize": 32}
-        self.utils = SimpleNamespace(
-            get_device_properties=lambda device: properties,
-            load_binary=lambda *_: (object(), object(), 0, 0, 1024),
-        )
-
-    def launcher_cls(self, source: object, metadata: object) -> Any:
-        return lambda *_, **__: None
-
-    def get_current_target(self) -> Any:
-        return self._target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: int) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> Any:
-        import torch
-
-        return torch.device("cpu")
-
-    def get_benchmarker(self) -> Any:
-        return lambda call, **_: [0.0, 0.0, 0.0]
 
 
 def compiled_code(library: Path) -> bytes:
@@ -80,11 +34,7 @@ def compiled_code(library: Path) -> bytes:
 
 
 def _of_triton() -> Iterator[tuple[str, str]]:
-    compiler = sys.modules.get("triton.compiler.compiler")
-    if compiler is None:
-        return
-    kernels = [each for each in gc.get_objects() if type(each) is compiler.CompiledKernel]
-    for number, kernel in enumerate(sorted(kernels, key=lambda each: str(each.name))[:_KERNELS]):
+    for number, kernel in enumerate(sorted(compiled_kernels(), key=lambda each: str(each.name))[:_KERNELS]):
         stem = f"{number} {kernel.name}"
         for stage in _STAGES:
             if stage in kernel.asm:

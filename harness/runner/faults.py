@@ -31,7 +31,7 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
         file = error.filename if isinstance(error.filename, str) else None
         named = f" ({Path(file or '').name}, line {error.lineno})"  # which the message begins with
         return _failed(
-            "compile_error", f"{_place(file, error.lineno)}: {text.removesuffix(named)}", _own_name("".join(lines))
+            "compile_error", f"{place(file, error.lineno)}: {text.removesuffix(named)}", _own_name("".join(lines))
         )
     outcome = "runtime_error"
     if isinstance(error, MemoryError | torch.OutOfMemoryError) or any(t in text for t in _OUT_OF_MEMORY):
@@ -42,7 +42,7 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     entries += traceback.extract_tb(raised.__traceback__) if raised is not error else []
     frames = [f for f in entries if Path(f.filename).parent == Path.home()]  # its own file, and those beside it
     if frames:
-        text = f"{_place(frames[-1].filename, frames[-1].lineno)}: {text}"
+        text = f"{place(frames[-1].filename, frames[-1].lineno)}: {text}"
     own = "".join(traceback.format_list(frames)) + text
     return _failed(outcome, text, _own_name(own))
 
@@ -73,7 +73,7 @@ def _failed(outcome: str, message: str, trace: str) -> wire.Failed:
     return wire.Failed(outcome=outcome, message=first[:_MESSAGE], traceback=trace, fatal=False)
 
 
-def _place(file: str | None, line: int | None) -> str:
+def place(file: str | None, line: int | None) -> str:
     """A line of the submission, with the file's name unless it is the submission's own."""
     own = file is None or Path(file) == source_path() or Path(file).parent != Path.home()
     return f"line {line}" if own else f"{Path(str(file)).name} line {line}"

@@ -15,6 +15,7 @@ from harness import wire
 from harness.arena import make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
 from harness.runner import build, code, faults
+from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.calls import Calls
 from harness.runner.device import Device
 from harness.runner.kernel import Kernel, Practice
@@ -32,6 +33,7 @@ class Server:
         self._calls: Calls | None = None
         self._declared: list[wire.Argument] = []
         self._artefacts: dict[str, bytes] = {}
+        self._absent_gpu: AbsentGpu | None = None
 
     def run(self, judge: socket.socket, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
@@ -53,6 +55,8 @@ class Server:
             return self.obey(command, descriptors)
         except BaseException as error:  # noqa: BLE001
             failed = faults.describe(error, building=isinstance(command, wire.Build))
+            if self._absent_gpu is not None:
+                self._absent_gpu.note(error)
         return replace(failed, fatal=not self._device.healthy())
 
     def obey(self, command: wire.Command, descriptors: Sequence[int]) -> wire.Reply:
@@ -89,7 +93,10 @@ class Server:
             case wire.Verify():
                 return wire.Said(text=self.bound.verify()[:500])
             case wire.CompileOnly(architecture=architecture):
-                code.compile_only(architecture)
+                self._absent_gpu = AbsentGpu(architecture)
+            case wire.Report():
+                refused = self._absent_gpu.refused if self._absent_gpu is not None else ""
+                return wire.Compiled(kernels=len(compiled_kernels()), refused=refused[:500])
             case wire.Inspect():
                 return self._profiled({"code": code.compiled_code(build.library_path())})
             case wire.Fetch(name=name):

@@ -195,6 +195,11 @@ class CompileOnly:
 
 
 @dataclass(frozen=True)
+class Report:
+    """Tell whether Triton's kernels could be compiled by now. Answered by `Compiled`."""
+
+
+@dataclass(frozen=True)
 class Inspect:
     """Collect the code that was compiled by now. Answered by `Profiled`."""
 
@@ -248,6 +253,7 @@ Command = (
     | Draw
     | Verify
     | CompileOnly
+    | Report
     | Inspect
     | Fetch
     | Load

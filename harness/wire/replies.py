@@ -107,6 +107,14 @@ class Profiled:
 
 
 @dataclass(frozen=True)
+class Compiled:
+    """How many of Triton's kernels were compiled, and why a launch could not be, if one could not."""
+
+    kernels: int = checked(integer(0, 1 << 20))
+    refused: str = checked(SHORT)
+
+
+@dataclass(frozen=True)
 class Recorded:
     """How large the recording and its scratch are; or both 0, and why the call cannot be replayed."""
 
@@ -172,6 +180,7 @@ Reply = (
     | Timed
     | Recorded
     | Profiled
+    | Compiled
     | Loaded
     | Replayed
     | Broken

@@ -36,6 +36,7 @@ from kernelmark.commands import (
     watching,
 )  # fmt: skip
 from kernelmark.commands import show as show_command
+from kernelmark.commands.compilation import print_compilation
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
 from kernelmark.commands.printing import (
@@ -230,6 +231,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
             print_lines([result.model_dump_json(exclude_none=True)])
         else:
             print_lines(show.check(result, for_gpus=job.tests_for_gpus), colours.result(result.outcome))
+            print_compilation(job, result)
         return result.outcome.exit_code
 
     return watching.repeated(Path(str(given["file"])), once) if watch else once()
@@ -357,6 +359,7 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
             left = job.left_today() if record else ""
             lines = show.verdict(result, table, left, record=record, for_gpus=job.tests_for_gpus)
             print_lines(lines, colours.result(result.outcome))
+            print_compilation(job, result)
     if profile and result.score is not None:
         say(_profiled(job, result))
     return result.outcome.exit_code

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from harness import judge
+from harness.device import DEVICES
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.judge import Grader, Progress
 from harness.judge.progress import ignore
@@ -26,7 +27,7 @@ from harness.problem.load import identify
 from harness.problem.schedule import shown
 from harness.sandbox import Provider
 from harness.submission import Submission
-from harness.verdict import Check, DeviceKind, Verdict
+from harness.verdict import Check, DeviceKind, Stage, Verdict
 from kernelmark.services.allowance import Allowance
 from kernelmark.services.calibrations import stored
 from kernelmark.services.choice import choose_device, choose_provider
@@ -48,6 +49,7 @@ from leaderboard.standings.ranking import Table
 
 if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure
+    from harness.profiling.compilation import Compilation
 
 OnProgress = Callable[[Progress], None]
 Beside = Mapping[str, str] | Sequence[Path]
@@ -166,6 +168,18 @@ class PreparedJob:
                 on_progress=on_progress,
             )
         )
+
+    def compilation(self, on_progress: OnProgress = ignore) -> Compilation | None:
+        """What Triton's compiler makes of it, without a GPU, as `harness.profiling.compilation`; never raises for a
+        reason of ours, since the result stands without it.
+        """
+        from harness.profiling.compilation import Compilation, compilation
+
+        on_progress(Progress(Stage.BUILD, 0, 0, "for a GPU"))
+        try:
+            return compilation(self.problem, self.submission, choose_provider(self.settings))
+        except HarnessError as error:
+            return Compilation(DEVICES["cpu"].architecture(), unknown=str(error))
 
     def grader(self, run: str, provider: Provider, on_progress: OnProgress = ignore) -> Grader:
         """The judge's part of a grading in a process that grades many; `run` is the verdict's id. Nothing is started.

@@ -31,6 +31,7 @@ _OF_LABELS: Mapping[str, Style] = {
     "failed": _BAD,
     "stopped": _DOUBTFUL,
     "doubt": _DOUBTFUL,
+    "warning": _DOUBTFUL,
     "device": _BESIDE,
     "note": _BESIDE,
     "log": _BESIDE,
@@ -45,6 +46,11 @@ def result(outcome: Outcome) -> Colouring:
     """Of one grading: the result first, in its colour; then the submission, and the rest by their labels."""
     unfinished = outcome in (Outcome.UNSUPPORTED, Outcome.INCOMPLETE)
     return partial(_result, _GOOD if outcome is Outcome.ACCEPTED else _DOUBTFUL if unfinished else _BAD)
+
+
+def labelled(lines: Iterable[str]) -> Iterator[str]:
+    """Of lines that follow a result, by their labels."""
+    return (_styled(line, _by_label(line)) for line in lines)
 
 
 def comparison(compared: Verdict) -> Colouring:
@@ -115,8 +121,12 @@ def _result(first: Style, lines: Iterable[str]) -> Iterator[str]:
             yield _styled(line, {**first, **_TITLE})
             continue
         if number > 1 and not line.startswith(INDENT * 2):  # a line that is indented further belongs to the last label
-            style = _OF_LABELS.get(line[len(INDENT) :][:10].strip(), _PLAIN)
+            style = _by_label(line)
         yield _styled(line, style)
+
+
+def _by_label(line: str) -> Style:
+    return _OF_LABELS.get(line[len(INDENT) :][:10].strip(), _PLAIN)
 
 
 def _styled(text: str, style: Style) -> str:

@@ -9,21 +9,38 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.headline import how_informative, most_informative
+from harness.verdict import Outcome
 from kernelmark.text.terminal import INDENT, columns, counted, visible
 from leaderboard.text.visible import parameters
 
 if TYPE_CHECKING:
-    from harness.verdict import Budget, CaseResult, Mismatch, OutputCheck
+    from harness.verdict import Budget, CaseResult, Check, Mismatch, OutputCheck
 
 _NAMED = 4  # maximum number of tests named that failed in the same way
 _WAYS = 4  # maximum number of lines about ways in which tests failed; what is left shares one
 
 
-def failures(failed: Sequence[CaseResult]) -> Iterator[str]:
-    """One line for each way in which tests failed, and one table of a wrong output: people do not read twelve."""
-    yield from _failed(failed)
-    if explained := [case for case in failed if _mismatches(case)]:
-        case = most_informative(explained)
+def reason(result: Check) -> str:
+    """The message of a result. Of a wrong answer it is about the test whose wrong elements are shown, and not the first
+    one.
+    """
+    failed = [case for case in result.tests if case.outcome.exit_code]
+    if result.outcome is not Outcome.WRONG_ANSWER or not (told := _shown(failed)):
+        return result.message
+    first = next(case for case in failed if case.outcome is result.outcome)
+    return result.message.replace(f"test {first.name}: {first.message}", f"test {told.name}: {told.message}", 1)
+
+
+def failures(failed: Sequence[CaseResult], *, none_right: bool = False) -> Iterator[str]:
+    """One line for each way in which tests failed, and one table of a wrong output: people do not read twelve.
+
+    `none_right`: all tests ran and failed. If they did so alike, the headline has said why.
+    """
+    if none_right and (alike := _alike(failed)):
+        yield f"{INDENT}failed      {alike}"
+    else:
+        yield from _failed(failed)
+    if case := _shown(failed):
         output, mismatch = min(_mismatches(case), key=lambda each: how_informative(each[1]))
         yield from _mismatch(mismatch, f" in {visible(case.name)}")
         yield from _budgets(output, f" in {mismatch.dtype}")
@@ -42,6 +59,21 @@ def line(case: CaseResult) -> str:
     name = visible(case.name) + (" (hidden)" if case.hidden else "")
     params = f" ({parameters(case.params)})" if case.params else ""
     return f"{name}{params}: {_why(case)}"
+
+
+def _shown(failed: Sequence[CaseResult]) -> CaseResult | None:
+    """The test whose wrong elements are shown; None if no output is wrong."""
+    explained = [case for case in failed if _mismatches(case)]
+    return most_informative(explained) if explained else None
+
+
+def _alike(failed: Sequence[CaseResult]) -> str:
+    """A line about all tests, if those shown failed with one message, and the hidden ones with the same outcome."""
+    shown = [case for case in failed if not case.hidden]
+    if len(shown) < 2 or len({case.message for case in shown}) > 1 or len({case.outcome for case in failed}) > 1:
+        return ""
+    hidden = len(failed) - len(shown)
+    return f"all {len(shown)} tests in the same way" + (f", and {counted(hidden, 'hidden test')}" if hidden else "")
 
 
 def _failed(failed: Sequence[CaseResult]) -> Iterator[str]:

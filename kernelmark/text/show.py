@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.problem import Problem
+    from harness.profiling.compilation import Compilation
     from harness.roofline import Calibration
     from harness.submission import Submission
     from harness.verdict import (
@@ -41,9 +42,7 @@ NOT_ISOLATED = (
     "not isolated: the submission ran with your own privileges, and its time is ranked separately; "
     "install Docker or bubblewrap; `kernelmark doctor` says how"
 )
-INTERPRETED = (
-    "Triton interpreter: semantics only, not a measure of speed; a GPU shows whether it compiles, and how fast it is"
-)
+INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; a GPU shows how fast it is"
 
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
@@ -92,6 +91,16 @@ def verdict(
         yield f"{INDENT}run         {result.run}"
     if left:
         yield f"{INDENT}left today  {left}"
+
+
+def compilation(found: Compilation) -> str:
+    """Whether Triton's kernels compile for a GPU, as a line below the result; it changes no outcome."""
+    if found.refused:
+        return f"{INDENT}warning     does not compile for a GPU ({found.architecture}): {visible(found.refused)}"
+    if not found.tried:
+        return f"{INDENT}compiles    not known for a GPU ({found.architecture}): {visible(found.unknown)}"
+    partly = f", as far as was tried: {found.tried} of {found.tests} tests" if found.unknown else ""
+    return f"{INDENT}compiles    for a GPU ({found.architecture}){partly}"
 
 
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
@@ -292,23 +301,26 @@ def calibration(measured: Calibration, path: Path) -> Iterator[str]:
 
 def _outcome(result: Check, first: str = "", whole_log: str = _DOCUMENT) -> Iterator[str]:
     """`whole_log`: the command or option that shows all lines of the log; empty to show them here."""
-    yield from _headline(result, first)
+    yield from _headline(result, first, findings.reason(result))
     failed = [test for test in result.tests if test.outcome.exit_code]
     if result.tests:
         missed = f", {result.tests_not_run} not run" if result.tests_not_run else ""
         total = len(result.tests) + result.tests_not_run
         yield f"{INDENT}tests       {len(result.tests) - len(failed)} of {total} right{missed}"
-    yield from findings.failures(failed)
+    yield from findings.failures(failed, none_right=len(failed) == len(result.tests) and not result.tests_not_run)
     yield from _traceback_and_log(
         result.model_copy(update={"log": _shortened(result.log, whole_log) if whole_log else result.log})
     )
 
 
-def _headline(result: Check, first: str = "") -> Iterator[str]:
-    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where."""
+def _headline(result: Check, first: str = "", reason: str = "") -> Iterator[str]:
+    """The result in one line (`first`, or the outcome with the time or the reason), what was graded, and where.
+
+    `reason` is told in place of the message.
+    """
     outcome = result.outcome.value.replace("_", " ")
     score = result.score if isinstance(result, Verdict) else None
-    why = visible(result.message) or (f"{interval(score)} a call" if score else "")
+    why = visible(reason or result.message) or (f"{interval(score)} a call" if score else "")
     yield first or (f"{outcome}: {why}" if why else outcome)
     told = result.submission
     files = visible(" with ".join([told.name, *([", ".join(told.beside)] if told.beside else [])]))

@@ -31,7 +31,7 @@ DOCKER_BY_DEFAULT = {
 # Each of them ends as one that stays does, or as a runner in `test_hostile_runner`.
 FULL = {
     "sleeps", "loop_in_import", "loop_in_call", "fork_bomb", "sys_exit", "returned", "no_symbol", "compile_error_cu",
-    "nan", "raises_at_import", "loop_in_build", "honest_cpp",
+    "nan", "raises_at_import", "loop_in_build", "honest_cpp", "segfault",
     "last_tile_wrong", "mixed", "no_entry", "syntax_error", "red_zone", "runs_on", "exits", "disk_hog",
 }  # fmt: skip
 # Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.

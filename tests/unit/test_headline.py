@@ -58,10 +58,18 @@ def test_the_test_with_the_smallest_share_of_wrong_elements_tells_most() -> None
 
 
 def test_the_table_is_of_the_output_that_tells_most() -> None:
-    tests = (case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
-    shown = "\n".join(show.check(failed(W).model_copy(update={"tests": tests})))
+    tests = (case(R, "odd"), case(W, "one", (1, 1)), case(W, "all", (2, 2)), case(W, "few", (900, 1000), (3, 1000)))
+    result = failed(W).model_copy(update={"tests": tests, "message": "test one: why (2 not run)"})
+    shown = "\n".join(show.check(result))
+    assert shown.startswith("wrong answer: test few: why (2 not run)\n"), "the headline is about the test of the table"
     assert "y1 [1000] int32 in few: 3 of 1,000 elements wrong" in shown
     assert shown.count("elements wrong") == 1
+
+
+def test_the_headline_of_another_outcome_stays() -> None:
+    tests = (case(R, "odd"), case(R, "even"), case(W, "one", (1, 2)), case(W, "few", (1, 1000)))
+    result = failed(R).model_copy(update={"tests": tests, "message": "test odd: why"})
+    assert next(show.check(result)) == "runtime error: test odd: why"
 
 
 def test_what_several_tests_say_alike_is_said_once() -> None:
@@ -72,6 +80,34 @@ def test_what_several_tests_say_alike_is_said_once() -> None:
     assert "failed      odd: wrong answer: why\n" in shown
     assert "failed      2 hidden tests (hidden 1, hidden 2): runtime error\n" in shown
     assert shown.count("failed      ") == 3
+
+
+HIDDEN = [CaseResult(name=f"hidden {i}", hidden=True, outcome=R, message="runtime error") for i in (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("tests", "not_run", "told"),
+    [
+        ([case(R, "a"), case(R, "b")], 0, ["all 2 tests in the same way"]),
+        ([case(R, "a"), case(R, "b"), *HIDDEN], 0, ["all 2 tests in the same way, and 2 hidden tests"]),
+        ([case(R, "a"), case(R, "b")], 1, ["2 tests (a, b): runtime error: why"]),
+        ([case(R, "a"), case(R, "b"), case(A, "c")], 0, ["2 tests (a, b): runtime error: why"]),
+        ([case(R, "a"), case(R, "b", message="other")], 0, ["a: runtime error: why", "b: runtime error: other"]),
+        (
+            [case(W, "a"), case(W, "b"), HIDDEN[0]],
+            0,
+            ["2 tests (a, b): wrong answer: why", "hidden 1 (hidden): runtime error"],
+        ),
+        ([case(R, "a")], 0, ["a: runtime error: why"]),
+    ],
+)
+def test_a_reason_that_all_tests_share_stands_in_the_headline_alone(
+    tests: list[CaseResult], not_run: int, told: list[str]
+) -> None:
+    result = failed(R).model_copy(update={"tests": tuple(tests), "tests_not_run": not_run})
+    lines = [line.split("failed      ")[1] for line in show.check(result) if "failed      " in line]
+    assert len(lines) == len(told)
+    assert all(line.startswith(start) for line, start in zip(lines, told, strict=True)), lines
 
 
 def test_an_output_that_was_never_written_has_no_table_of_random_bytes_and_no_errors() -> None:
@@ -86,7 +122,7 @@ def test_an_output_that_was_never_written_has_no_table_of_random_bytes_and_no_er
     ]
     shown = list(show.check(failed(W).model_copy(update={"tests": tuple(tests)})))
     assert shown[4:7] == [
-        "  failed      2 tests (one, primes): wrong answer: y: never written",
+        "  failed      all 2 tests in the same way",
         "  output      y [9] float32 in one: none of 9 elements was written",
         "    hint: output never written",
     ]

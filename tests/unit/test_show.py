@@ -13,6 +13,7 @@ import pytest
 
 from harness.problem import load
 from harness.problem.schedule import Late
+from harness.profiling.compilation import Compilation
 from harness.verdict import (
     BadElement,
     Budget,
@@ -152,6 +153,11 @@ def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted:
         assert [note for note in (show.NOT_ISOLATED, show.INTERPRETED) if note in shown] == notes
     assert "install Docker or bubblewrap; `kernelmark doctor` says how" in show.NOT_ISOLATED
     assert "semantics only, not a measure of speed" in show.INTERPRETED
+
+
+def test_a_compiler_that_did_not_get_through_all_tests_says_how_many() -> None:
+    partly = Compilation("sm_90", tried=9, tests=10, unknown="gave no answer within 5 s")
+    assert show.compilation(partly) == "  compiles    for a GPU (sm_90), as far as was tried: 9 of 10 tests"
 
 
 largest = (

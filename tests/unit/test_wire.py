@@ -27,6 +27,7 @@ REPLIES: list[wire.Reply] = [
     wire.Sampled(claimed_ns=(1, 2, 3), span_ns=(2, 3, 4), hold="memory"),
     wire.Captured(graphs=True, reason=""),
     wire.Timed(claimed_ns=0, span_ns=1),
+    wire.Compiled(kernels=2, refused=""),
     wire.Profiled(artefacts=(wire.Artefact(name="trace 0", file_bytes=4096),)),
     wire.Recorded(file_bytes=4096, scratch_bytes=0, reason=""),
     wire.Loaded(
@@ -70,6 +71,7 @@ COMMANDS: list[wire.Command] = [
     wire.Draw(form="gpu-mode", seed=7, options='{"n": 3}'),
     wire.Verify(),
     wire.CompileOnly(architecture="sm_90"),
+    wire.Report(),
     wire.Inspect(),
     wire.Fetch(name="trace 0"),
     wire.Load(input_bytes=4096, output_bytes=4096),
