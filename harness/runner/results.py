@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from harness import wire
 from harness.arena.shapes import spanned
 from harness.call import Form, FormError, names, parts
 from harness.carrier import assign, carrier
@@ -21,8 +22,8 @@ from harness.runner.kernel import CallError
 class Results:
     """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
 
-    def __init__(self, form: Form, named: Mapping[str, Any], *, converts: bool = False) -> None:
-        """`converts`: results of another dtype are converted, and not refused."""
+    def __init__(self, form: Form, named: Mapping[str, Any], *, converts: wire.Converts = "never") -> None:
+        """`converts`: results of another dtype are refused, converted if the output's holds their values, or always."""
         self._form, self._converts = form, converts
         self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
         flat = [t for each in self._outputs.values() for t in (each if isinstance(each, list) else [each])]
@@ -60,9 +61,14 @@ class Results:
                 yield one, self._fitting(f"{name}[{number}]", member, one)
 
     def _fitting(self, name: str, value: Any, output: Tensor) -> Tensor:
-        if self._converts and isinstance(value, Tensor):
+        if isinstance(value, Tensor) and self._takes(value.dtype, output.dtype):
             value = value.to(output.dtype)
         return _fitting(name, value, output)
+
+    def _takes(self, got: torch.dtype, wanted: torch.dtype) -> bool:
+        if self._converts == "widening":
+            return torch.promote_types(got, wanted) == wanted
+        return self._converts == "always"
 
     def _lies_in_an_output(self, value: Tensor) -> bool:
         low, high = _range(value)

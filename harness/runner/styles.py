@@ -22,7 +22,7 @@ class PythonKernel:
     """A function of a submission; in the style `module`, a class."""
 
     def __init__(
-        self, entry: Callable[..., Any], *, style: str, signature: str, device: str, converts: bool = False
+        self, entry: Callable[..., Any], *, style: str, signature: str, device: str, converts: wire.Converts = "never"
     ) -> None:
         self._entry, self._style, self._signature, self._device = entry, style, signature, device
         self._converts = converts

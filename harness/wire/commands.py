@@ -27,6 +27,7 @@ from harness.wire.protocol import ARTEFACTS, MAX_SAMPLES, NANOSECONDS, SHORT, SI
 MAX_SETS = 2048
 MAX_DECLARED = 128  # tensors in one frame: it holds as many with names of 64 letters and strides
 ProfilePart = Literal["torch", "stacks", "memory"]
+Converts = Literal["never", "widening", "always"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Build:
     line_info: bool = checked(boolean, default=False)  # for tools: with line numbers, and telling what each kernel uses
     style: str = checked(choice(*STYLES), default="writes")  # of Python; what is compiled always writes its outputs
     signature: str = checked(SHORT, default="")  # how Python is called, for messages
-    converts: bool = checked(boolean, default=False)  # what is returned may have another dtype: of a foreign reference
+    converts: Converts = checked(choice(*get_args(Converts)), default="never")  # what is returned in another dtype
 
 
 @dataclass(frozen=True)

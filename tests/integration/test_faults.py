@@ -35,7 +35,7 @@ FULL = {
     "last_tile_wrong", "mixed", "no_entry", "syntax_error", "red_zone", "runs_on", "exits", "disk_hog",
 }  # fmt: skip
 # Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.
-START_AND_END_S = 15
+START_AND_END_S = 30  # of two gradings at a time on two processors; a call that never ends would take ten minutes
 
 
 def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:

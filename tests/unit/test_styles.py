@@ -243,6 +243,18 @@ def test_every_element_type_and_shape_can_be_returned(dtype: str, shape: tuple[i
         assert torch.equal(output.contiguous().view(-1).view(torch.uint8), torch.ones(nbytes, dtype=torch.uint8))
 
 
+@pytest.mark.parametrize(("converts", "taken"), [("never", ()), ("widening", ("half", "float")), ("always", None)])
+def test_other_dtypes_are_converted_where_that_loses_nothing_or_always(converts: Any, taken: Any) -> None:
+    for name in ("half", "float", "double", "cfloat"):
+        y, value = torch.zeros(3), torch.ones(3, dtype=getattr(torch, name))
+        if taken is None or name in (*taken, "float"):
+            Results("y", {"y": y}, converts=converts).take(value)
+            assert y.tolist() == [1, 1, 1]
+        else:
+            with pytest.raises(CallError, match="returned"):
+                Results("y", {"y": y}, converts=converts).take(value)
+
+
 def test_a_conjugate_of_the_output_is_not_the_output() -> None:
     y = torch.tensor([1 + 2j])
     Results("y", {"y": y}).take(y.conj())

@@ -159,7 +159,7 @@ class Oracle:
             symbols=(self._form.entry,),
             architecture=self._device.architecture(),
             style=self._problem.call.style,
-            converts=True,
+            converts="always",
         )
         with self._blamed():
             session.hand_over(Handover(build, contents.pop(source.name), contents), limits.build_s)

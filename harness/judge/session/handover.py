@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from harness import wire
 from harness.device import DEVICES
 from harness.errors import SubmissionError
+from harness.foreign import FORMS
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.load import foreign_files
@@ -47,6 +48,8 @@ class Handover:
             line_info=line_info,
             style=problem.call.style,
             signature=_called_as(problem)[:500],
+            # A foreign check compares values: at home a float32 may answer where the reference is computed in float64.
+            converts="widening" if problem.foreign and FORMS[problem.foreign.form].decides else "never",
         )
         shown, own = _shown(problem), dict(submission.beside)
         if taken := sorted(shown.keys() & own.keys()):
