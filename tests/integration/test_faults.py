@@ -34,8 +34,9 @@ FULL = {
     "nan", "raises_at_import", "loop_in_build", "honest_cpp", "segfault",
     "last_tile_wrong", "mixed", "no_entry", "syntax_error", "red_zone", "runs_on", "exits", "disk_hog",
 }  # fmt: skip
-# Beside its limit: starting a sandbox (torch's import, on two busy cores) and ending it.
-START_AND_END_S = 30  # of two gradings at a time on two processors; a call that never ends would take ten minutes
+# Beside its limit: starting a sandbox (torch's import) and ending it, while another test grades. A call that never ends
+# would take ten minutes.
+START_AND_END_S = 30
 
 
 def marks(name: str, sandbox: str) -> list[pytest.MarkDecorator]:
