@@ -7,12 +7,14 @@ the same task stay in one table. Private cases are part of the task; final tests
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -245,7 +247,7 @@ def _read(path: Path) -> bytes:
 
 def _parse(path: Path, raw: bytes) -> dict[str, Any]:
     try:
-        return tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))
+        return copy.deepcopy(_toml(raw))
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise ProblemError(f"{path}:{line}", "is not UTF-8 text", "save the file as UTF-8") from None
@@ -319,3 +321,8 @@ def _told(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 1000:
         return "it has hundreds of digits"  # Python prints at most 4,300 digits; a hexadecimal one may have more
     return f"it is {value!r}" if isinstance(value, str) else f"it is {value}" if isinstance(value, int | float) else ""
+
+
+@lru_cache(maxsize=256)  # a board asks for each problem's hash several times, and parsing is slower than all the rest
+def _toml(raw: bytes) -> dict[str, Any]:
+    return tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))

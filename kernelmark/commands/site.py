@@ -109,19 +109,23 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     Raises:
         UsageError: a problem or a calibration cannot be read.
     """
+    from harness.identity import length_prefixed_sha256
     from kernelmark.services.calibrations import stored
     from kernelmark.services.problems import private_folder, problem_directories
     from kernelmark.services.records import current
     from leaderboard.publishing.site.inputs import SiteInputs
 
     private, now = private_folder(settings), datetime.now(UTC)
+    code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
+    read_by = length_prefixed_sha256(*(file.read_bytes() for file in code))
+    kept = [_kept_statement(each, memory, private, now, read_by) for each in problem_directories(settings)]
     return SiteInputs(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=now,
         current=current(settings),
-        statements=tuple(_kept_statement(each, memory, private, now) for each in problem_directories(settings)),
+        statements=tuple(kept),
         calibrations=tuple(stored(settings)),
         reference=settings.locate("reference"),
         reference_name=settings.reference.as_posix(),
@@ -132,21 +136,22 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     )
 
 
-def _kept_statement(directory: Path, memory: Path, private: Path | None, now: datetime) -> Statement:
-    """A problem's statement, from the cache unless one of its files, its hash or the code has changed."""
+def _kept_statement(directory: Path, memory: Path, private: Path | None, now: datetime, read_by: str) -> Statement:
+    """A problem's statement, from the cache unless one of its files or its hash has changed, or the code, whose hash is
+    `read_by`.
+    """
     from harness.identity import length_prefixed_sha256
     from harness.problem import load
     from harness.problem.load import identify
     from leaderboard.publishing.site.statement import Statement
     from leaderboard.record.durable import write_whole
 
-    code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
     try:
-        content = [file.read_bytes() if file.is_file() else b"" for file in (*parts, *code)]
+        content = [file.read_bytes() if file.is_file() else b"" for file in parts]
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
-    content.append(identify(directory, private, now).encode())  # for its private cases
+    content += [read_by.encode(), identify(directory, private, now).encode()]  # the hash for its private cases
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())
