@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import lru_cache
 from typing import Any
 
 from harness import call
@@ -26,7 +27,13 @@ Kinds = Mapping[str, Check]
 def printable(text: str) -> str:
     """Make hostile text safe to store and to print: control characters and lone surrogates become visible escapes."""
     text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return "".join(c if c in "\n\t" or c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return text if text.isprintable() else "".join(map(_shown, text))
+
+
+@lru_cache(maxsize=1024)
+def _shown(character: str) -> str:
+    printed = character in "\n\t" or character.isprintable()
+    return character if printed else character.encode("unicode_escape").decode()
 
 
 def strict_json(raw: bytes) -> Any:

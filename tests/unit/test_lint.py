@@ -370,6 +370,7 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(
     assert "4/4 " in err, "no sample that fails clearly is graded again"
 
 
+@pytest.mark.full
 def test_a_sample_that_is_wrong_in_one_element_is_graded_again(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

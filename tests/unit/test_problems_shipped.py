@@ -81,6 +81,7 @@ def _interpreted(slugs: tuple[str, ...], *options: str) -> list[dict[str, object
     return results
 
 
+@pytest.mark.full  # and in every case below
 def test_the_triton_kernels_are_right_in_a_small_case() -> None:
     results = _interpreted(SLUGS)
     assert [result["case"] for result in results] == [[slug, small_case(problem(slug)).name] for slug in SLUGS]

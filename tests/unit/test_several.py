@@ -232,6 +232,7 @@ def test_what_is_late_does_not_rank_from_a_fleet_either(
     assert "| late | bob |" in board
 
 
+@pytest.mark.full
 def test_the_samples_of_all_problems_are_checked_at_a_time(
     competition: Path, fakes: type[FakeFleet], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

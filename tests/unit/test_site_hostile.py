@@ -184,6 +184,7 @@ def test_a_very_long_name_does_not_make_a_page_large(tmp_path: Path) -> None:
     assert max(path.stat().st_size for path in pages(project)) < 300_000
 
 
+@pytest.mark.full
 def test_a_very_long_source_ends_early_and_is_whole_in_the_json(tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
     source = "".join(f"value_{i} = {i}  # <{i}>\n" for i in range(30_000))

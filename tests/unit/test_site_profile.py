@@ -122,6 +122,7 @@ def test_the_kernels_that_the_judge_measured_stand_on_top(tmp_path: Path) -> Non
     assert [b.name for b in measured if f"of {b.name}" in said] == ["2048 square"], "those of its case"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("letter", ["x", '"', "\u202e", "é"], ids=["plain", "quotes", "invisible", "not ASCII"])
 def test_no_profile_makes_a_page_large(letter: str, tmp_path: Path) -> None:
     project = SiteProject(tmp_path)
