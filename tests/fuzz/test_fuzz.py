@@ -9,7 +9,7 @@ import pytest
 
 from tests.fuzz.figures import TARGETS, fuzz
 
-pytestmark = pytest.mark.full
+pytestmark = [pytest.mark.full, pytest.mark.alone]  # libFuzzer takes what a busy machine delays for slow
 
 
 @pytest.mark.parametrize("target", TARGETS)
