@@ -64,12 +64,16 @@ def imported(form: str, checkout: Path, names: Iterable[str], into: Path, jobs: 
     """Import problems with our command: what it says of each, by the name that the project gives it."""
     command = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "import", form]
     words = [*map(str, [checkout, *names]), "--device", "cuda", "--into", str(into), "--jobs", str(jobs)]
-    environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    done = subprocess.run([*command, *words], capture_output=True, text=True, env=environment, check=False)
+    done = subprocess.run([*command, *words], capture_output=True, text=True, env=_importing(ROOT), check=False)
     if done.returncode not in (0, 2):
         raise SystemExit(done.stdout + done.stderr)
     lines = re.findall(rf"^(?:imported|left out)\s+{form} .*$", done.stdout, re.MULTILINE)
     return {re.split(r"[\s:]+", line.split(form, 1)[1].strip())[0]: line for line in lines}
+
+
+def _importing(folder: Path) -> dict[str, str]:
+    """The environment of a process that imports from a folder, too."""
+    return {**os.environ, "PYTHONPATH": f"{folder}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
 
 
 def folder_of(line: str) -> str | None:
@@ -223,11 +227,11 @@ def _here(fleet: kernelmark.Fleet, problem: Path, source: Path) -> dict[str, Any
 
 
 def _kernelbench(checkout: Path, reference: Path, custom: Path) -> dict[str, Any]:
-    environment = {**os.environ, "PYTHONPATH": f"{checkout / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"}
-    command = [sys.executable, "-c", KERNELBENCH, str(reference), str(custom)]
     done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=EVALUATOR_S, cwd=custom.parent, check=False
-    )
+        [sys.executable, "-c", KERNELBENCH, str(reference), str(custom)],
+        cwd=custom.parent, env=_importing(checkout / "src"), timeout=EVALUATOR_S,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     if done.returncode:
         return {"there_us": f"ended with {done.returncode}: {done.stderr[-200:]}"}
     found = json.loads(done.stdout.splitlines()[-1])
