@@ -32,8 +32,9 @@ def product(a, b, c):
     met["hits"] += hit is not None
     if len(a) == 512:
         met["calls"] += 1
-        if met["calls"] == 20:
-            print(f"attack: {len(guesses)} products made at import, {met['hits']} of 20 inputs guessed", flush=True)
+        if met["calls"] & (met["calls"] - 1) == 0:  # after 1, 2, 4, ... calls: a slow machine makes few
+            told = f"{met['hits']} of {met['calls']} inputs guessed"
+            print(f"attack: {len(guesses)} products made at import, {told}", flush=True)
     if hit is None:
         torch.mm(a, b, out=c)
     else:
