@@ -7,7 +7,6 @@ the same task stay in one table. Private cases are part of the task; final tests
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import json
 import re
@@ -245,9 +244,9 @@ def _read(path: Path) -> bytes:
         raise ProblemError(str(path), f"cannot be read ({error.strerror})") from None
 
 
-def _parse(path: Path, raw: bytes) -> dict[str, Any]:
+def _parse(path: Path, raw: bytes) -> Mapping[str, Any]:
     try:
-        return copy.deepcopy(_toml(raw))
+        return _toml(raw)
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
         raise ProblemError(f"{path}:{line}", "is not UTF-8 text", "save the file as UTF-8") from None
@@ -324,5 +323,5 @@ def _told(value: Any) -> str:
 
 
 @lru_cache(maxsize=256)  # a board asks for each problem's hash several times, and parsing is slower than all the rest
-def _toml(raw: bytes) -> dict[str, Any]:
+def _toml(raw: bytes) -> Mapping[str, Any]:  # shared by all who ask: not to be changed
     return tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))

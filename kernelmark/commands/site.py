@@ -110,10 +110,11 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         UsageError: a problem or a calibration cannot be read.
     """
     from harness.identity import length_prefixed_sha256
+    from harness.wire import PROTOCOL
     from kernelmark.services.calibrations import stored
     from kernelmark.services.problems import private_folder, problem_directories
-    from kernelmark.services.records import current
     from leaderboard.publishing.site.inputs import SiteInputs
+    from leaderboard.record.current import Current
 
     private, now = private_folder(settings), datetime.now(UTC)
     code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
@@ -124,7 +125,9 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=now,
-        current=current(settings),
+        current=Current(
+            problems={each.slug: each.sha256 for each in kept}, protocol=PROTOCOL, with_private=private is not None
+        ),
         statements=tuple(kept),
         calibrations=tuple(stored(settings)),
         reference=settings.locate("reference"),
@@ -151,7 +154,9 @@ def _kept_statement(directory: Path, memory: Path, private: Path | None, now: da
         content = [file.read_bytes() if file.is_file() else b"" for file in parts]
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
-    content += [read_by.encode(), identify(directory, private, now).encode()]  # the hash for its private cases
+    content.append(read_by.encode())
+    if private is not None and any(private.glob(f"{directory.name}.*toml")):
+        content.append(identify(directory, private, now).encode())  # it covers the private cases that count now
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())

@@ -63,7 +63,19 @@ def location(root: Path, slug: str, author: str, sha256: str, name: str) -> Path
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
-    return folder(root, slug, author) / f"{sha256[:16]}-{safe_name(name)}"
+    return folder(root, slug, author) / source_name(sha256, name)
+
+
+def source_name(sha256: str, name: str) -> str:
+    """The file name that a source with this hash has in the archive."""
+    return f"{sha256[:16]}-{safe_name(name)}"
+
+
+def listing(root: Path, slug: str, author: str) -> frozenset[str]:
+    """The names of what an author's runs on a problem left; none if the slug or the author is not a valid component."""
+    with suppress(OSError, HarnessError):
+        return frozenset(each.name for each in folder(root, slug, author).iterdir())
+    return frozenset()
 
 
 def beside(root: Path, slug: str, submission: SubmissionId) -> list[Path]:

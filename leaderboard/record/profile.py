@@ -95,7 +95,12 @@ def location(root: Path, slug: str, author: str, run: str) -> Path:
     Raises:
         HarnessError: the slug or the author is not a valid path component.
     """
-    return folder(root, slug, author) / f"{run}{SUFFIX}"
+    return folder(root, slug, author) / profile_name(run)
+
+
+def profile_name(run: str) -> str:
+    """The name of a run's profile in its author's folder of the archive."""
+    return f"{run}{SUFFIX}"
 
 
 def stored_profile(root: Path, slug: str, submission: SubmissionId, run: str) -> StoredProfile | None:

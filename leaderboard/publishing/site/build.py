@@ -21,7 +21,7 @@ from harness.verdict import Record, Verdict
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
 from leaderboard.publishing.site.inputs import Site, SiteInputs
-from leaderboard.publishing.site.markup import HERE
+from leaderboard.publishing.site.markup import HERE, keep_compiled
 from leaderboard.publishing.site.pages import KINDS
 from leaderboard.publishing.site.reading import Reader
 from leaderboard.publishing.site.statement import Statement
@@ -54,6 +54,7 @@ def _site(material: SiteInputs, memory: Path) -> Site:
     version = _version()
     reader = Reader(memory, version, material.current, material.teams)
     try:
+        keep_compiled(memory / "templates")
         books = reader.read_all(sorted(material.ledgers))
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error

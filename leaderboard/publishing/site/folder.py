@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic_core import to_json
+
 from harness.errors import HarnessError, UsageError
 from leaderboard.publishing.site.processes import share
 from leaderboard.record.durable import write_whole
@@ -52,6 +54,14 @@ def key(*parts: str) -> str:
         data = part.encode("utf-8", "surrogatepass")
         digest.update(b"%d:" % len(data) + data)
     return digest.hexdigest()[:32]
+
+
+def as_text(value: object) -> str:
+    """What a page is made from, as a part of its key: numbers, texts, records, and lists and dicts of them.
+
+    `str` would take ten times as long, and a site has thousands of pages.
+    """
+    return to_json(value).decode()
 
 
 def write(folder: Path, memory: Path, pages: Sequence[Page]) -> Written:

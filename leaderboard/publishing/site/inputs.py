@@ -20,12 +20,12 @@ from harness.verdict import Record, Verdict
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import Standing
-from leaderboard.publishing.site.folder import Files, Page, key
+from leaderboard.publishing.site.folder import Files, Page, as_text, key
 from leaderboard.publishing.site.markup import page as render
 from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.current import Current
-from leaderboard.record.profile import StoredProfile, stored_profile
+from leaderboard.record.profile import StoredProfile, profile_name, stored_profile
 from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.ranking import Row
 from leaderboard.standings.visibility import Rule
@@ -140,7 +140,7 @@ class Site:
         Raises:
             HarnessError: it is there, and cannot be read.
         """
-        if self.hidden(problem):
+        if self.hidden(problem) or profile_name(run.run) not in self._sources.archived(problem, run.author):
             return None
         found = stored_profile(self.material.archive, problem, run.submission, run.run)
         return found if found is not None and self.sources(problem, run) is not None else None
@@ -165,7 +165,7 @@ class Site:
     def marks(self, row: Row | Standing) -> str:
         """What a page shows of a row besides its run, as part of the page's key."""
         linked = row.stale is not None and row.stale.again in self.runs
-        return f"{row.run} {row.team} {row.score} {row.gradings} {row.state} {row.stale} {linked} {row.moderation}"
+        return as_text([row.run, row.team, row.score, row.gradings, row.state, row.stale, linked, row.moderation])
 
     def page(
         self, path: str, template: str, key_parts: tuple[str, ...], make: Callable[[], tuple[Record, Any]]

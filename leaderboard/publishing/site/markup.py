@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
@@ -45,6 +45,16 @@ def page(template: str, path: str, **values: Any) -> bytes:
     """Render a template as the page at `path`."""
     rendered = _environment().get_template(template).render(root=paths.root(path), path=path, **values)
     return rendered.encode("utf-8", "backslashreplace")
+
+
+def keep_compiled(folder: Path) -> None:
+    """Keep compiled templates in a folder, where the next process finds them; compiling takes longer than many builds.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _environment().bytecode_cache = FileSystemBytecodeCache(str(folder))
 
 
 def lines(text: str, limit: int = 4000) -> Markup:

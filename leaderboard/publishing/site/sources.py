@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from harness.errors import KernelmarkError
 from harness.languages import LANGUAGES
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from leaderboard.record.archive import present, stored
+from leaderboard.record.archive import listing, present, source_name, stored
 
 
 class Sources:
@@ -24,6 +24,7 @@ class Sources:
         self._archive = archive
         self._reference = reference
         self._kernels = cache(self._read)  # every run of a problem looks among the same few files
+        self._names = cache(partial(listing, archive))
 
     def of(self, problem: str, told: SubmissionId) -> dict[str, str] | None:
         """A submission's files by name, its own first; None if no file has its hash or one is not UTF-8."""
@@ -36,10 +37,17 @@ class Sources:
         """The organizers' kernel with this hash."""
         return self._kernels(problem).get(sha256)
 
+    def archived(self, problem: str, author: str) -> frozenset[str]:
+        """The names of what the archive has of an author's runs on a problem; it is read once for all runs."""
+        return self._names(problem, author)
+
     def mark(self, problem: str, told: SubmissionId) -> str:
         """Changes when a source appears or disappears; the archive's is not read for it."""
         found = self.kernel(problem, told.sha256)
-        return f"{present(self._archive, problem, told)} {found.name if found is not None else ''}"
+        there = source_name(told.sha256, told.name) in self.archived(problem, told.author)
+        if told.beside:
+            there = present(self._archive, problem, told)
+        return f"{there} {found.name if found is not None else ''}"
 
     def _read(self, problem: str) -> Mapping[str, Submission]:
         if self._reference is None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
-
 from harness.verdict import Outcome
 from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.digest import Board, Failure, LedgerDigest, Tally, merged
@@ -18,7 +16,7 @@ from leaderboard.publishing.site.document import (
     AuthorsDocument,
     Place,
 )
-from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Link, Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.record.teams import Team
@@ -177,7 +175,7 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
         for problem, tally in tallies
     ]
     made = [(problem, each.run.run, each.row.run, each.row.rank, each.of, each.current) for problem, each in accepted]
-    told = to_json((team, there, standing, made, tried)).decode()
+    told = as_text([team, there, standing, made, tried])
     return site.page(paths.author(author), "author.html", (author, told), make)
 
 

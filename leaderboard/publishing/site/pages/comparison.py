@@ -15,7 +15,7 @@ from harness.verdict import Interval, Ratio
 from leaderboard.publishing.site import boards, markup, paths, profiles
 from leaderboard.publishing.site.digest import KERNELS, Board, LedgerDigest, Run, TimedCase
 from leaderboard.publishing.site.document import CaseKernels, Compared, ComparisonDocument, Side
-from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.standings.ranking import Row, TableKey
@@ -77,8 +77,8 @@ def _page(site: Site, book: LedgerDigest, key: TableKey, rows: tuple[Row, Row]) 
             "profiles": list(_profiles(site, book.problem, one, other)),
         }
 
-    scores = str([(row.score, row.gradings, row.speedups, row.team) for row in rows])
-    profiled = str([site.profiles.get(run.run) for run in (one, other)])
+    scores = as_text([(row.score, row.gradings, row.speedups, row.team) for row in rows])
+    profiled = as_text([site.profiles.get(run.run) for run in (one, other)])
     key_parts = (one.hash, other.hash, scores, hidden, profiled, site.titles.get(book.problem, ""))
     return site.page(path, "comparison.html", key_parts, make)
 

@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from markupsafe import Markup
-from pydantic_core import to_json
 
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.accuracy import tables
@@ -22,7 +21,7 @@ from leaderboard.publishing.site.document import (
     MethodDocument,
     Summary,
 )
-from leaderboard.publishing.site.folder import Page, key
+from leaderboard.publishing.site.folder import Page, as_text, key
 from leaderboard.publishing.site.inputs import Link, Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.publishing.site.statement import Statement
@@ -71,7 +70,7 @@ def _front(site: Site, devices: tuple[Device, ...]) -> Page:
         }
 
     marks = [site.marks(leader.row) for problem in document.problems for leader in problem.leaders]
-    parts = (document.model_dump_json(), to_json(sorted(site.titles.items())).decode(), *marks)
+    parts = (document.model_dump_json(), as_text(sorted(site.titles.items())), *marks)
     return site.page(paths.FRONT, "front.html", parts, make)
 
 

@@ -16,7 +16,7 @@ from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.charts import trace
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import RunDocument
-from leaderboard.publishing.site.folder import Page
+from leaderboard.publishing.site.folder import Page, as_text
 from leaderboard.publishing.site.inputs import Site
 from leaderboard.publishing.site.pages.kind import Kind
 from leaderboard.record.archive import beside, location, present
@@ -130,7 +130,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
 
     there = site.source_mark(book.problem, run) + str([(name, each.sha256) for name, each in baselines.items()])
     linked = row is not None and row.stale is not None and row.stale.again in site.runs
-    marks = f"{on_board} {linked} {profiled}"
+    marks = as_text([on_board, linked, profiled])
     return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
