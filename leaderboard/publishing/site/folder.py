@@ -24,7 +24,7 @@ from leaderboard.publishing.site.processes import share
 from leaderboard.record.durable import write_whole
 
 _LIST = "written.json"
-_SHARE, _BLOCKS = 64, 16  # minimum pages per block; maximum number of blocks that pages are divided into
+_SHARE, _BLOCKS = 8, 16  # minimum pages per block; maximum number of blocks that pages are divided into
 
 Files = Mapping[str, bytes]
 Kept = dict[str, tuple[str, int, str]]  # path: key, size, hash

@@ -17,7 +17,8 @@ from harness.errors import HarnessError
 from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import Record, Verdict
-from leaderboard.publishing.site import paths
+from leaderboard.publishing.site import boards, paths
+from leaderboard.publishing.site.boards import Stand
 from leaderboard.publishing.site.digest import LedgerDigest, Run
 from leaderboard.publishing.site.document import Standing
 from leaderboard.publishing.site.folder import Files, Page, as_text, key
@@ -129,6 +130,12 @@ class Site:
         """Since when a problem takes no submissions any more, in words; empty if it still does."""
         rule, now = statement.rule, self.material.now
         return rule.schedule_at(now) if rule.closed(now) else ""
+
+    @cached_property
+    def stands(self) -> Mapping[str, tuple[Stand, ...]]:
+        """Where the runs stand that have a page, by problem."""
+        teams = self.material.teams
+        return {each.problem: tuple(boards.stands(each, self.sha256(each.problem), teams)) for each in self.books}
 
     def source_mark(self, problem: str, run: Run) -> str:
         """Whether and where a run's source is found, as part of the page's key."""

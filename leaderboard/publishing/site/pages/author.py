@@ -71,7 +71,7 @@ def _subjects(site: Site) -> dict[str, _Subject]:
             for row in board.table.rows:
                 for subject in about(row.author):
                     subject.rows.append(Ranked(book, board, row, board.table.key in current))
-        for stand in boards.stands(book, site.sha256(book.problem), site.material.teams):
+        for stand in site.stands[book.problem]:
             for subject in about(stand.run.author):
                 subject.accepted.append((book.problem, stand))
         theirs: dict[str, list[Tally]] = {}

@@ -73,8 +73,7 @@ class Kernel(NamedTuple):
 def pages(site: Site) -> Iterator[Page]:
     for book in site.books:
         rows = {row.run: row for board in book.boards for row in board.table.rows}
-        found = boards.stands(book, site.sha256(book.problem), site.material.teams)
-        stands = {each.run.run: each for each in found if each.counts != "itself"}
+        stands = {each.run.run: each for each in site.stands[book.problem] if each.counts != "itself"}
         for each in book.runs.values():
             yield _page(site, book, each, rows.get(each.run), stands.get(each.run))
 
