@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -36,9 +37,9 @@ def check_output(
     """Decide whether one output is right, and explain why if it is not.
 
     `got`, `honest` (the reference computed in the problem's own dtype) and `poison` (what the output held before the
-    call) have the output's dtype; `truth` is float64 or complex128, or for outputs of integers, bool and packed values
-    of their own dtype. All have the same shape and are on one device, CPU or CUDA; only a few elements leave it.
-    `calls` are stacked along the first axis.
+    call) have the output's dtype. `truth` is float64 or complex128, or of the output's own dtype: for integers, bool
+    and packed values, and where the reference is inexact. All have the same shape and are on one device, CPU or CUDA;
+    only a few elements leave it. `calls` are stacked along the first axis.
 
     A floating-point output must stay within both budgets: the largest |got − truth| over max(|truth|, RMS of its row,
     or of the whole output where the tolerance says so), which one wrong tile exceeds, and ‖got − truth‖ / ‖truth‖ of
@@ -71,10 +72,11 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     if not has_budget(dtype):
         return torch.equal(got, truth)
     width = row_width(truth.shape, tolerance.scale, calls)
-    expected = truth.reshape(-1, width)
+    # Of two numbers of fewer bits the difference would be rounded to as few.
+    expected = (truth.float() if truth.element_size() < 4 else truth).reshape(-1, width)
     values = (got.half() if got.element_size() == 1 else got).reshape(-1, width)
     difference = values - expected
-    norm = torch.linalg.vector_norm
+    norm = partial(torch.linalg.vector_norm, dtype=torch.float64)
     scale, floor = norm(expected, dim=-1) / math.sqrt(width), min(maximum_floor(dtype, tolerance), CEILING)
     # NaN, infinities and other special values go to the full check.
     if not bool(norm(expected).isfinite()):
@@ -110,7 +112,7 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     """The same for outputs of one floating-point dtype: each row is judged on its own scale, as always."""
     dtype, device = members[0][0].dtype, members[0][0].device
     values = torch.cat([(got.half() if got.element_size() == 1 else got).reshape(-1) for got, _ in members])
-    expected = torch.cat([truth.reshape(-1) for _, truth in members])
+    expected = torch.cat([truth.reshape(-1) for _, truth in members]).double()
     widths = [row_width(truth.shape, tolerance.scale, calls) for _, truth in members]
     rows = torch.tensor([truth.numel() // width for (_, truth), width in zip(members, widths, strict=True)])
     width_of_row = torch.tensor(widths).repeat_interleave(rows).to(device)
@@ -188,8 +190,7 @@ def _require_one_layout(name: str, got: Tensor, truth: Tensor, honest: Tensor, p
         if tensor.shape != got.shape or tensor.device != got.device:
             raise HarnessError(f"output {name}: {role} is {_layout(tensor)}, the output {_layout(got)}")
     same_dtype = honest.dtype == got.dtype and (poison is None or poison.dtype == got.dtype)
-    exact = truth.dtype == wide(got.dtype)
-    if not (same_dtype and exact):
+    if not (same_dtype and truth.dtype in (wide(got.dtype), got.dtype)):
         raise HarnessError(f"output {name}: {got.dtype} cannot be held against {truth.dtype} and {honest.dtype}")
 
 

@@ -72,10 +72,11 @@ class Metrics:
 
 
 class Field:
-    """One floating-point output's truth, float64 of any shape, for an output of `dtype`.
+    """One floating-point output's truth, of any shape, for an output of `dtype`.
 
-    Real and imaginary parts of complex numbers stand side by side along the last axis. An error of either is measured
-    by the magnitude of both.
+    It is float64, or of the output's own dtype, as an inexact reference gives it: that is widened block by block, since
+    an output may take a tenth of the device's memory. Real and imaginary parts of complex numbers stand side by side
+    along the last axis. An error of either is measured by the magnitude of both.
 
     `calls`: how many calls are stacked along the first axis; no row extends from one into the next.
     """
@@ -91,7 +92,7 @@ class Field:
         self._surely_finite = info.max * (1 - min(floor, 0.5))
         self._surely_infinite = info.max * (1 + min(floor, 0.5))
         # NaN fails the comparison: a plain truth is finite throughout and far from overflow. By far the common case.
-        self._plain = all(bool(block.of(self._flat).abs().amax() < self._surely_finite) for block in self.blocks())
+        self._plain = all(bool(self._true(block).abs().amax() < self._surely_finite) for block in self.blocks())
         self._unit = self._choose_unit()
         self._smallest = max(info.tiny / self._unit, sys.float_info.min)
         self._row_rms, self._norms = self._measure()
@@ -110,9 +111,13 @@ class Field:
                 stop = min(start + most, row_start + width)
                 yield Block(start, stop, row_start // width, stop - start)
 
+    def _true(self, block: Block) -> Tensor:
+        """The truth over one block, float64 [rows, width]."""
+        return block.of(self._flat).double()
+
     def expected(self, block: Block) -> Tensor:
         """What the output should hold, float64 [rows, width]; not to be written to."""
-        return block.of(self._flat) if self._plain else self.representable(block.of(self._flat))
+        return self._true(block) if self._plain else self.representable(self._true(block))
 
     def representable(self, truth: Tensor) -> Tensor:
         """A copy of truth values; those that the output's dtype surely cannot hold become infinite (or saturate)."""
@@ -126,7 +131,7 @@ class Field:
             value = block.of(values)
             if value.element_size() == 1:
                 value = value.half()  # exact; torch has no arithmetic on eight-bit floats
-            difference = (value - block.of(self._flat)).abs_()
+            difference = (value - self._true(block)).abs_()
             squares = difference.square().sum(-1)
             if bool(squares.sum().isfinite()):
                 nowhere = torch.zeros(difference.shape, dtype=torch.bool, device=difference.device)
@@ -147,7 +152,7 @@ class Field:
 
     def _normalised(self, difference: Tensor, value: Tensor, block: Block) -> Tensor:
         """Divide absolute differences by their scales, in place; finite values and a plain truth only."""
-        magnitude = self._magnitude(block.of(self._flat))
+        magnitude = self._magnitude(self._true(block))
         if self.dtype in FLUSHED:
             difference.masked_fill_((value == 0) & (magnitude < self._smallest), 0.0)
         rows = self._row_rms[block.row : block.row + difference.shape[0], None]
@@ -198,7 +203,7 @@ class Field:
         for block in self.blocks():
             span = slice(block.row, block.row + block.of(self._flat).shape[0])
             if self._plain and self._unit == 1.0:
-                squares[span] += block.of(self._flat).square().sum(-1)
+                squares[span] += self._true(block).square().sum(-1)
                 counts[span] += block.width
                 continue
             squares[span] += self._finite(block).div_(self._unit).square_().sum(-1)

@@ -48,7 +48,7 @@ class Evidence:
 
     def expected(self, truth: Tensor) -> Tensor:
         """Some values of the truth, as the output should hold them."""
-        return truth if self.field is None else self.field.representable(truth)
+        return truth if self.field is None else self.field.representable(truth.double())
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.carrier import carrier
-from harness.compare import check_output, describe, passes_fast_check
+from harness.compare import all_pass_fast_check, check_output, describe, passes_fast_check
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.elements import (
     FLOAT4,
@@ -161,3 +161,25 @@ def test_single_numbers_are_compared_and_outputs_without_elements_are_right(dtyp
     assert found.mismatch is not None
     assert found.mismatch.shape == tuple(ones.shape)
     assert describe(found)
+
+
+@pytest.mark.parametrize("dtype", _ALL, ids=str)
+@pytest.mark.parametrize("kind", ["right", "one", "all", "special", "random"])
+def test_a_truth_of_the_outputs_own_dtype_decides_as_the_same_truth_in_float64(dtype: torch.dtype, kind: str) -> None:
+    generator = torch.Generator().manual_seed(6)
+    shape = numbers(torch.zeros(30, 40, dtype=dtype)).shape
+    truth = of_numbers(torch.randint(1, 4, shape, generator=generator), dtype)
+    got = of_numbers(numbers(truth).clone(), dtype)
+    if kind == "one":
+        carrier(got)[3, 7] = carrier(of_numbers(torch.zeros_like(numbers(truth)), dtype))[0, 0]
+    elif kind == "all":
+        got = of_numbers(torch.zeros_like(numbers(truth)), dtype)
+    elif kind == "special":
+        carrier(truth)[5, 5:15] = carrier(random_bytes(dtype, 10))
+        carrier(got)[5, 5:15] = carrier(truth)[5, 5:15]
+    elif kind == "random":
+        got = random_bytes(dtype, 1200).view(30, 40)
+    assert check(got, truth, truth) == check(got, widened(truth), truth)
+    pairs = {own: [(got, truth if own else widened(truth))] * 20 for own in (True, False)}
+    assert all_pass_fast_check(pairs[True], Tolerance()) == all_pass_fast_check(pairs[False], Tolerance())
+    assert passes_fast_check(got, truth, Tolerance()) == passes_fast_check(got, widened(truth), Tolerance())

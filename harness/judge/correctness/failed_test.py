@@ -24,7 +24,9 @@ class FailedTest:
     outputs: Tensors
     """As the call left them; random bytes where it wrote nothing."""
     expected: Tensors
-    """What the reference gives for these inputs: in float64, where an output is not of integers."""
+    """What the reference gives for these inputs: in float64, where an output is not of integers and the reference is
+    exact.
+    """
 
 
 def failed_test(case: GradedCase, label: str, batch: Batch) -> FailedTest:
