@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from harness.problem.resolve import ResolvedTensor
     from harness.problem.spec import TensorSpec
     from kernelmark.services.settings import Settings
-    from leaderboard.publishing.site.folder import Written
     from leaderboard.publishing.site.inputs import SiteInputs
     from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 
@@ -55,22 +54,22 @@ def build(out: Path) -> None:
 @_out
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 def serve(out: Path, port: int) -> None:
-    """Serve the site on this machine only, and rebuild it whenever a ledger or a problem changes."""
+    """Serve the site on this machine only; rebuild it when a ledger or a problem changes, and when a problem closes."""
     from kernelmark.services.serving import begin
 
     settings = load_settings()
     seen = _state(settings)
-    _build(settings, out)
+    due = _build(settings, out)
     server = begin(out, port)
     say(f"http://127.0.0.1:{server.server_port}/ (end with Ctrl-C)")
     try:
         while True:
             time.sleep(_POLL_S)
             now = _state(settings)
-            if now != seen:
-                seen = now
+            if now != seen or (due is not None and datetime.now(UTC) > due):
+                seen, due = now, None
                 try:
-                    _build(settings, out)
+                    due = _build(settings, out)
                 except KernelmarkError as error:  # somebody is editing: keep serving the last build
                     say(f"kernelmark: error: {visible(str(error))}")
     except KeyboardInterrupt:
@@ -80,8 +79,8 @@ def serve(out: Path, port: int) -> None:
         server.server_close()
 
 
-def _build(settings: Settings, out: Path) -> Written:
-    """Build once, and say in one line what was written.
+def _build(settings: Settings, out: Path) -> datetime | None:
+    """Build once, and say in one line what was written. Returns when the next problem closes, if one will.
 
     Raises:
         UsageError: `out` contains the project or a part of it.
@@ -96,11 +95,13 @@ def _build(settings: Settings, out: Path) -> Written:
         if own.resolve().is_relative_to(folder):
             raise UsageError(str(out), f"holds files of the project itself ({own})", "name another --out")
     memory = folder.with_name(folder.name + ".cache")
-    written = build_site(material(settings, memory), out, memory)
+    made_from = material(settings, memory)
+    written = build_site(made_from, out, memory)
     took = time.perf_counter() - started
     counts = f"{written.written:,} files written, {written.unchanged:,} unchanged, {written.removed:,} removed"
     say(f"{out}: {counts} in {took:.2f} s; open {out / 'index.html'}")
-    return written
+    closings = (each.rule.closes for each in made_from.statements)
+    return min((each for each in closings if each is not None and each >= made_from.now), default=None)
 
 
 def material(settings: Settings, memory: Path) -> SiteInputs:
@@ -235,4 +236,4 @@ def _argument(tensor: ResolvedTensor | TensorSpec) -> Argument:
     shape = f"[{', '.join(map(str, tensor.shape))}]"
     if tensor.strides is not None:
         shape += f", strides [{', '.join(map(str, tensor.strides))}]"
-    return Argument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype)
+    return Argument(name=tensor.name, role=tensor.role, shape=shape, dtype=tensor.dtype, memory=tensor.memory)

@@ -8,6 +8,7 @@ import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -59,8 +60,16 @@ def test_build_writes_the_site_of_the_project(project: Path, capsys: pytest.Capt
     assert said.startswith("site: ")
     assert " files written, 0 unchanged, 0 removed in " in said
     html = (project / "site" / "problems" / "double.html").read_text()
-    for expected in ("Twice &lt;b&gt;", "<em>twice</em>", "32,768", "n=4096", "def", "[4096]"):
+    for expected in ("Twice &lt;b&gt;", "<em>twice</em>", "32,768", "n=4096", "def", "[4096] float32, y"):
         assert expected in html
+    toml = project / "problems" / "double" / "problem.toml"
+    toml.write_text(PROBLEM.replace('role = "input",', 'role = "input", memory = "host",'))
+    assert built() == 0
+    html = (project / "site" / "problems" / "double.html").read_text()
+    assert "x [4096] float32 in the host's memory, y [4096] float32<" in html
+    toml.write_text(PROBLEM)
+    assert built() == 0
+    capsys.readouterr()
     assert built("--out", "site") == 0
     assert "site: 0 files written" in capsys.readouterr().err
 
@@ -128,8 +137,14 @@ def test_serve_follows_the_ledger_and_ends_with_ctrl_c(project: Path, server: su
     assert "problem.toml: is not TOML" in server.stderr.readline()
     with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
         assert b"bob" in answer.read(), "what stands is still shown"
-    toml.write_text(PROBLEM)
-    assert "files written" in server.stderr.readline()
+    closes = datetime.now(UTC) + timedelta(seconds=4)
+    toml.write_text(f"deadline = {closes.isoformat()}\n{PROBLEM}")
+    page = b""
+    while b"closed since" not in page:  # at most two builds: before the deadline, and after it though no file changed
+        assert "files written" in server.stderr.readline()
+        with urllib.request.urlopen(address + "problems/double.html", timeout=10) as answer:
+            page = answer.read()
+    assert datetime.now(UTC) > closes
     server.send_signal(signal.SIGINT)
     assert server.wait(timeout=10) == 0
     assert server.stderr.read() == "ended\n"

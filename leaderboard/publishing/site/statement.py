@@ -5,6 +5,8 @@ Trusted; `leaderboard` itself does not read problems.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from harness.verdict import Record, Sha256
 from leaderboard.standings.visibility import Rule
 
@@ -16,6 +18,8 @@ class Argument(Record):
     role: str
     shape: str
     dtype: str
+    memory: Literal["device", "host"] = "device"
+    """Where it lies on a GPU; on a CPU both are the same."""
 
 
 class Shapes(Record):
