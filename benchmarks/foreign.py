@@ -1,12 +1,18 @@
 """Problems of gpu-mode and KernelBench, from checkouts: imported, graded, and timed beside their own evaluators.
 
-    python -m benchmarks.foreign grade --gpu-mode ../reference-kernels --kernelbench ../KernelBench --out foreign.json
-    python -m benchmarks.foreign time --gpu-mode ../reference-kernels --kernelbench ../KernelBench --out times.json
+    checkouts="--gpu-mode ../reference-kernels --kernelbench ../KernelBench"
+    python -m benchmarks.foreign references $checkouts --out references.json
+    python -m benchmarks.foreign solutions $checkouts --out solutions.json
+    python -m benchmarks.foreign time $checkouts --out times.json
 
-`grade` imports every problem of gpu-mode and a drawn sample of KernelBench, and grades each problem's own reference as
-a submission to it. It checks gpu-mode's solutions that are called right and wrong, and asks their evaluator about the
-same files. `time` grades ten submissions with nothing beside them, and lets the evaluators time them on the same card.
-The evaluators run without a sandbox, as they do at home. Settings come from kernelmark.toml or the environment.
+`references` imports every problem of gpu-mode and a drawn sample of KernelBench, and grades each problem's own
+reference as a submission to it. `solutions` checks gpu-mode's solutions that are called right and wrong, asks their
+evaluator about the same files, and grades the wrong ones that the tests accept, since a benchmark may refuse them.
+`time` grades ten submissions with nothing beside them, and lets the evaluators time them on the same card.
+
+`--only` takes patterns of problems, `pmpp_v2/*` or `1/*`, and a run adds to what FILE has, so that the work can be
+done in pieces. The evaluators run without a sandbox, as they do at home. Settings come from kernelmark.toml or the
+environment.
 """
 
 from __future__ import annotations
@@ -19,10 +25,10 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +36,13 @@ import torch
 import yaml
 
 import kernelmark
+from harness.device import DEVICES
+from kernelmark.services.choice import choose_device
 from kernelmark.services.settings import Settings
 from kernelmark.services.start import write
 
 ROOT = Path(__file__).resolve().parent.parent
+Found = dict[str, Any]
 SETS = ("pmpp", "pmpp_v2")  # of gpu-mode: those that come with solutions
 DRAWN = {1: 16, 2: 16, 3: 8}  # of KernelBench, by level
 EVALUATOR_S = 300
@@ -60,10 +69,12 @@ print(json.dumps({"correct": found.correctness, "us": found.runtime * 1e3, "refe
 """
 
 
-def imported(form: str, checkout: Path, names: Iterable[str], into: Path, jobs: int) -> dict[str, str]:
+def imported(form: str, checkout: Path, names: Sequence[str], into: Path, jobs: int) -> dict[str, str]:
     """Import problems with our command: what it says of each, by the name that the project gives it."""
+    if not names:
+        return {}
     command = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "import", form]
-    words = [*map(str, [checkout, *names]), "--device", "cuda", "--into", str(into), "--jobs", str(jobs)]
+    words = [*map(str, [checkout, *names]), "--into", str(into), "--jobs", str(jobs)]
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=_importing(ROOT), check=False)
     if done.returncode not in (0, 2):
         raise SystemExit(done.stdout + done.stderr)
@@ -101,6 +112,11 @@ def references(problems: Path, folders: Iterable[str], into: Path) -> Iterator[k
             print(f"no submission for {folder}: {error}", flush=True)
             continue
         yield kernelmark.Job(problem=problems / folder, submission=file, key=folder)
+
+
+def of_gpu_mode(checkout: Path) -> list[str]:
+    """Its problems, `SET/NAME`."""
+    return sorted("/".join(file.parts[-3:-1]) for file in (checkout / "problems").glob("*/*/task.yml"))
 
 
 def solutions(checkout: Path) -> Iterator[Path]:
@@ -151,32 +167,51 @@ def judged_at_home(file: Path) -> str:
     return " ".join([logged["check"], *errors[:1]])[:200]
 
 
-def grade(arguments: argparse.Namespace, scratch: Path, found: dict[str, Any]) -> None:
-    """Import, check the solutions, grade the references; `found` gets each result as it comes."""
-    begun, problems, files = time.perf_counter(), scratch / "problems", scratch / "submissions"
+def graded_references(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
+    """Import problems and grade their references, those that fail again with the machine to themselves."""
+    problems, files = scratch / "problems", scratch / "submissions"
     files.mkdir()
-    wanted = drawn(arguments.kernelbench, arguments.seed)
-    lines = imported("gpu-mode", arguments.gpu_mode, (), problems, arguments.jobs)
-    lines |= imported("kernelbench", arguments.kernelbench, wanted, problems, arguments.jobs)
-    folders = {name: folder for name, line in lines.items() if (folder := folder_of(line))}
-    found["drawn"] = wanted
-    found["left_out"] = {name: line for name, line in lines.items() if name not in folders}
-    print(f"imported in {time.perf_counter() - begun:.0f} s", flush=True)
-    here: list[Path] = [path for path in solutions(arguments.gpu_mode) if _named(path) in folders]
-    rows = found["solutions"] = {_label(path): {} for path in here}
+    ours, theirs = of_gpu_mode(arguments.gpu_mode), drawn(arguments.kernelbench, arguments.seed)
+    lines = imported("gpu-mode", arguments.gpu_mode, _wanted(ours, arguments), problems, arguments.jobs)
+    lines |= imported("kernelbench", arguments.kernelbench, _wanted(theirs, arguments), problems, arguments.jobs)
+    names = {folder: name for name, line in lines.items() if (folder := folder_of(line))}
+    found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if not folder_of(line)})
+    rows, due = found.setdefault("references", {}), list(names)
+    for slots in (arguments.slots, 1):  # several at a time may want more memory than there is
+        with kernelmark.Fleet(slots=slots) as fleet:
+            for result in fleet.grade_many(references(problems, due, files), effort="screen"):
+                rows[names[str(result.job.key)]] = said(result)
+                print(f"{names[str(result.job.key)]}: {said(result)[:150]}", flush=True)
+        due = [folder for folder in due if rows.get(names[folder]) != "accepted"]
+
+
+def checked_solutions(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
+    """Check the solutions here and by their evaluator, and grade the wrong ones that the tests accept."""
+    problems = scratch / "problems"
+    sets = [name for name in of_gpu_mode(arguments.gpu_mode) if name.split("/")[0] in SETS]
+    lines = imported("gpu-mode", arguments.gpu_mode, _wanted(sets, arguments), problems, arguments.jobs)
+    folders = {name: problems / folder for name, line in lines.items() if (folder := folder_of(line))}
+    here = [path for path in solutions(arguments.gpu_mode) if _named(path) in folders]
+    rows = found.setdefault("solutions", {})
+    rows.update({_label(path): {} for path in here})
     with ThreadPoolExecutor(6) as pool:
         for path, told in zip(here, pool.map(judged_at_home, here), strict=True):
             rows[_label(path)]["there"] = told
     with kernelmark.Fleet(slots=arguments.slots) as fleet:
-        checks = [kernelmark.Job(problem=problems / folders[_named(path)], submission=path, key=path) for path in here]
-        for result in fleet.check_many(checks):
+        jobs = {path: kernelmark.Job(problem=folders[_named(path)], submission=path, key=path) for path in here}
+        for result in fleet.check_many(jobs.values()):
             assert isinstance(result.job.key, Path)
-            rows[_label(result.job.key)]["here"] = said(result)
-            print(f"{_label(result.job.key)}: {rows[_label(result.job.key)]}", flush=True)
-        graded = found["references"] = {}
-        for result in fleet.grade_many(references(problems, folders.values(), files), effort="screen"):
-            graded[result.job.key] = said(result)
-            print(f"{time.perf_counter() - begun:5.0f} s  {result.job.key}: {said(result)[:150]}", flush=True)
+            rows[_label(result.job.key)]["check"] = said(result)
+        missed = [path for path in here if path.parent.name == "wrong" and rows[_label(path)]["check"] == "accepted"]
+        for result in fleet.grade_many([jobs[path] for path in missed], effort="screen"):
+            assert isinstance(result.job.key, Path)
+            rows[_label(result.job.key)]["grade"] = said(result)
+    for path in here:
+        print(f"{_label(path)}: {rows[_label(path)]}", flush=True)
+
+
+def _wanted(names: Iterable[str], arguments: argparse.Namespace) -> list[str]:
+    return [name for name in names if any(fnmatch(name, pattern) for pattern in arguments.only)]
 
 
 def _label(solution: Path) -> str:
@@ -187,23 +222,24 @@ def _named(solution: Path) -> str:
     return f"{solution.parents[3].name}/{solution.parents[2].name}"
 
 
-def timed(arguments: argparse.Namespace, scratch: Path, found: dict[str, Any]) -> None:
+def timed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
     """Ten submissions, timed here and by their evaluators, one after the other; `found` gets each as it comes."""
     problems = scratch / "problems"
-    names = [f"pmpp_v2/{name}" for name, _ in TIMED_GPU_MODE]
-    lines = imported("gpu-mode", arguments.gpu_mode, names, problems, arguments.jobs)
-    lines |= imported("kernelbench", arguments.kernelbench, TIMED_KERNELBENCH, problems, arguments.jobs)
-    rows = found["rows"] = []
+    files = {f"pmpp_v2/{name}": file for name, file in TIMED_GPU_MODE}
+    ours, theirs = _wanted(files, arguments), _wanted(TIMED_KERNELBENCH, arguments)
+    lines = imported("gpu-mode", arguments.gpu_mode, ours, problems, arguments.jobs)
+    lines |= imported("kernelbench", arguments.kernelbench, theirs, problems, arguments.jobs)
+    rows = found.setdefault("rows", [])
     with kernelmark.Fleet(slots=1) as fleet:
-        for name, file in TIMED_GPU_MODE:
-            task = arguments.gpu_mode / "problems/pmpp_v2" / name
-            source = next(task.glob(f"solutions/correct/{file}"))
-            here = _here(fleet, problems / str(folder_of(lines[f"pmpp_v2/{name}"])), source)
+        for name in ours:
+            task = arguments.gpu_mode / "problems" / name
+            source = next(task.glob(f"solutions/correct/{files[name]}"))
+            here = _here(fleet, problems / str(folder_of(lines[name])), source)
             logged = evaluated(source, task, "benchmark")
             means = [float(logged[key]) / 1e3 for key in logged if re.fullmatch(r"benchmark\.\d+\.mean", key)]
-            rows.append({"problem": f"gpu-mode pmpp_v2/{name} {file}", **here, "there_us": means or logged["check"]})
+            rows.append({"problem": f"gpu-mode {name} {files[name]}", **here, "there_us": means or logged["check"]})
             print(json.dumps(rows[-1]), flush=True)
-        for name in TIMED_KERNELBENCH:
+        for name in theirs:
             level, number = name.split("/")
             path = next((arguments.kernelbench / f"KernelBench/level{level}").glob(f"{number}_*.py"))
             for kind, end in (("eager", EAGER), ("torch.compile", COMPILED)):
@@ -227,38 +263,52 @@ def _here(fleet: kernelmark.Fleet, problem: Path, source: Path) -> dict[str, Any
 
 
 def _kernelbench(checkout: Path, reference: Path, custom: Path) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, "-c", KERNELBENCH, str(reference), str(custom)],
-        cwd=custom.parent, env=_importing(checkout / "src"), timeout=EVALUATOR_S,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", KERNELBENCH, str(reference), str(custom)],
+            cwd=custom.parent, env=_importing(checkout / "src"), timeout=EVALUATOR_S,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return {"there_us": f"ran out of {EVALUATOR_S} s"}
     if done.returncode:
         return {"there_us": f"ended with {done.returncode}: {done.stderr[-200:]}"}
     found = json.loads(done.stdout.splitlines()[-1])
     return {"there_us": [found["us"]], "there_reference_us": found["reference_us"], "there_correct": found["correct"]}
 
 
+PARTS: dict[str, Callable[[argparse.Namespace, Path, Found], None]] = {
+    "references": graded_references,
+    "solutions": checked_solutions,
+    "time": timed,
+}
+
+
 def main() -> None:
     """Run, print what came of it, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("grade", "time"))
+    parser.add_argument("what", choices=PARTS)
     parser.add_argument("--gpu-mode", type=Path, required=True)
     parser.add_argument("--kernelbench", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="of problems; by default all")
     parser.add_argument("--seed", type=int, default=20, help="of the sample of KernelBench")
     parser.add_argument("--jobs", type=int, default=8, help="imports at a time")
     parser.add_argument("--slots", type=int)
-    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="is added to, if it exists")
     arguments = parser.parse_args()
     arguments.gpu_mode, arguments.kernelbench = arguments.gpu_mode.resolve(), arguments.kernelbench.resolve()
-    document: dict[str, Any] = {
-        "command": f"python -m benchmarks.foreign {' '.join(sys.argv[1:])}",
+    document: Found = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    facts = DEVICES[choose_device(Settings.load().device, "py")].facts()
+    if document.setdefault("device", facts.device_name) != facts.device_name:
+        raise SystemExit(f"{arguments.out} is of {document['device']}, and this is {facts.device_name}")
+    document |= {
+        "command": f"python -m benchmarks.foreign {arguments.what} --gpu-mode CHECKOUT --kernelbench CHECKOUT",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": torch.cuda.get_device_name(),
         "torch": torch.__version__,
     }
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            (grade if arguments.what == "grade" else timed)(arguments, Path(scratch), document)
+            PARTS[arguments.what](arguments, Path(scratch), document)
     finally:  # what there is, if it was interrupted
         arguments.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
