@@ -176,13 +176,13 @@ def graded_references(arguments: argparse.Namespace, scratch: Path, found: Found
     lines |= imported("kernelbench", arguments.kernelbench, _wanted(theirs, arguments), problems, arguments.jobs)
     names = {folder: name for name, line in lines.items() if (folder := folder_of(line))}
     found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if not folder_of(line)})
-    rows, due = found.setdefault("references", {}), list(names)
+    rows, due = found.setdefault("references", {}), list(references(problems, names, files))
     for slots in (arguments.slots, 1):  # several at a time may want more memory than there is
         with kernelmark.Fleet(slots=slots) as fleet:
-            for result in fleet.grade_many(references(problems, due, files), effort="screen"):
+            for result in fleet.grade_many(due, effort="screen"):
                 rows[names[str(result.job.key)]] = said(result)
                 print(f"{names[str(result.job.key)]}: {said(result)[:150]}", flush=True)
-        due = [folder for folder in due if rows.get(names[folder]) != "accepted"]
+        due = [job for job in due if rows.get(names[str(job.key)]) != "accepted"]
 
 
 def checked_solutions(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
