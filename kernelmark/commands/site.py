@@ -111,11 +111,10 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         UsageError: a problem or a calibration cannot be read.
     """
     from harness.identity import length_prefixed_sha256
-    from harness.wire import PROTOCOL
     from kernelmark.services.calibrations import stored
     from kernelmark.services.problems import private_folder, problem_directories
+    from kernelmark.services.records import current
     from leaderboard.publishing.site.inputs import SiteInputs
-    from leaderboard.record.current import Current
 
     private, now = private_folder(settings), datetime.now(UTC)
     code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
@@ -126,9 +125,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         archive=settings.locate("archive"),
         archive_name=settings.archive.as_posix(),
         now=now,
-        current=Current(
-            problems={each.slug: each.sha256 for each in kept}, protocol=PROTOCOL, with_private=private is not None
-        ),
+        current=current(settings, {each.slug: each.sha256 for each in kept}),
         statements=tuple(kept),
         calibrations=tuple(stored(settings)),
         reference=settings.locate("reference"),
@@ -156,7 +153,7 @@ def _kept_statement(directory: Path, memory: Path, private: Path | None, now: da
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
     content.append(read_by.encode())
-    if private is not None and any(private.glob(f"{directory.name}.*toml")):
+    if private is not None:
         content.append(identify(directory, private, now).encode())  # it covers the private cases that count now
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):

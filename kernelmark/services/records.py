@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -133,13 +134,14 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
     return median(took[:_NEWEST]) if took else None
 
 
-def current(settings: Settings) -> Current:
-    """The current problems and protocol, by which the board marks stale rows."""
-    hashes, private, now = {}, private_folder(settings), datetime.now(UTC)
-    for directory in problem_directories(settings):
+def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
+    """The current problems and protocol, by which the board marks stale rows; `hashes` by slug, if they are known."""
+    private, now = private_folder(settings), datetime.now(UTC)
+    known = dict(hashes or {})
+    for directory in problem_directories(settings) if hashes is None else ():
         with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
-            hashes[directory.name] = identify(directory, private, now)
-    return Current(problems=hashes, protocol=PROTOCOL, with_private=private is not None)
+            known[directory.name] = identify(directory, private, now)
+    return Current(problems=known, protocol=PROTOCOL, with_private=private is not None)
 
 
 def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:

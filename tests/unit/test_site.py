@@ -970,6 +970,19 @@ def test_a_new_version_of_the_code_builds_everything_anew(
     assert project.files() == before
 
 
+def test_the_version_covers_all_code_that_a_page_may_depend_on_and_no_results() -> None:
+    from harness.verdict import doubt
+    from leaderboard.publishing.site import build, markup
+    from leaderboard.standings import ranking
+    from leaderboard.text import units
+
+    code = build._code()
+    assert {Path(module.__file__) for module in (doubt, markup, ranking, units)} <= {*code}
+    assert markup.HERE / "templates" / "run.html" in code
+    assert {path.relative_to(markup.HERE.parents[2]).parts[:2] for path in code} >= {("leaderboard", "standings")}
+    assert not [path for path in code if {"archive", "results"} & {*path.relative_to(markup.HERE.parents[2]).parts}]
+
+
 def test_a_rewritten_ledger_is_read_anew(project: SiteProject) -> None:
     (project.root / "results" / "softmax.jsonl").unlink()
     project.add(run_of("zoe", 45_000, "6"))

@@ -1,7 +1,7 @@
 """Builds the whole site: ledgers are digested, digests become pages, and pages are written to the folder.
 
-`kernelmark` calls `build`. Trusted. Nothing on a page depends on the time of day, except which sources are embargoed,
-so the same ledgers give the same bytes.
+`kernelmark` calls `build`. Trusted. Nothing on a page depends on the time of day, except which problems are closed, and
+so which sources are shown and which final tests count: else the same ledgers give the same bytes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import cache, partial
 from importlib.metadata import version as distribution_version
 from pathlib import Path
 
+import harness
 from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
-from harness.profiling import flame_graph
 from harness.verdict import Record, Verdict
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
@@ -142,10 +142,17 @@ def _absent_is_absent(schema: object) -> None:
 @cache
 def _version() -> str:
     """The hash of the code, the templates and the library versions; when it changes, every page is rebuilt."""
-    flames = Path(flame_graph.__file__)
-    files = sorted(each for each in (*HERE.parent.glob("*.py"), *HERE.rglob("*"), flames) if each.is_file())
-    code = [
-        each.read_bytes() for each in files if each.suffix in {".py", ".html", ".xml", ".css", ".js", ".svg", ".png"}
-    ]
     libraries = [distribution_version(name).encode() for name in _LIBRARIES]
-    return length_prefixed_sha256(*code, *libraries)[:16]
+    return length_prefixed_sha256(*(each.read_bytes() for each in _code()), *libraries)[:16]
+
+
+def _code() -> list[Path]:
+    """The modules of `leaderboard` and `harness`, any of which may change what a page shows, and the site's own files.
+
+    In a clone `leaderboard/` holds results, too: only folders that are packages are code.
+    """
+    packages = [HERE.parents[1], Path(harness.__file__).parent]
+    folders = [package.parent for each in packages for package in each.glob("*/__init__.py")]
+    modules = [*packages[1].glob("*.py"), *(module for folder in folders for module in folder.rglob("*.py"))]
+    assets = [each for name in ("templates", "static") for each in (HERE / name).iterdir()]
+    return sorted(each for each in (*modules, *assets) if each.is_file())

@@ -34,7 +34,7 @@ from leaderboard.standings.visibility import Rule
 
 @dataclass(frozen=True)
 class SiteInputs:
-    """The inputs of a build. `now` decides which sources are still embargoed, and appears on no page."""
+    """The inputs of a build. `now` decides which problems are closed and which sources are shown, and is on no page."""
 
     ledgers: tuple[Path, ...]
     archive: Path
