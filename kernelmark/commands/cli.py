@@ -154,7 +154,9 @@ def main(context: click.Context) -> None:
 @_timed
 @click.option("--no-record", is_flag=True, help="Grade, but leave ledger, archive and board as they are.")
 @click.option(
-    "--late", metavar="ORGANIZER", help="Record it even after the deadline, in this organizer's name; it does not rank."
+    "--late",
+    metavar="ORGANIZER",
+    help="Record it even after the deadline; ORGANIZER is who allowed it. It does not rank.",
 )
 @click.option(
     "--profile",
@@ -348,16 +350,16 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
     remark = job.admit(late) if record else None
     with Reporter(usual_s=job.usual_s) as reporter:
         result = job.grade(reporter.report)
-    table = None
+    table, recorded = None, False
     try:
         if record:
-            table = job.record(result, remark)
+            table, recorded = job.record(result, remark), True
     finally:  # show the result even if it cannot be recorded
         if form == "json":
             print_lines([result.to_json()])
         else:
-            left = job.left_today() if record else ""
-            lines = show.verdict(result, table, left, record=record, for_gpus=job.tests_for_gpus)
+            left = job.left_today() if recorded else ""
+            lines = show.verdict(result, table, left, record=recorded, for_gpus=job.tests_for_gpus)
             print_lines(lines, colours.result(result.outcome))
             print_compilation(job, result)
     if profile and result.score is not None:

@@ -48,7 +48,8 @@ class Reports:
 
 def _close(every: Sequence[Graded], noun: str, written: Sequence[str]) -> None:
     if every:
-        counts = Counter(each.outcome for each in every).most_common()
+        outcomes = (f"{each.outcome} but not recorded" if each.lost else each.outcome for each in every)
+        counts = Counter(outcomes).most_common()
         say(f"{counted(len(every), noun)}: {', '.join(f'{count} {outcome}' for outcome, count in counts)}")
     if written:
         *most, last = (visible(each) for each in written)

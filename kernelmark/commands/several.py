@@ -1,14 +1,15 @@
 """Grades and records several submissions for one command, side by side where the machine allows it.
 
-`changed`, `handins` and `regrade` call it. Trusted. Any error, the submission's or ours, is part of that submission's
-result, so that the others are still graded. Results come in any order; each is recorded as soon as it is there, and
-`InOrder` prints them in the order of the submissions.
+`kernelmark grade` and `regrade` call it, with what `changed`, `handins` and `regrade` ask for. Trusted. Any error, the
+submission's or ours, is part of that submission's result, so that the others are still graded. Results come in any
+order; each is recorded as soon as it is there, and `InOrder` prints them in the order of the submissions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
@@ -165,18 +166,26 @@ def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
     try:
         table = ready.job.record(verdict, ready.remark, exempt=ready.exempt) if ready is not None else None
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
-        return _failed(path, error, verdict)
+        assert ready is not None
+        return _failed(path, error, verdict, recorded=_is_recorded(ready, verdict.run))
     left = ready.job.left_today() if ready is not None and not ready.exempt else ""
     recorded = ready is not None
     return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
 
 
-def _failed(path: str, error: Exception, verdict: Verdict | None = None) -> Graded:
+def _is_recorded(ready: Ready, run: str) -> bool:
+    """Whether the ledger has the run although recording it failed, as it does where only the board was not written."""
+    with suppress(KernelmarkError):
+        return ready.job.recorded(run) is not None
+    return False
+
+
+def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, recorded: bool = False) -> Graded:
     """The result of a submission that could not be graded, or not be recorded."""
     if isinstance(error, KernelmarkError):
         by_author = verdict is None and isinstance(error, SubmissionError)
-        return Graded(path, error.exit_code, str(error), verdict, by_author=by_author)
-    return Graded(path, HarnessError.exit_code, unexpected(error), verdict)
+        return Graded(path, error.exit_code, str(error), verdict, by_author=by_author, recorded=recorded)
+    return Graded(path, HarnessError.exit_code, unexpected(error), verdict, recorded=recorded)
 
 
 def _told(reporter: BatchReporter, place: int, result: Graded) -> Iterator[tuple[int, Graded]]:

@@ -102,7 +102,7 @@ def _numbers(graded: Graded) -> tuple[object, ...]:
     score, speedup = verdict.score, next(iter(verdict.speedups), None)
     times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
     over = (speedup.baseline, f"{speedup.ratio.median:.4g}") if speedup else ("", "")
-    return (right, total, *times, *over, verdict.run)
+    return (right, total, *times, *over, verdict.run if graded.recorded else "")
 
 
 def _harmless(value: object) -> object:

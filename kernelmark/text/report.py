@@ -56,6 +56,11 @@ class Graded:
         """Whether it has no verdict, or one that could not be recorded: no outcome has these exit statuses."""
         return self.code in (UsageError.exit_code, HarnessError.exit_code)
 
+    @property
+    def lost(self) -> bool:
+        """Whether it has a verdict that should be in the ledger and is not."""
+        return self.verdict is not None and self.unrecorded and not self.recorded
+
     def document(self) -> dict[str, Any]:
         """The result for programs; the verdict is the document that the ledger holds."""
         verdict = self.verdict.model_dump(mode="json", exclude_none=True) if self.verdict else None
@@ -67,7 +72,8 @@ class Graded:
         if self.verdict is not None:
             yield from show.verdict(self.verdict, self.table, self.left, record=self.recorded)
         if self.unrecorded:
-            yield f"{self.outcome}: {visible(self.message)}"
+            what = "not recorded" if self.lost else "recorded" if self.recorded else self.outcome
+            yield f"{what}: {visible(self.message)}"
 
 
 def worst(results: Sequence[Graded]) -> int:
@@ -120,7 +126,7 @@ def _kind(each: Graded) -> str:
 def _cells(each: Graded) -> tuple[str, ...]:
     score = each.verdict.score if each.verdict else None
     standing = show.standing(each.verdict, each.table) if each.verdict and each.table else ""
-    run = each.verdict.run if each.verdict else ""
+    run = each.verdict.run if each.verdict and each.recorded else ""
     return escape(each.path), each.outcome, interval(score) if score else "", escape(standing), run
 
 

@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 
 import pytest
 
-from harness.errors import HarnessError, SandboxError
+from harness.errors import HarnessError, LedgerError, SandboxError
 from harness.judge import Progress
 from harness.kinds import DeviceKind, SandboxName
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
 from kernelmark.commands.several import InOrder
+from kernelmark.services import recording
 from kernelmark.services.fleet import Job, JobResult, fleet, one_by_one
 from kernelmark.services.fleet.fleet import Fleet
 from kernelmark.services.fleet.messages import Answer, Request
@@ -26,7 +27,9 @@ from kernelmark.services.selftest import PROBLEMS, Attempts, Trial, attacks, hon
 from kernelmark.services.selftest.side_by_side import attempt_all
 from kernelmark.services.settings import Settings
 from kernelmark.text.report import Graded
+from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.ranking import Table
 from tests.repository import commit, init
 from tests.unit.conftest import Command, Judge
 from tests.verdicts import REPLAYED, accepted, failed
@@ -180,6 +183,34 @@ def test_results_are_reported_in_order_and_recorded_as_they_come(
         "5/5 submissions/double/ada/kernel.py: accepted",
         "5 submissions: 2 accepted, 1 our fault, 1 wrong answer, 1 not graded",
     ]
+
+
+def test_what_could_not_be_recorded_is_told_so_and_names_no_run(
+    competition: Path, base: str, fakes: type[FakeFleet], command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted(competition, ada=RIGHT, bob=RIGHT, eve=RIGHT)
+    append, publish = JsonlLedger.append, recording.publish
+
+    def appended(ledger: JsonlLedger, verdict: Verdict, *given: Any, **named: Any) -> Entry:
+        if verdict.submission.author == "bob":
+            raise LedgerError("the disk is full")
+        return append(ledger, verdict, *given, **named)
+
+    def published(*given: Any) -> list[Table]:
+        if authors(competition)[-1] == "eve":
+            raise HarnessError("the board cannot be written")
+        return publish(*given)
+
+    monkeypatch.setattr(JsonlLedger, "append", appended)
+    monkeypatch.setattr(recording, "publish", published)
+    said = command("grade", "--changed", base, "--jobs", "3", "--summary", "summary.md")
+    assert said.code == 7
+    assert "\nnot recorded: the disk is full" in said.out
+    assert "\nrecorded: it is recorded, but the board cannot be written" in said.out
+    assert "3 submissions: 2 accepted, 1 accepted but not recorded" in said.err
+    rows = [line for line in (competition / "summary.md").read_text().splitlines() if line.startswith("| sub")]
+    runs = [entry.verdict.run for entry in JsonlLedger(competition / "leaderboard/results/double.jsonl").read()]
+    assert [sum(run in row for run in runs) for row in rows] == [1, 0, 1], "bob's is not in the ledger"
 
 
 def test_in_this_process_the_order_is_that_of_the_files(
