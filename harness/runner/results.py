@@ -18,6 +18,8 @@ from harness.call import Form, FormError, names, parts
 from harness.carrier import assign, carrier
 from harness.runner.kernel import CallError
 
+_NO_NUMBERS = (torch.bool, torch.float4_e2m1fn_x2)  # true and false; two numbers in one element
+
 
 class Results:
     """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
@@ -67,12 +69,27 @@ class Results:
 
     def _takes(self, got: torch.dtype, wanted: torch.dtype) -> bool:
         if self._converts == "widening":
-            return torch.promote_types(got, wanted) == wanted
+            return _holds(wanted, got)
         return self._converts == "always"
 
     def _lies_in_an_output(self, value: Tensor) -> bool:
         low, high = _range(value)
         return any(low < end and start < high for start, end in self._ranges)
+
+
+def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
+    """Whether every number of one type is also one of the wanted type, so that converting loses nothing."""
+    if got is wanted or got in _NO_NUMBERS or wanted in _NO_NUMBERS:
+        return got is wanted
+    if wanted.is_floating_point or wanted.is_complex:
+        most = torch.finfo(wanted)
+        if not (got.is_floating_point or got.is_complex):
+            return torch.iinfo(got).max * most.eps < 2
+        own = torch.finfo(got)
+        return own.eps >= most.eps and own.max <= most.max and wanted.is_complex >= got.is_complex
+    if got.is_floating_point or got.is_complex:
+        return False
+    return torch.iinfo(wanted).min <= torch.iinfo(got).min and torch.iinfo(got).max <= torch.iinfo(wanted).max
 
 
 def _is_there(value: Tensor, output: Tensor) -> bool:

@@ -258,6 +258,33 @@ def test_other_dtypes_are_converted_where_that_loses_nothing_or_always(converts:
                 Results("y", {"y": y}, converts=converts).take(value)
 
 
+EIGHT_BITS = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
+SMALL = {*EIGHT_BITS, "float16", "bfloat16", "float8_e8m0fnu", "int16", "uint16"}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "held"),
+    [
+        ("float32", SMALL),
+        ("float16", EIGHT_BITS),
+        ("int32", {"int16", "int8", "uint8", "uint16"}),
+        ("complex64", {*SMALL, "float32"}),
+        ("bool", set()),
+        ("float4_e2m1fn_x2", set()),
+    ],
+)
+def test_a_type_is_held_by_one_that_has_all_its_numbers(wanted: str, held: set[str]) -> None:
+    of: torch.dtype = getattr(torch, wanted)
+    y = torch.zeros(4 * of.itemsize, dtype=torch.uint8).view(of)
+    for name in DTYPES:
+        value = torch.zeros(4 * getattr(torch, name).itemsize, dtype=torch.uint8).view(getattr(torch, name))
+        if name in held or name == wanted:
+            Results("y", {"y": y}, converts="widening").take(value)
+        else:
+            with pytest.raises(CallError, match=f"returned {name}, `y` is {wanted}"):
+                Results("y", {"y": y}, converts="widening").take(value)
+
+
 def test_a_conjugate_of_the_output_is_not_the_output() -> None:
     y = torch.tensor([1 + 2j])
     Results("y", {"y": y}).take(y.conj())
