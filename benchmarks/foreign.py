@@ -76,9 +76,9 @@ def imported(form: str, checkout: Path, names: Sequence[str], into: Path, jobs: 
     command = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "import", form]
     words = [*map(str, [checkout, *names]), "--into", str(into), "--jobs", str(jobs)]
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=_importing(ROOT), check=False)
-    if done.returncode not in (0, 2):
-        raise SystemExit(done.stdout + done.stderr)
     lines = re.findall(rf"^(?:imported|left out)\s+{form} .*$", done.stdout, re.MULTILINE)
+    if not lines:
+        raise SystemExit(done.stdout + done.stderr)
     return {re.split(r"[\s:]+", line.split(form, 1)[1].strip())[0]: line for line in lines}
 
 
@@ -229,26 +229,31 @@ def timed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
     ours, theirs = _wanted(files, arguments), _wanted(TIMED_KERNELBENCH, arguments)
     lines = imported("gpu-mode", arguments.gpu_mode, ours, problems, arguments.jobs)
     lines |= imported("kernelbench", arguments.kernelbench, theirs, problems, arguments.jobs)
-    rows = found.setdefault("rows", [])
+    folders = {name: problems / folder for name, line in lines.items() if (folder := folder_of(line))}
+    found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if name not in folders})
+    rows = found.setdefault("rows", {})
+
+    def keep(problem: str, row: Found) -> None:
+        rows[problem] = row
+        print(json.dumps({problem: row}), flush=True)
+
     with kernelmark.Fleet(slots=1) as fleet:
-        for name in ours:
+        for name in (each for each in ours if each in folders):
             task = arguments.gpu_mode / "problems" / name
             source = next(task.glob(f"solutions/correct/{files[name]}"))
-            here = _here(fleet, problems / str(folder_of(lines[name])), source)
+            here = _here(fleet, folders[name], source)
             logged = evaluated(source, task, "benchmark")
             means = [float(logged[key]) / 1e3 for key in logged if re.fullmatch(r"benchmark\.\d+\.mean", key)]
-            rows.append({"problem": f"gpu-mode {name} {files[name]}", **here, "there_us": means or logged["check"]})
-            print(json.dumps(rows[-1]), flush=True)
-        for name in theirs:
+            keep(f"gpu-mode {name} {files[name]}", {**here, "there_us": means or logged["check"]})
+        for name in (each for each in theirs if each in folders):
             level, number = name.split("/")
             path = next((arguments.kernelbench / f"KernelBench/level{level}").glob(f"{number}_*.py"))
             for kind, end in (("eager", EAGER), ("torch.compile", COMPILED)):
                 custom = scratch / f"{level}_{number}_{kind}.py"
                 custom.write_text(path.read_text() + end)
-                here = _here(fleet, problems / str(folder_of(lines[name])), custom)
+                here = _here(fleet, folders[name], custom)
                 there = _kernelbench(arguments.kernelbench, path, custom)
-                rows.append({"problem": f"KernelBench {name} {kind}", **here, **there})
-                print(json.dumps(rows[-1]), flush=True)
+                keep(f"KernelBench {name} {kind}", {**here, **there})
 
 
 def _here(fleet: kernelmark.Fleet, problem: Path, source: Path) -> dict[str, Any]:

@@ -118,7 +118,6 @@ class Reading:
     median_us: float
     spread: float
     seconds: float
-    repeats_us: tuple[float, ...]
 
 
 def measure(rival: Rival, call: Call, sets: int, repeats: int = 3) -> Reading:
@@ -127,7 +126,7 @@ def measure(rival: Rival, call: Call, sets: int, repeats: int = 3) -> Reading:
     values = tuple(statistics.median(rival(call, sets)) for _ in range(repeats))
     seconds = time.perf_counter() - started
     median = statistics.median(values)
-    return Reading(median, (max(values) - min(values)) / median, seconds, values)
+    return Reading(median, (max(values) - min(values)) / median, seconds)
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
 
-_LIMIT_S = 5.0  # of all calls: a kernel with very large blocks may compile for half a minute
+_LIMIT_S = 5.0  # of the calls in all: a kernel with very large blocks may compile for half a minute
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class Compilation:
 
 
 def compilation(problem: Problem, submission: Submission, provider: Provider) -> Compilation | None:
-    """Build the submission in a sandbox of its own, and call it in the visible tests, the smallest first, for some
-    seconds. Kernels are compiled for the architecture of the published boards, and not launched.
+    """Build the submission in a sandbox of its own, and call it in the visible tests, the smallest first; the calls may
+    take some seconds, besides the start and the build, which have their own limits. Kernels are compiled for the
+    architecture of the published boards, and not launched.
 
     None if no Triton kernel is launched.
 

@@ -20,7 +20,6 @@ MAX_SCRATCH_BYTES = 1 << 36
 _MAX_BLOCK_THREADS = 1024
 _NAME = text(8192)  # PyTorch has mangled names of more than 2000 characters
 _ADDRESS = integer(0, (1 << 57) - 1)
-_COUNT = integer(1, (1 << 31) - 1)
 _EXTENT = integer(1, 1 << 40)
 
 

@@ -20,7 +20,7 @@ from kernelmark.commands.owner import Owner
 
 _OPTION = "--handed-in"
 _COLUMNS = ("author", "handed_in")
-_REMEDY = f"say so with {_OPTION}, record all as late (--late NAME), or grade without recording (--no-record)"
+_ELSE = "record all as late (--late NAME), or grade without recording (--no-record)"
 
 
 def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
@@ -37,7 +37,7 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
         known = None if problem.delay(now).days else now
         if known is None and needed:
             what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
-            raise UsageError(f"problem {problem.slug}", what, _REMEDY)
+            raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, {_ELSE}")
         return lambda hand_in: known
     with suppress(OSError, ValueError):  # a text that no file can be called
         if Path(given).is_file():
@@ -45,10 +45,7 @@ def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool)
     moment = _moment(given, _OPTION, now)
     if needed and problem.closed(moment):
         what = f"takes no more submissions, {problem.schedule_at(moment)}"
-        remedy = (
-            f"give an earlier {_OPTION}, record all as late (--late NAME), or grade without recording (--no-record)"
-        )
-        raise UsageError(f"problem {problem.slug}", what, remedy)
+        raise UsageError(f"problem {problem.slug}", what, f"give an earlier {_OPTION}, {_ELSE}")
 
     def of_all(hand_in: HandIn) -> datetime:
         if hand_in.marked_late and not problem.delay(moment).days:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import torch
 
-from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.batch import Batch, arenas
 from harness.judge.correctness.layout import Layout
 from harness.problem import load
 
@@ -83,3 +84,21 @@ def test_a_write_beside_an_output_is_found(batch: Batch, name: str, written: Seq
     out_of_bounds = batch.out_of_bounds(range(SETS))
     assert out_of_bounds is not None
     assert (out_of_bounds.set, out_of_bounds.text) == (2, told)
+
+
+def test_arenas_are_given_back_where_memory_ends_after_the_first(batch: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Made:
+        def close(self) -> None:
+            closed.append("inputs")
+
+    def make(*_: object, read_only: bool, **__: object) -> Made:
+        if not read_only:
+            raise torch.OutOfMemoryError("as torch says it, from inside of an arena")
+        return Made()
+
+    monkeypatch.setattr("harness.judge.correctness.batch.make_arena", make)
+    with pytest.raises(torch.OutOfMemoryError):
+        arenas(batch._layout, "cpu", SETS)
+    assert closed == ["inputs"]

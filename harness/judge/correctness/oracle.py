@@ -159,6 +159,7 @@ class Oracle:
             symbols=(self._form.entry,),
             architecture=self._device.architecture(),
             style=self._problem.call.style,
+            signature=self._problem.signature.replace(self._problem.entry, self._form.entry, 1)[:500],
             converts="always",
         )
         with self._blamed():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from harness.errors import UsageError
 from harness.languages import LANGUAGES
@@ -19,7 +19,6 @@ from kernelmark.services.settings import Settings
 from kernelmark.services.start import compiled, pytorch, triton
 
 Start = Literal["triton", "cu", "cpp", "torch"]
-STARTS: tuple[Start, ...] = get_args(Start)
 
 
 @dataclass(frozen=True)

@@ -104,11 +104,6 @@ class _Cpp:
             run = f"{self.own['run']}<{', '.join(types.values())}>({', '.join(self.names())});"
             yield self.function(f'extern "C" void {name}', types, [run] if types else body)
 
-    def symbol_types(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Each entry point, and what stands there for the dtypes that are parameters."""
-        for name, values in self.symbols.items():
-            yield name, {dtype: self.types[value] for dtype, value in zip(self.dtypes, values, strict=True)}
-
     def template(self) -> str:
         return f"template <{', '.join(f'typename {name}' for name in self.dtypes)}>\n" if self.dtypes else ""
 
