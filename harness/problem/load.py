@@ -98,7 +98,7 @@ def load(directory: Path, private: Path | None = None, final: datetime | bool | 
         foreign_files(directory, parts.foreign)
     sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), _reference(directory, data))
     identified = {**dict(parts), "slug": slug, "directory": directory, "sha256": sha256}
-    there = _private_files(slug, private)
+    there = _read_private(slug, private)
     whole = _with_private(identified, there)
     if any(file.final for file in there) and parts.deadline is None:
         remedy = f"set one in {directory / 'problem.toml'}"
@@ -117,7 +117,7 @@ def identify(directory: Path, private: Path | None = None, final: datetime | boo
     toml = _read(path)
     data = _parse(path, toml)
     sha256 = length_prefixed_sha256(_question(path, toml, data), _reference(directory, data))
-    there = _private_files(directory.resolve().name, private)
+    there = _read_private(directory.resolve().name, private)
     if any(file.final for file in there):
         try:
             schedule = Schedule.model_validate({key: data[key] for key in Schedule.model_fields if key in data})
@@ -132,8 +132,10 @@ def _with_private(identified: Mapping[str, Any], files: Sequence[_PrivateFile]) 
     if not files:
         return Problem(**identified)
     tests = [_private_tests(file) for file in files]
+    usual, final = private_files(files[0].path.parent, identified["slug"])
     private = Private(
-        file=files[0].path.parent / f"{identified['slug']}.toml",
+        file=usual,
+        final_file=final,
         sha256=_private_sha256(files),
         cases=sum(map(len, tests)),
         final=len(tests[-1]) if files[-1].final else 0,
@@ -172,15 +174,20 @@ def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
     return contents
 
 
-def _private_files(slug: str, private: Path | None) -> list[_PrivateFile]:
+def private_files(folder: Path, slug: str) -> tuple[Path, Path]:
+    """Where a problem's private cases are, and those that count only once it is closed, whether or not they exist."""
+    return folder / f"{slug}.toml", folder / f"{slug}.final.toml"
+
+
+def _read_private(slug: str, private: Path | None) -> list[_PrivateFile]:
     """A problem's files in the folder of private cases, the final one last.
 
     An unreadable one is an error: its cases would be left out.
     """
     found = []
-    for path in (private / f"{slug}.toml", private / f"{slug}.final.toml") if private else ():
+    for path, final in zip(private_files(private, slug), (False, True), strict=True) if private else ():
         try:
-            found.append(_PrivateFile(path, path.read_bytes(), path.name.endswith(".final.toml")))
+            found.append(_PrivateFile(path, path.read_bytes(), final))
         except FileNotFoundError:
             continue
         except OSError as error:

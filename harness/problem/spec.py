@@ -364,14 +364,11 @@ class Private(Spec):
     """Where the last `cases` tests of a problem come from: `file`, and the last `final` of them its final file."""
 
     file: Path
+    final_file: Path
+    """The file of the tests that count only once the problem is closed."""
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     cases: int = Field(gt=0)
     final: int = Field(default=0, ge=0)
-
-    @property
-    def final_file(self) -> Path:
-        """The file of the tests that count only once the problem is closed."""
-        return self.file.with_suffix(".final.toml")
 
 
 class ProblemSpec(ProblemFile):

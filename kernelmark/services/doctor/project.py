@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from harness.errors import KernelmarkError
+from harness.problem.load import private_files
 from kernelmark.services.doctor.diagnostic import Diagnostic
 from kernelmark.services.problems import find_problem, private_folder, problem_directories
 from kernelmark.services.settings import Settings
@@ -38,7 +39,7 @@ def private_cases(settings: Settings, slugs: set[str]) -> Diagnostic:
         folder = private_folder(settings)
         assert folder is not None
         open_to_others = [path for path in (folder, *folder.glob("*.toml")) if path.stat().st_mode & 0o077]
-        known = {f"{slug}{suffix}" for slug in slugs for suffix in (".toml", ".final.toml")}
+        known = {path.name for slug in slugs for path in private_files(folder, slug)}
         unknown = sorted(path.name for path in folder.iterdir() if path.suffix == ".toml" and path.name not in known)
     except KernelmarkError as error:
         return Diagnostic("fail", "private cases", str(error))
