@@ -83,7 +83,8 @@ def table(out: Path, calibration: Calibration) -> Iterator[str]:
     device = f"{ran.device_name}, driver {ran.driver}, torch {ran.torch}, triton {ran.triton}, sandbox {ran.sandbox}"
     days = sorted({str(verdict.created_at.date()) for verdicts in graded for verdict in verdicts})
     yield f"{device}; {' and '.join(days)}; `python -m benchmarks.baselines --out benchmarks/results/{out.name}`."
-    yield "Times are scores: the median over calls (or rounds), with its interval. A share is of the roofline that"
+    yield "Times are scores with their intervals: of replayed calls the pseudomedian over blocks of two, of sealed"
+    yield "rounds the median. A share is of the roofline that"
     yield "`kernelmark calibrate` measured. × is how many times as fast the kernel is as PyTorch's: the median of"
     yield "paired ratios, with its interval. PyTorch's own kernels stand with their time beside the best of ours."
     for verdicts in graded:
