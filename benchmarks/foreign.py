@@ -102,6 +102,17 @@ def drawn(checkout: Path, seed: int) -> list[str]:
     return names
 
 
+def brought(
+    arguments: argparse.Namespace, problems: Path, found: Found, ours: Iterable[str], theirs: Iterable[str] = ()
+) -> dict[str, Path]:
+    """Import what is wanted of gpu-mode and KernelBench: the folder of each problem; `found` gets what is left out."""
+    lines = imported("gpu-mode", arguments.gpu_mode, _wanted(ours, arguments), problems, arguments.jobs)
+    lines |= imported("kernelbench", arguments.kernelbench, _wanted(theirs, arguments), problems, arguments.jobs)
+    folders = {name: problems / folder for name, line in lines.items() if (folder := folder_of(line))}
+    found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if name not in folders})
+    return folders
+
+
 def references(problems: Path, folders: Iterable[str], into: Path) -> Iterator[kernelmark.Job]:
     """Each problem's reference as a submission to it, as `kernelmark start` writes it."""
     settings = Settings.load().model_copy(update={"problems": problems})
@@ -172,16 +183,16 @@ def graded_references(arguments: argparse.Namespace, scratch: Path, found: Found
     problems, files = scratch / "problems", scratch / "submissions"
     files.mkdir()
     ours, theirs = of_gpu_mode(arguments.gpu_mode), drawn(arguments.kernelbench, arguments.seed)
-    lines = imported("gpu-mode", arguments.gpu_mode, _wanted(ours, arguments), problems, arguments.jobs)
-    lines |= imported("kernelbench", arguments.kernelbench, _wanted(theirs, arguments), problems, arguments.jobs)
-    names = {folder: name for name, line in lines.items() if (folder := folder_of(line))}
-    found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if not folder_of(line)})
+    names = {folder.name: name for name, folder in brought(arguments, problems, found, ours, theirs).items()}
     rows, due = found.setdefault("references", {}), list(references(problems, names, files))
     for slots in (arguments.slots, 1):  # several at a time may want more memory than there is
+        if not due:
+            break
         with kernelmark.Fleet(slots=slots) as fleet:
             for result in fleet.grade_many(due, effort="screen"):
-                rows[names[str(result.job.key)]] = said(result)
-                print(f"{names[str(result.job.key)]}: {said(result)[:150]}", flush=True)
+                name = names[str(result.job.key)]
+                rows[name] = said(result)
+                print(f"{name}: {said(result)[:150]}", flush=True)
         due = [job for job in due if rows.get(names[str(job.key)]) != "accepted"]
 
 
@@ -189,8 +200,7 @@ def checked_solutions(arguments: argparse.Namespace, scratch: Path, found: Found
     """Check the solutions here and by their evaluator, and grade the wrong ones that the tests accept."""
     problems = scratch / "problems"
     sets = [name for name in of_gpu_mode(arguments.gpu_mode) if name.split("/")[0] in SETS]
-    lines = imported("gpu-mode", arguments.gpu_mode, _wanted(sets, arguments), problems, arguments.jobs)
-    folders = {name: problems / folder for name, line in lines.items() if (folder := folder_of(line))}
+    folders = brought(arguments, problems, found, sets)
     here = [path for path in solutions(arguments.gpu_mode) if _named(path) in folders]
     rows = found.setdefault("solutions", {})
     rows.update({_label(path): {} for path in here})
@@ -226,11 +236,7 @@ def timed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
     """Ten submissions, timed here and by their evaluators, one after the other; `found` gets each as it comes."""
     problems = scratch / "problems"
     files = {f"pmpp_v2/{name}": file for name, file in TIMED_GPU_MODE}
-    ours, theirs = _wanted(files, arguments), _wanted(TIMED_KERNELBENCH, arguments)
-    lines = imported("gpu-mode", arguments.gpu_mode, ours, problems, arguments.jobs)
-    lines |= imported("kernelbench", arguments.kernelbench, theirs, problems, arguments.jobs)
-    folders = {name: problems / folder for name, line in lines.items() if (folder := folder_of(line))}
-    found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if name not in folders})
+    folders = brought(arguments, problems, found, files, TIMED_KERNELBENCH)
     rows = found.setdefault("rows", {})
 
     def keep(problem: str, row: Found) -> None:
@@ -238,14 +244,14 @@ def timed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
         print(json.dumps({problem: row}), flush=True)
 
     with kernelmark.Fleet(slots=1) as fleet:
-        for name in (each for each in ours if each in folders):
+        for name in (each for each in files if each in folders):
             task = arguments.gpu_mode / "problems" / name
             source = next(task.glob(f"solutions/correct/{files[name]}"))
             here = _here(fleet, folders[name], source)
             logged = evaluated(source, task, "benchmark")
             means = [float(logged[key]) / 1e3 for key in logged if re.fullmatch(r"benchmark\.\d+\.mean", key)]
             keep(f"gpu-mode {name} {files[name]}", {**here, "there_us": means or logged["check"]})
-        for name in (each for each in theirs if each in folders):
+        for name in (each for each in TIMED_KERNELBENCH if each in folders):
             level, number = name.split("/")
             path = next((arguments.kernelbench / f"KernelBench/level{level}").glob(f"{number}_*.py"))
             for kind, end in (("eager", EAGER), ("torch.compile", COMPILED)):

@@ -261,7 +261,7 @@ def regrade(problem: str | None, dry_run: bool, form: str, jobs: int | None, **f
     results = [printed.results[place] for place in range(len(due))]
     if form == "json":
         print_json([each.document() for each in results])
-    return max(each.code if each.unrecorded else 0 for each in results)
+    return max(each.code if each.errored else 0 for each in results)
 
 
 @click.command()

@@ -136,12 +136,17 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
 
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
     """The current problems and protocol, by which the board marks stale rows; `hashes` by slug, if they are known."""
-    private, now = private_folder(settings), datetime.now(UTC)
-    known = dict(hashes or {})
-    for directory in problem_directories(settings) if hashes is None else ():
-        with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
-            known[directory.name] = identify(directory, private, now)
+    private = private_folder(settings)
+    known = _identified(settings, private) if hashes is None else dict(hashes)
     return Current(problems=known, protocol=PROTOCOL, with_private=private is not None)
+
+
+def _identified(settings: Settings, private: Path | None) -> dict[str, str]:
+    hashes, now = {}, datetime.now(UTC)
+    for directory in problem_directories(settings):
+        with suppress(ProblemError):  # it cannot be graded, so its rows cannot become current again
+            hashes[directory.name] = identify(directory, private, now)
+    return hashes
 
 
 def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:

@@ -52,14 +52,14 @@ class Graded:
         return "not graded" if self.code == UsageError.exit_code else "our fault"
 
     @property
-    def unrecorded(self) -> bool:
-        """Whether it has no verdict, or one that could not be recorded: no outcome has these exit statuses."""
+    def errored(self) -> bool:
+        """Whether grading or recording it ended in an error: no outcome has these exit statuses."""
         return self.code in (UsageError.exit_code, HarnessError.exit_code)
 
     @property
     def lost(self) -> bool:
         """Whether it has a verdict that should be in the ledger and is not."""
-        return self.verdict is not None and self.unrecorded and not self.recorded
+        return self.verdict is not None and self.errored and not self.recorded
 
     def document(self) -> dict[str, Any]:
         """The result for programs; the verdict is the document that the ledger holds."""
@@ -71,7 +71,7 @@ class Graded:
         yield visible(self.path)
         if self.verdict is not None:
             yield from show.verdict(self.verdict, self.table, self.left, record=self.recorded)
-        if self.unrecorded:
+        if self.errored:
             what = "not recorded" if self.lost else "recorded" if self.recorded else self.outcome
             yield f"{what}: {visible(self.message)}"
 
@@ -120,7 +120,7 @@ def junit(results: Sequence[Graded]) -> bytes:
 def _kind(each: Graded) -> str:
     if each.code == _UNSUPPORTED:
         return "skipped"
-    return "error" if each.unrecorded else "failure" if each.code else ""
+    return "error" if each.errored else "failure" if each.code else ""
 
 
 def _cells(each: Graded) -> tuple[str, ...]:

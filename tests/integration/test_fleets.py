@@ -24,6 +24,7 @@ from kernelmark import Fleet, Job, JobResult
 from kernelmark.services.selftest import HERE as SELFTEST
 from kernelmark.services.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
+from tests.open_files import open_files
 
 pytestmark = [pytest.mark.bwrap, pytest.mark.alone]
 ROOT = Path(__file__).parents[2]
@@ -48,10 +49,10 @@ def scratch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="fl-"))  # a short name, as that of a socket must be
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    files = open_files()
+    files = open_files().total()
     yield folder
     assert left_in(folder) == []
-    assert open_files() == files
+    assert open_files().total() == files
     shutil.rmtree(folder)
 
 
@@ -69,10 +70,6 @@ def project(tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 def left_in(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.rglob("*") if each.suffix != ".lock")
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def groups(pids: Iterable[int]) -> list[str]:

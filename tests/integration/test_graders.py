@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.services.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
+from tests.open_files import open_files
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")
@@ -43,21 +43,18 @@ def nothing_stays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="gr-"))  # a short name, as that of a socket must be
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     monkeypatch.setattr(device_lock, "_DIRECTORY", folder)
-    before = open_files()
+    before = opened()
     yield
     assert [each.name for each in folder.iterdir() if each.suffix != ".lock"] == []
     # The scripted runners end by themselves; those of a test of another file may have been open before.
-    eventually(lambda: not Counter(open_files()) - Counter(before) or None)
+    eventually(lambda: not opened() - before or None)
     shutil.rmtree(folder)
 
 
-def open_files() -> list[str]:
+def opened() -> Counter[str]:
     """What a session opens, and not what a library does when it is first used."""
-    links = []
-    for link in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):  # that of the listing itself
-            links.append(str(link.readlink()))
-    return sorted(each for each in links if each.startswith(("socket:", "pipe:", "/memfd:", "anon_inode:")))
+    kinds = ("socket:", "pipe:", "/memfd:", "anon_inode:")
+    return Counter({name: count for name, count in open_files().items() if name.startswith(kinds)})
 
 
 class Counted(Scripted):

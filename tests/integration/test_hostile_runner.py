@@ -28,6 +28,7 @@ from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
 from kernelmark.services.selftest import PROBLEMS
+from tests.open_files import open_files
 from tests.runners import Act, Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
@@ -180,7 +181,7 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile(name: str, problem: Problem) -> None:
     act, outcomes, message = HOSTILE[name]
-    open_before = _open_descriptors()
+    open_before = open_files().total()
     started = time.monotonic()
     check = grade(problem, act)
     assert time.monotonic() - started < CALL_S + 5
@@ -188,9 +189,9 @@ def test_hostile(name: str, problem: Problem) -> None:
     assert re.search(message, check.message), check.message
     assert "\x1b" not in check.message
     deadline = time.monotonic() + CALL_S  # the runner is a thread of this process, and may still be about to answer
-    while _open_descriptors() > open_before and time.monotonic() < deadline:
+    while open_files().total() > open_before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert _open_descriptors() <= open_before, "no descriptor is left open in the judge"
+    assert open_files().total() <= open_before, "no descriptor is left open in the judge"
 
 
 @pytest.mark.parametrize(
@@ -313,10 +314,6 @@ def _as_anybody(descriptors: int) -> Iterator[None]:
     finally:
         assert libc.capset(header, before) == 0
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def _open_descriptors() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 frames = st.binary(max_size=200) | st.builds(

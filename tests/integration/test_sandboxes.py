@@ -33,6 +33,7 @@ from harness import sandbox
 from harness.errors import SandboxError
 from harness.sandbox import Exit, Launch, Sandbox, gpu
 from harness.verdict import SandboxName
+from tests.open_files import open_files
 
 REPO = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
@@ -130,11 +131,7 @@ def descriptors() -> Counter[str]:
     """What this process has open, without Docker's client, which keeps a connection for each of the last 25 URLs."""
     provider.cache_clear()
     gc.collect()
-    found = Counter[str]()
-    for each in Path("/proc/self/fd").iterdir():
-        with suppress(FileNotFoundError):  # the one that lists the folder
-            found[str(each.readlink())] += 1
-    return found
+    return open_files()
 
 
 def containers_with(token: str) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from kernelmark.services.fleet import process
 from kernelmark.services.fleet.engine import WorkerLost
 from kernelmark.services.fleet.messages import Answer, Request
 from kernelmark.services.fleet.process import WorkerProcess
+from tests.open_files import open_files
 from tests.workers import soon
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")
@@ -54,17 +55,13 @@ def started(tmp_path: Path) -> Iterator[Started]:
         worker.start()
         return worker
 
-    before = open_files()
+    before = open_files().total()
     yield start
     for worker in made:
         soon(worker.close)
     made.clear()
     assert not [pid for pid in pids(tmp_path) if Path(f"/proc/{pid}").exists()]
-    assert open_files() == before
-
-
-def open_files() -> int:
-    return len(list(Path("/proc/self/fd").iterdir()))
+    assert open_files().total() == before
 
 
 def pids(folder: Path) -> list[int]:

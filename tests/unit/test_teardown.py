@@ -18,6 +18,7 @@ from harness.errors import SandboxError
 from harness.sandbox import Launch, bwrap, cgroup, process, tree, uids
 from harness.sandbox import docker as containers
 from harness.sandbox.docker import Container
+from tests.open_files import open_files
 
 SLEEP = "import time; time.sleep(1e6)"
 
@@ -102,7 +103,7 @@ def test_bubblewrap_that_cannot_be_ended_is_named_and_leaves_no_descriptor(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o755)
-    before = len(list(Path("/proc/self/fd").iterdir()))
+    before = open_files().total()
     sandbox = bwrap.Bwrap().launch(launch(tmp_path))
     with monkeypatch.context() as patch:
         patch.setattr(bwrap, "CLOSE_S", 0.1)
@@ -110,7 +111,7 @@ def test_bubblewrap_that_cannot_be_ended_is_named_and_leaves_no_descriptor(
         with pytest.raises(SandboxError, match=f"first process {sandbox._init_pid} cannot be killed"):
             sandbox.close()
     sandbox.close()
-    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert open_files().total() == before
     os.kill(sandbox._init_pid, signal.SIGKILL)
     sandbox._process.wait(10)
     assert sandbox._group is None or sandbox._group.remove(10)

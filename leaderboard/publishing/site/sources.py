@@ -44,8 +44,10 @@ class Sources:
     def mark(self, problem: str, told: SubmissionId) -> str:
         """Changes when a source appears or disappears; the archive's is not read for it."""
         found = self.kernel(problem, told.sha256)
-        alone = source_name(told.sha256, told.name) in self.archived(problem, told.author)
-        there = present(self._archive, problem, told) if told.beside else alone
+        if told.beside:
+            there = present(self._archive, problem, told)
+        else:
+            there = source_name(told.sha256, told.name) in self.archived(problem, told.author)
         return f"{there} {found.name if found is not None else ''}"
 
     def _read(self, problem: str) -> Mapping[str, Submission]:
