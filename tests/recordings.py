@@ -21,4 +21,5 @@ CALL = Recording(
     nodes=(KERNEL,),
     edges=(),
     scratch_bytes=0,
+    returned=(),
 )

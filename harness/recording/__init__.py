@@ -21,6 +21,7 @@ from harness.recording.schema import (
     Memset,
     Node,
     Recording,
+    Returned,
     Variable,
 )
 
@@ -37,6 +38,7 @@ __all__ = [
     "Node",
     "Packed",
     "Recording",
+    "Returned",
     "Variable",
     "pack",
     "unpack",

@@ -17,6 +17,7 @@ MAX_IMAGES = 256
 MAX_VARIABLES = 4096  # of one image
 MAX_PARAMETER_BYTES = 32_764  # the limit for kernel parameters since CUDA 12.1
 MAX_SCRATCH_BYTES = 1 << 36
+MAX_RETURNED = 4096
 _MAX_BLOCK_THREADS = 1024
 _NAME = text(8192)  # PyTorch has mangled names of more than 2000 characters
 _ADDRESS = integer(0, (1 << 57) - 1)
@@ -137,16 +138,27 @@ class Edge:
 
 
 @dataclass(frozen=True)
+class Returned:
+    """A result that stays where the call made it: `nbytes` at an address in the scratch, which belong to an output."""
+
+    source: int = checked(_ADDRESS)
+    target: int = checked(_ADDRESS)  # the output's
+    nbytes: int = checked(_EXTENT)
+
+
+@dataclass(frozen=True)
 class Recording:
     """One call. Nodes are in topological order, so no edge leads back.
 
     `scratch_bytes`: how much of the scratch window is in use, from its start; its contents are passed separately.
+    `returned`: what the judge fetches from the scratch after the call.
     """
 
     images: tuple[Image, ...] = checked(many(record(Image), MAX_IMAGES))
     nodes: tuple[Node, ...] = checked(many(_node, MAX_NODES, 1))
     edges: tuple[Edge, ...] = checked(many(record(Edge), MAX_EDGES))
     scratch_bytes: int = checked(integer(0, MAX_SCRATCH_BYTES))
+    returned: tuple[Returned, ...] = checked(many(record(Returned), MAX_RETURNED))
 
 
 def read(document: Any) -> Recording:
@@ -170,6 +182,9 @@ def read(document: Any) -> Recording:
             _consistent(node, len(recording.images), scratch)
         except WireError as error:
             raise WireError(f"node {number}: {error}") from None
+    for result in recording.returned:
+        _inside(result.source, result.nbytes, (scratch,))
+        _inside(result.target, result.nbytes, (OUTPUTS,))
     return recording
 
 

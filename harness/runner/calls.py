@@ -117,7 +117,7 @@ class Calls:
         for _ in range(_WARMUPS):
             self.call(0)
             self._device.synchronize()
-        self._record = self._device.record(lambda: self.call(0))
+        self._record = self._device.record(self._calls[0])
         return self._record
 
     def deliver(self, file: int, scratch: int | None) -> None:

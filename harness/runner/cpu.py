@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 
 from harness.runner.device import AssembledBatch, CallSet, CapturedCall, HoldKind, PlainCalls, Timing
+from harness.runner.kernel import OneCall
 
 
 class Cpu:
@@ -53,7 +54,7 @@ class Cpu:
     def capture(self, call: CallSet, sets: int) -> tuple[list[Any] | None, str]:
         return None, "a CPU has no graphs"
 
-    def record(self, call: Callable[[], None]) -> CapturedCall:
+    def record(self, call: OneCall) -> CapturedCall:
         return CapturedCall(reason="a CPU has no graphs")
 
     def batch(self, graphs: list[Any] | None, call: CallSet, order: Sequence[int]) -> AssembledBatch:

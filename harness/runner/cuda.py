@@ -13,8 +13,12 @@ from cuda.bindings import driver
 
 from harness.arena.mapping import check
 from harness.errors import DeviceError
+from harness.recording import Returned
 from harness.runner.device import AssembledBatch, CallSet, CapturedCall, HoldKind, PlainCalls, Timing
 from harness.runner.hold import Hold
+from harness.runner.kernel import OneCall
+from harness.runner.results import IsNew
+from harness.runner.styles import ReturningCall
 
 if TYPE_CHECKING:
     from harness.runner.images import LoadedImages
@@ -168,19 +172,21 @@ class Cuda:
             self._scratch.keep(graph)
         return graph
 
-    def record(self, call: Callable[[], None]) -> CapturedCall:
+    def record(self, call: OneCall) -> CapturedCall:
         """Capture one call, and describe it."""
         if self._images is None or self._scratch is None:
             return CapturedCall(reason="CUPTI, which tells what the driver loads, is not available")
         from harness.runner.recorder import Recorder
 
+        returned: list[Returned] = []
         try:
-            graph = self._captured(call, self._scratch.pool.id)
+            is_new = self._scratch.allocated_from_now_on()
+            graph = self._captured(lambda: returned.extend(_made(call, is_new)), self._scratch.pool.id)
             torch.cuda.synchronize()
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
                 return CapturedCall(reason="the call puts no work on the stream that it is given")
-            file = Recorder(self._images).record(raw, self._scratch.nbytes)
+            file = Recorder(self._images).record(raw, self._scratch.nbytes, returned)
         except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
             torch.cuda.synchronize()
             return CapturedCall(reason=_told(error))
@@ -251,6 +257,14 @@ class ParentGraph:
     def __del__(self) -> None:
         if hasattr(self, "_executable"):
             driver.cuGraphExecDestroy(self._executable)
+
+
+def _made(call: OneCall, is_new: IsNew) -> list[Returned]:
+    """Make a call; returns the results that it leaves in new memory."""
+    if isinstance(call, ReturningCall):
+        return call.leaving(is_new)
+    call()
+    return []
 
 
 def _scratch() -> Scratch:

@@ -15,7 +15,7 @@ from cuda.bindings import driver
 
 from harness import recording, wire
 from harness.arena.mapping import check
-from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Variable
+from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Returned, Variable
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
 
@@ -36,7 +36,7 @@ class Recorder:
         self._blobs = bytearray()
         self._images: dict[int, Image] = {}  # by the order in which images were loaded
 
-    def record(self, graph: Any, scratch_bytes: int) -> bytes:
+    def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned]) -> bytes:
         """The recording as a file's bytes.
 
         Raises:
@@ -55,6 +55,7 @@ class Recorder:
             nodes=tuple(made),
             edges=tuple(Edge(before, after, when) for before, after, when in _numbered(ordered, edges)),
             scratch_bytes=scratch_bytes,
+            returned=tuple(returned),
         )
         try:
             whole = recording.pack(described, bytes(self._blobs))

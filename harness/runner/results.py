@@ -1,12 +1,13 @@
 """Puts what a call returned into the outputs that the judge gave it. Runs in the runner's process, untrusted.
 
-A result that already is an output's memory costs nothing. Any other one is copied inside the call, on its stream, so
-that a submission and a baseline pay the same.
+A result that already is an output's memory costs nothing. In a call that is recorded, one in memory that the call
+allocated costs nothing either: the judge fetches it after the call. Any other one is copied inside the call, on its
+stream, so that a submission and a baseline pay the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -16,9 +17,14 @@ from harness import wire
 from harness.arena.shapes import spanned
 from harness.call import Form, FormError, names, parts
 from harness.carrier import assign, carrier
+from harness.recording import Returned
 from harness.runner.kernel import CallError
 
 _NO_NUMBERS = (torch.bool, torch.float4_e2m1fn_x2)  # true and false; two numbers in one element
+
+
+IsNew = Callable[[int, int], bool]
+"""Whether the call has allocated the memory between two addresses."""
 
 
 class Results:
@@ -31,19 +37,23 @@ class Results:
         flat = [t for each in self._outputs.values() for t in (each if isinstance(each, list) else [each])]
         self._ranges = [_range(tensor) for tensor in flat]
 
-    def take(self, returned: Any) -> None:
-        """Put what was returned into the outputs.
+    def take(self, returned: Any, is_new: IsNew = lambda low, high: False) -> list[Returned]:
+        """Put what was returned into the outputs, but leave results in new memory there, and return where they are.
 
         Raises:
             CallError: it is not what the problem asks for.
         """
         pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
+        left = [_can_stay(value, output) and is_new(*_range(value)) for output, value in pairs]
         # A result may lie in another output's memory, and must be read before that is written.
         moved = [
-            (output, carrier(value).clone() if self._lies_in_an_output(value) else value) for output, value in pairs
+            (output, carrier(value).clone() if self._lies_in_an_output(value) else value)
+            for (output, value), stays in zip(pairs, left, strict=True)
+            if not stays
         ]
         for output, value in moved:
             assign(output, value)
+        return [_returned(value, output) for (output, value), stays in zip(pairs, left, strict=True) if stays]
 
     def _pairs(self, returned: Any) -> Iterator[tuple[Tensor, Tensor]]:
         """Each output with the result that belongs there, checked."""
@@ -94,8 +104,21 @@ def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
 
 def _is_there(value: Tensor, output: Tensor) -> bool:
     """Whether a result is the output itself; decides alone what is not copied."""
-    same = value.data_ptr() == output.data_ptr() and value.stride() == output.stride()
-    return same and not value.is_conj() and not value.is_neg()
+    return value.data_ptr() == output.data_ptr() and _laid_alike(value, output)
+
+
+def _can_stay(value: Tensor, output: Tensor) -> bool:
+    """Whether a copy of its memory, byte by byte, would be the output."""
+    return value.numel() > 0 and _laid_alike(value, output)
+
+
+def _laid_alike(value: Tensor, output: Tensor) -> bool:
+    return value.stride() == output.stride() and not value.is_conj() and not value.is_neg()
+
+
+def _returned(value: Tensor, output: Tensor) -> Returned:
+    low, high = _range(value)
+    return Returned(source=low, target=output.data_ptr(), nbytes=high - low)
 
 
 def _fitting(name: str, value: Any, output: Tensor) -> Tensor:

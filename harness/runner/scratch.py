@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from cuda.bindings import driver
 from harness.arena.mapping import check, create, granules, imported, map_at, reserve
 from harness.errors import DeviceError
 from harness.recording.windows import SCRATCH
+from harness.runner.results import IsNew
 
 _Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
 _Free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
@@ -60,6 +62,17 @@ class Scratch:
     def nbytes(self) -> int:
         """How much of the window is in use, from its start."""
         return self._next - SCRATCH.start
+
+    def allocated_from_now_on(self) -> IsNew:
+        """A test of whether PyTorch has allocated the memory between two addresses here, and after this call."""
+        before = list(_allocated())
+
+        def is_new(low: int, high: int) -> bool:
+            here = SCRATCH.start <= low and high <= self._next
+            old = any(low < end and start < high for start, end in before)
+            return here and not old and any(start <= low and high <= end for start, end in _allocated())
+
+        return is_new
 
     def _allocate(self, nbytes: int, ordinal: int, stream: int) -> int | None:
         try:
@@ -113,3 +126,11 @@ class Scratch:
         finally:
             driver.cuMemRelease(handle)
             driver.cuMemAddressFree(at, size)
+
+
+def _allocated() -> Iterator[tuple[int, int]]:
+    """The addresses of the first byte of each block in use, and after its last one."""
+    for segment in torch.cuda.memory_snapshot():
+        for block in segment["blocks"]:
+            if block["state"] != "inactive":
+                yield block["address"], block["address"] + block["size"]

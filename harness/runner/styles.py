@@ -14,8 +14,25 @@ from typing import Any
 import torch
 
 from harness import wire
+from harness.recording import Returned
 from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values, value_of
-from harness.runner.results import Results
+from harness.runner.results import IsNew, Results
+
+
+class ReturningCall:
+    """One call of a function that returns its results."""
+
+    def __init__(self, function: Callable[[], Any], results: Results) -> None:
+        self._function, self._results = function, results
+
+    def __call__(self) -> None:
+        """Make the call, and have its results in the outputs."""
+        self.leaving(lambda low, high: False)
+
+    def leaving(self, is_new: IsNew) -> list[Returned]:
+        """Make the call, but leave results in new memory where they are; returns which those are."""
+        with torch.no_grad():
+            return self._results.take(self._function(), is_new)
 
 
 class PythonKernel:
@@ -63,12 +80,7 @@ class PythonKernel:
             arguments = [value_of(form, given) for form in bind.forms.arguments]
             self._check(function.forward if isinstance(function, torch.nn.Module) else function, arguments)
             results = Results(bind.forms.result, given, converts=self._converts)
-
-            def call() -> None:
-                with torch.no_grad():
-                    results.take(function(*arguments))
-
-            return call
+            return ReturningCall(partial(function, *arguments), results)
 
         return prepare
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import load
 from harness.problem.reference import Reference
-from harness.recording import Recording, pack
+from harness.recording import Returned, pack
+from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
 from kernelmark.services.selftest import PROBLEMS
 from tests.recordings import BLOBS, CALL
@@ -33,7 +35,7 @@ LIMIT_S = 2.0
 DOUBLE = load(PROBLEMS / "double")
 PROBLEM = DOUBLE.model_copy(update={"limits": DOUBLE.limits.model_copy(update={"time_s": LIMIT_S})})
 CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
-WITH_SCRATCH = Recording(images=CALL.images, nodes=CALL.nodes, edges=(), scratch_bytes=8192)
+WITH_SCRATCH = replace(CALL, scratch_bytes=8192)
 TIMES = {"device_ns": 5000, "event_ns": 7000, "span_ns": 20_000, "nodes_ns": [5000]}
 LOADED = {
     "functions": [{"registers": 16, "local_bytes": 0, "shared_bytes": 0}],
@@ -268,6 +270,83 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
     fresh.close()
     os.close(held[0])
     assert seen == [scratch] * 3
+
+
+Y = CASE.layout.outputs[0]
+MADE = 512  # where the call makes its result, in the scratch
+RETURNING = replace(
+    CALL,
+    scratch_bytes=MADE + Y.nbytes,
+    returned=(Returned(SCRATCH.start + MADE, OUTPUTS.start + Y.offset, Y.nbytes),),
+)
+
+
+def returning(work: Callable[[Any, Any], None]) -> Act:
+    """A launcher whose call works on `x` and the memory of the result, and not on the outputs."""
+    held: list[int] = []
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Load":
+            held.append(os.dup(script.descriptors[1]))
+            script.reply(token, "Loaded", **LOADED)
+            return
+
+        def made(x: Any, region: Any) -> None:
+            result = np.frombuffer(bytearray(os.pread(held[0], Y.nbytes, MADE)), np.float32)
+            work(x, result)
+            os.pwrite(held[0], result.tobytes(), MADE)
+
+        launching(made)(script, token, body)
+
+    return act
+
+
+def doubled(x: Any, result: Any) -> None:
+    result[:] = 2 * x
+
+
+def half(x: Any, result: Any) -> None:
+    result[: len(x) // 2] = 2 * x[: len(x) // 2]
+
+
+def test_a_result_is_fetched_from_where_the_call_made_it() -> None:
+    fresh = FreshInputs(CASE)
+    scratch = bytes(RETURNING.scratch_bytes)
+    with launcher_of(returning(doubled)) as launcher:
+        make(Player(launcher, recorded(recording(pack(RETURNING, BLOBS), scratch)), CASE), fresh, 3)
+    fresh.close()
+
+
+@pytest.mark.parametrize(
+    ("work", "message"),
+    [(lambda x, result: None, r"y .*: never written"), (half, r"1,5\d\d of 3,027 elements wrong")],
+    ids=["nothing is done", "half is done"],
+)
+def test_a_result_that_the_call_does_not_write_is_never_written(work: Doing, message: str) -> None:
+    fresh = FreshInputs(CASE)
+    scratch = b"\x01" * RETURNING.scratch_bytes
+    with launcher_of(returning(work)) as launcher, pytest.raises(SubmissionFault, match=message):
+        make(Player(launcher, recorded(recording(pack(RETURNING, BLOBS), scratch)), CASE), fresh, 3)
+    fresh.close()
+
+
+RESULT = RETURNING.returned[0]
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        (replace(RESULT, nbytes=RESULT.nbytes - 4),),
+        (replace(RESULT, target=RESULT.target + 4, nbytes=RESULT.nbytes - 4),),
+        (replace(RESULT, target=OUTPUTS.start),),
+        (RESULT, RESULT),
+    ],
+    ids=["a part of it", "its end", "a red zone", "the same output twice"],
+)
+def test_a_result_that_is_not_an_output_is_refused(returned: tuple[Returned, ...]) -> None:
+    hostile = replace(RETURNING, returned=returned)
+    with pytest.raises(SubmissionFault, match="which is not an output's"):
+        recorded(recording(pack(hostile, BLOBS), bytes(hostile.scratch_bytes)))
 
 
 def silence(script: Script, token: int, body: dict[str, Any]) -> None:

@@ -22,11 +22,12 @@ from harness.recording import (
     Memset,
     Packed,
     Recording,
+    Returned,
     Variable,
     pack,
     unpack,
 )
-from harness.recording.schema import MAX_EDGES, MAX_NODES
+from harness.recording.schema import MAX_EDGES, MAX_NODES, MAX_RETURNED
 from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
 from harness.wire import WireError
 from tests import recordings
@@ -62,6 +63,7 @@ WHOLE = Recording(
         Edge(before=3, after=4, when="ended"),
     ),
     scratch_bytes=1 << 21,
+    returned=(Returned(source=SCRATCH.start + 512, target=OUTPUTS.start + 4096, nbytes=64),),
 )
 
 
@@ -91,6 +93,10 @@ def node(number: int, **fields: Any) -> Callable[[dict[str, Any]], object]:
 
 def edge(**fields: Any) -> Callable[[dict[str, Any]], object]:
     return lambda body: body["edges"][0].update(fields)
+
+
+def result(**fields: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda body: body["returned"][0].update(fields)
 
 
 HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
@@ -142,6 +148,17 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "an image that is none": (lambda body: body["images"][0].update(code={"start": 4, "nbytes": 8}), "not an ELF file"),
     "scratch without end": (lambda body: body.update(scratch_bytes=1 << 37), "expected an integer"),
+    "a result from an input": (result(source=INPUTS.start), "not memory of the call's"),
+    "a result from scratch that is not in use": (
+        result(source=SCRATCH.start + (1 << 21) - 32),
+        "not memory of the call's",
+    ),
+    "a result that is not for an output": (result(target=SCRATCH.start), "not memory of the call's"),
+    "a result without bytes": (result(nbytes=0), r"an integer in \[1"),
+    "more results than are read": (
+        lambda body: body.update(returned=body["returned"] * (MAX_RETURNED + 1)),
+        f"to {MAX_RETURNED} items",
+    ),
     "a number that is none": (lambda body: body.update(scratch_bytes=float("nan")), "NaN is not a number"),
 }
 

@@ -21,7 +21,8 @@ LOADED = wire.Loaded(functions=FACTS, event_extra_ns=0, span_extra_ns=0)
 
 def recording(*nodes: Kernel | Memset | Empty, in_a_row: bool = True) -> Recording:
     edges = tuple(Edge(n, n + 1, "ended") for n in range(len(nodes) - 1)) if in_a_row else ()
-    return Recording(images=(Image(code=Blob(8, 8), variables=()),), nodes=nodes, edges=edges, scratch_bytes=0)
+    images = (Image(code=Blob(8, 8), variables=()),)
+    return Recording(images=images, nodes=nodes, edges=edges, scratch_bytes=0, returned=())
 
 
 def calls(*nodes_ns: tuple[int, ...]) -> list[wire.Replayed]:

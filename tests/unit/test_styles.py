@@ -16,6 +16,7 @@ from harness import wire
 from harness.call import Form, Forms, Style
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
+from harness.recording import Returned
 from harness.runner.build import CompileError, import_python
 from harness.runner.cpu import Cpu
 from harness.runner.faults import describe
@@ -409,3 +410,44 @@ def test_packed_results_in_each_others_memory_are_read_first() -> None:
     y, z = (memory[first : first + 4].view(torch.float4_e2m1fn_x2) for first in (0, 4))
     Results({"tuple": ["y", "z"]}, {"y": y, "z": z}).take((z, y))
     assert memory.tolist() == [4, 5, 6, 7, 0, 1, 2, 3]
+
+
+def everything(low: int, high: int) -> bool:
+    return True
+
+
+def test_results_in_new_memory_stay_there() -> None:
+    y, z, new = torch.zeros(2, 3), torch.zeros(3), torch.ones(2, 3)
+    results = Results({"tuple": ["y", "z"]}, {"y": y, "z": z})
+    left = results.take((new, torch.ones(3)), lambda low, high: low == new.data_ptr())
+    assert left == [Returned(source=new.data_ptr(), target=y.data_ptr(), nbytes=24)]
+    assert (y.sum(), z.sum()) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "of",
+    [lambda y: y, lambda y: y.new_ones(3, 3).t(), lambda y: torch.full_like(y, 1j).conj()],
+    ids=["the output itself", "transposed", "a conjugate"],
+)
+def test_only_a_result_that_is_laid_out_like_its_output_stays(of: Callable[[Tensor], Tensor]) -> None:
+    y = torch.zeros(3, 3, dtype=torch.complex64)
+    value = of(y)
+    expected = value.clone()
+    assert Results("y", {"y": y}).take(value, everything) == []
+    assert torch.equal(y, expected)
+
+
+def test_padding_of_an_output_belongs_to_a_result_that_stays() -> None:
+    y, value = torch.zeros(2, 8)[:, :6], torch.ones(2, 8)[:, :6]
+    [left] = Results("y", {"y": y}).take(value, everything)
+    assert left.nbytes == 14 * 4
+
+
+def test_a_converted_result_is_new() -> None:
+    y, value = torch.zeros(3), torch.ones(3, dtype=torch.half)
+    [left] = Results("y", {"y": y}, converts="widening").take(value, everything)
+    assert left.source not in (value.data_ptr(), y.data_ptr())
+
+
+def test_results_without_elements_are_not_told() -> None:
+    assert Results("y", {"y": torch.zeros(0)}).take(torch.ones(0), everything) == []

@@ -56,11 +56,11 @@ class Player:
 
     def settle(self, fresh: FreshInputs) -> None:
         """A call that does not count, on what is in the arenas: the first call in newly mapped memory is slower."""
-        self._launcher.play(fresh.descriptors, self._limit)
+        self._launcher.play(fresh, self._limit)
 
     def play(self, fresh: FreshInputs) -> None:
         """One more call, on what is in the arenas."""
-        self.made.append(self._launcher.play(fresh.descriptors, self._limit))
+        self.made.append(self._launcher.play(fresh, self._limit))
 
     @property
     def clocks(self) -> Clocks:

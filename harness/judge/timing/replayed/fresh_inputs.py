@@ -95,6 +95,11 @@ class FreshInputs:
         return descriptors(self._place)
 
     @property
+    def outputs(self) -> torch.Tensor:
+        """The arena of outputs that the next call uses, as bytes."""
+        return self._place["outputs"].bytes
+
+    @property
     def _place(self) -> Mapping[Place, Arena]:
         return self._places[self._at]
 
@@ -124,7 +129,7 @@ class FreshInputs:
 
     def keep(self) -> None:
         """Keep the outputs of the last call for the next check."""
-        self._drawn.keep(self._used - 1, self._place["outputs"].bytes)
+        self._drawn.keep(self._used - 1, self.outputs)
         self._kept.append(self._used - 1)
         self._calls += 1
 

@@ -8,6 +8,7 @@ device is untrusted. Its times count only if the outputs are right: those of eve
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -18,10 +19,13 @@ from harness import recording, wire
 from harness.arena import Arena, make_arena
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.layout import Layout
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
+from harness.judge.timing.replayed.fresh_inputs import FreshInputs
+from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import DeviceKind, Outcome
 
 
@@ -59,7 +63,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
             session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
             whole = content_of(file, told.file_bytes)
         session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
-        packed = _read(whole, told.scratch_bytes, doing)
+        packed = _read(whole, told.scratch_bytes, case.layout, doing)
         return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None)
     finally:
         practice.close_arenas()
@@ -67,14 +71,29 @@ def record(session: Session, case: GradedCase) -> Recorded:
             scratch.close()
 
 
-def _read(whole: bytes, scratch_bytes: int, doing: str) -> recording.Packed:
+def _read(whole: bytes, scratch_bytes: int, layout: Layout, doing: str) -> recording.Packed:
     try:
         packed = recording.unpack(whole)
         if packed.recording.scratch_bytes != scratch_bytes:
             raise wire.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
+        _check_returned(packed.recording.returned, layout)
     except wire.WireError as error:
         raise SubmissionFault(Outcome.REJECTED, f"{doing}: the runner's recording is not valid: {error}") from None
     return packed
+
+
+def _check_returned(results: Sequence[recording.Returned], layout: Layout) -> None:
+    """Results are whole outputs, one each. An inout is none: before a call the judge copies what it holds there, too.
+
+    Raises:
+        WireError: they are not.
+    """
+    whole = [(slot.offset, slot.nbytes) for slot in layout.outputs if slot.tensor.role == "output"]
+    for result in results:
+        place = result.target - OUTPUTS.start, result.nbytes
+        if place not in whole:
+            raise wire.WireError(f"a result of {result.nbytes:,} bytes at {result.target:#x}, which is not an output's")
+        whole.remove(place)
 
 
 class Launcher:
@@ -87,6 +106,7 @@ class Launcher:
         self._session, self._device = session, device
         self._scratch: Arena | None = None
         self._first: torch.Tensor | None = None
+        self._returned: tuple[recording.Returned, ...] = ()
         self._doing = ""
         self._mapped: tuple[int, ...] | None = None
 
@@ -106,6 +126,7 @@ class Launcher:
         self._forget()
         self._mapped = None
         self._doing = f"timing {case.name}"
+        self._returned = recorded.packed.recording.returned
         if recorded.scratch is not None:
             self._first = recorded.scratch
             self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
@@ -119,8 +140,8 @@ class Launcher:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
             return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
 
-    def play(self, descriptors: tuple[int, ...], limit: TimeLimit) -> wire.Replayed:
-        """Make one call on the memory in these arenas; its outputs are not checked here.
+    def play(self, fresh: FreshInputs, limit: TimeLimit) -> wire.Replayed:
+        """Make one call on what is in the arenas; its outputs are not checked here.
 
         The arenas stay mapped. A descriptor stands for the same arena until the next recording is loaded.
 
@@ -129,12 +150,26 @@ class Launcher:
         """
         if self._scratch and self._first is not None:
             self._scratch.bytes[: len(self._first)].copy_(self._first)
+            for made, output in self._results(fresh.outputs):
+                made.copy_(output)  # so that one which the call does not write is found, as in an output
             DEVICES[self._device].synchronize()
+        descriptors = fresh.descriptors
         given = () if descriptors == self._mapped else descriptors
         self._mapped = descriptors
-        return self._session.ask(wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=given)
+        replayed = self._session.ask(wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=given)
+        for made, output in self._results(fresh.outputs):
+            output.copy_(made)
+        return replayed
+
+    def _results(self, outputs: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        """The bytes of each returned result in the scratch, and those of its output."""
+        for result in self._returned:
+            assert self._scratch is not None  # a result lies in it
+            made, output = result.source - SCRATCH.start, result.target - OUTPUTS.start
+            yield self._scratch.bytes[made : made + result.nbytes], outputs[output : output + result.nbytes]
 
     def _forget(self) -> None:
         if self._scratch:
             self._scratch.close()
         self._scratch = self._first = None
+        self._returned = ()
