@@ -54,6 +54,7 @@ class Memory(Protocol):
     def arena(self, nbytes: int, *, read_only: bool, in_host: bool) -> Arena: ...
     def window(self, nbytes: int, *, writable: bool, at: int, in_host: bool) -> Window: ...
     def free_deferred(self) -> None: ...
+    def give_back(self) -> None: ...
 
 
 _MEMORIES: Mapping[str, Memory] = {"cpu": CpuMemory(), "cuda": CudaMemory()}
@@ -85,6 +86,11 @@ def make_arena(device: str, nbytes: int, *, read_only: bool, in_host: bool = Fal
 def free_deferred(device: str) -> None:
     """Give the memory of closed arenas back to the device: it is kept while a grading runs (docs/decisions/0006)."""
     _MEMORIES[device].free_deferred()
+
+
+def give_back(device: str) -> None:
+    """If little of the device's memory is free, release what this process keeps for reuse: another may need it."""
+    _MEMORIES[device].give_back()
 
 
 def make_window(device: str, nbytes: int, *, writable: bool, at: int = 0, in_host: bool = False) -> Window:

@@ -26,3 +26,6 @@ class CpuMemory:
 
     def free_deferred(self) -> None:
         pass
+
+    def give_back(self) -> None:
+        pass

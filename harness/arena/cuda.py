@@ -35,6 +35,11 @@ class CudaMemory:
 
         deferred.free()
 
+    def give_back(self) -> None:
+        from harness.arena.vmm import give_back
+
+        give_back()
+
 
 def _retain() -> None:
     try:

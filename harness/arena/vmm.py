@@ -43,7 +43,16 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
     return torch.as_tensor(_Bytes(address, nbytes), device=f"cuda:{torch.cuda.current_device()}")
 
 
+_SHORT = 3  # little is free if it is less than a third of the device's memory
 deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare=torch.cuda.empty_cache)
+
+
+def give_back() -> None:
+    """If the device is short of memory, release kept arenas, and what PyTorch keeps of freed tensors."""
+    free, whole = torch.cuda.mem_get_info()
+    if free < whole // _SHORT:
+        deferred.free()
+        torch.cuda.empty_cache()
 
 
 class VmmArena:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 
+from harness.arena import give_back
 from harness.device import DEVICES
 from harness.judge.session import Session
 from harness.verdict import DeviceKind
@@ -20,6 +21,7 @@ class DeviceMemory:
     """What was free before the submission came. It may take a third; batches and memory kept for them need the rest."""
 
     def __init__(self, device: DeviceKind) -> None:
+        give_back(device)  # what earlier gradings used
         self._device = DEVICES[device]
         self._free_bytes = self._device.free_bytes()
 

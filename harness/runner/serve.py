@@ -12,7 +12,7 @@ from importlib import metadata
 import torch
 
 from harness import wire
-from harness.arena import make_window
+from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
 from harness.runner import build, code, faults
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
@@ -52,7 +52,11 @@ class Server:
     def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
         # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
         try:
-            return self.obey(command, descriptors)
+            reply = self.obey(command, descriptors)
+            # The judge may need what a call no longer uses. Recorded calls need it at the same addresses.
+            if isinstance(command, wire.Call | wire.Draw | wire.Verify) and "KERNELMARK_RECORDS" not in os.environ:
+                give_back(self._device.kind)
+            return reply
         except BaseException as error:  # noqa: BLE001
             failed = faults.describe(error, building=isinstance(command, wire.Build))
             if self._absent_gpu is not None:

@@ -14,6 +14,14 @@ from harness.judge.session import Session
 GIB = 1 << 30
 
 
+@pytest.fixture(autouse=True)
+def given_back(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The devices to which unused memory was given back: without a GPU there is none."""
+    devices: list[str] = []
+    monkeypatch.setattr(device_memory, "give_back", devices.append)
+    return devices
+
+
 class Closing:
     """A session whose end frees memory."""
 
@@ -49,6 +57,18 @@ def test_memory_is_short_whoever_has_it(free: int, short: bool, monkeypatch: pyt
     memory = DeviceMemory("cuda")
     now[0] = free
     assert memory.is_short() == short
+
+
+def test_what_earlier_gradings_kept_counts_as_free(given_back: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    free = [20 * GIB]
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0] + 110 * GIB * len(given_back), 140 * GIB))
+    monkeypatch.setattr(device_memory, "_SECONDS", 0.3)
+    memory = DeviceMemory("cuda")
+
+    def close() -> None:
+        free[0] += 10 * GIB
+
+    assert memory.held_too_much(Closing(close)) is None  # type: ignore[arg-type]
 
 
 def test_a_cpu_has_no_device_memory() -> None:

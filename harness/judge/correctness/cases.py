@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from harness import wire
+from harness.arena import give_back
 from harness.call import names
 from harness.compare import all_pass_fast_check, check_close, check_output, describe, dtype_name, is_close
 from harness.judge.correctness.batch import Batch
@@ -70,6 +71,7 @@ class Correctness:
         limit = TimeLimit(seconds, f"{note}; is it an endless loop, a deadlock, or just slow?")
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
+        give_back(case.device)
         called = session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from harness import wire
-from harness.arena import Arena
+from harness.arena import Arena, give_back
 from harness.arena.shapes import copied
 from harness.carrier import assign
 from harness.device import DEVICES
@@ -169,6 +169,7 @@ class Oracle:
     def _ask(self, command: wire.Command, expect: type[R], doing: str) -> R:
         assert self._session is not None
         self._device.synchronize()
+        give_back(self._device.kind)
         with self._blamed():
             limit = TimeLimit(self._problem.limits.call_s + self._problem.limits.build_s)
             return self._session.ask(command, expect, limit=limit, doing=doing)

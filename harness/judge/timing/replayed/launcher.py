@@ -16,7 +16,7 @@ from typing import Self
 import torch
 
 from harness import recording, wire
-from harness.arena import Arena, make_arena
+from harness.arena import Arena, give_back, make_arena
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
@@ -48,6 +48,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
     scratch: Arena | None = None
     try:
+        give_back(case.device)
         case.bind(session, practice, limit=limit, doing=doing)
         session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
         told = session.ask(wire.Record(), wire.Recorded, limit=limit, doing=doing)
@@ -124,6 +125,7 @@ class Launcher:
         """
         self._session.handshake()
         self._forget()
+        give_back(self._device)
         self._mapped = None
         self._doing = f"timing {case.name}"
         self._returned = recorded.packed.recording.returned
