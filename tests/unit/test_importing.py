@@ -280,7 +280,7 @@ def test_what_a_task_states() -> None:
         ("utils.py", True),
     ]
     assert read.tests[0] == {"rows": 3, "cols": 5, "factor": 0.5}  # without the seed
-    assert read.limits == {"build_s": 90.0}
+    assert read.limits == {"build_s": 90.0, "time_s": 120.0}
     assert read.needs_gpu
     assert not gpu_mode.read(SETS, candidates[0]).needs_gpu
 

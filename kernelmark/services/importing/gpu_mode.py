@@ -127,8 +127,12 @@ def _cases(task: Mapping[str, Any], key: str) -> tuple[Mapping[str, Any], ...]:
 
 
 def _limits(task: Mapping[str, Any]) -> dict[str, float]:
-    """Their time for all tests together is what a build, which may compile, gets here."""
-    seconds = task.get("test_timeout")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 60:
-        return {}
-    return {"build_s": min(float(seconds), _MOST_S)}
+    """Their time for all tests together is what a build, which may compile, gets here; that for all benchmarks is what
+    the timing of each gets.
+    """
+    limits = {}
+    for key, ours in (("test_timeout", "build_s"), ("benchmark_timeout", "time_s")):
+        seconds = task.get(key)
+        if not isinstance(seconds, bool) and isinstance(seconds, int | float) and seconds > 60:
+            limits[ours] = min(float(seconds), _MOST_S)
+    return limits
