@@ -59,8 +59,11 @@ COMPILED = "\n\nclass ModelNew(Model):\n    forward = torch.compile(Model.forwar
 EAGER = "\n\nModelNew = Model\n"
 # Runs in a process of its own, with their `src` on its path: prints what their evaluator measures.
 KERNELBENCH = """
-import json, sys
+import importlib.util, json, sys, types
 from pathlib import Path
+for name, what in (("openai", "OpenAI"), ("litellm", "completion")):  # its package asks for them; an evaluation does not
+    if importlib.util.find_spec(name) is None:
+        sys.modules[name] = types.SimpleNamespace(**{what: None})
 from kernelbench.eval import eval_kernel_against_ref
 reference, custom = (Path(each).read_text() for each in sys.argv[1:3])
 found = eval_kernel_against_ref(reference, custom, num_correct_trials=1, num_perf_trials=100, measure_performance=True,
