@@ -47,7 +47,11 @@ class DeferredFree:
         with self._lock:
             if not self._handles or self.kept_bytes + nbytes <= most_bytes:
                 return
-            self._sleep(_CLEARED_S + self.free() * _CLEARED_S_PER_BYTE)
+            self.settle(self.free())
+
+    def settle(self, released_bytes: int) -> None:
+        """Wait until memory that was just released is as good as new."""
+        self._sleep(_CLEARED_S + released_bytes * _CLEARED_S_PER_BYTE)
 
     def allocate(self, create: Callable[[], Any], nbytes: int, most_bytes: int) -> Any:
         """A new handle from `create`; if out of memory, once more after everything kept has been released.

@@ -53,6 +53,8 @@ def give_back() -> None:
     if free < whole // _SHORT:
         deferred.free()
         torch.cuda.empty_cache()
+        if (released := torch.cuda.mem_get_info()[0] - free) > 0:
+            deferred.settle(released)
 
 
 class VmmArena:
