@@ -186,11 +186,12 @@ class Cuda:
             raw = driver.CUgraph(graph.raw_cuda_graph())
             if check(driver.cuGraphGetNodes(raw))[1] == 0:
                 return CapturedCall(reason="the call puts no work on the stream that it is given")
-            file = Recorder(self._images).record(raw, self._scratch.nbytes, returned)
+            recorder = Recorder(self._images)
+            file = recorder.record(raw, self._scratch.nbytes, returned)
         except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
             torch.cuda.synchronize()
             return CapturedCall(reason=_told(error))
-        return CapturedCall(file, self._scratch.nbytes, "", self._scratch.copy_to)
+        return CapturedCall(file, self._scratch.nbytes, "", recorder.note, self._scratch.copy_to)
 
     def _launches_behind_the_hold(self, graphs: list[Any]) -> bool:
         """Whether launching all graphs returns before any of them can start; tried on practice memory.

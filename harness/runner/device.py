@@ -24,11 +24,15 @@ class Timing:
 
 @dataclass(frozen=True)
 class CapturedCall:
-    """A captured call as the bytes of a file, and the size of its scratch; or empty, with the reason."""
+    """A captured call as the bytes of a file, and the size of its scratch; or empty, with the reason.
+
+    `note`: what may make a replay fail.
+    """
 
     file: bytes = b""
     scratch_bytes: int = 0
     reason: str = ""
+    note: str = ""
     copy_scratch: Callable[[int], None] = lambda descriptor: None
 
 

@@ -35,6 +35,10 @@ class Recorder:
         self._loaded = images
         self._blobs = bytearray()
         self._images: dict[int, Image] = {}  # by the order in which images were loaded
+        self.note = ""
+        """What may make a replay fail: a kernel with a pointer to memory that no launcher has. It may mean nothing: a
+        part of a parameter that the kernel does not read can hold anything.
+        """
 
     def record(self, graph: Any, scratch_bytes: int, returned: Sequence[Returned]) -> bytes:
         """The recording as a file's bytes.
@@ -83,8 +87,8 @@ class Recorder:
             function = check(driver.cuKernelGetFunction(parameters.kern))
         name = check(driver.cuFuncGetName(function)).decode()
         packed = _listed(function, int(parameters.kernelParams or 0)) or _extra(int(parameters.extra or 0))
-        if foreign := _foreign(packed):
-            raise Unrecordable(
+        if not self.note and (foreign := _foreign(packed)):
+            self.note = (
                 f"`{name[:80]}` is given memory at {foreign:#x} from neither PyTorch in its thread nor cudaMalloc"
             )
         clustered = _attribute(node, _Attribute.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)

@@ -86,8 +86,12 @@ class Server:
                 return wire.Captured(graphs=graphs, reason=reason[:500])
             case wire.Record():
                 record = self.bound.record()
-                whole, scratch = len(record.file), record.scratch_bytes
-                return wire.Recorded(file_bytes=whole, scratch_bytes=scratch, reason=record.reason[:500])
+                return wire.Recorded(
+                    file_bytes=len(record.file),
+                    scratch_bytes=record.scratch_bytes,
+                    reason=record.reason[:500],
+                    note=record.note[:500],
+                )
             case wire.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
             case wire.Profile():

@@ -116,11 +116,15 @@ class Compiled:
 
 @dataclass(frozen=True)
 class Recorded:
-    """How large the recording and its scratch are; or both 0, and why the call cannot be replayed."""
+    """How large the recording and its scratch are; or both 0, and the reason why the call cannot be replayed.
+
+    `note`: what may make a replay fail, or give another result.
+    """
 
     file_bytes: int = checked(SIZE)
     scratch_bytes: int = checked(SIZE)
     reason: str = checked(SHORT)
+    note: str = checked(SHORT)
 
 
 # ---- replies: launcher → judge ------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="ada")
+ELSEWHERE = "`twice` is given memory at 0x7f0000000000"
 
 
 class Events(list[str]):
@@ -192,7 +193,7 @@ def test_a_baseline_that_is_still_recorded_keeps_nobody_waiting() -> None:
     def refused(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Record":
             recorded_for_ever.wait(10)
-            script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node")
+            script.reply(token, "Recorded", file_bytes=0, scratch_bytes=0, reason="a host node", note="")
         else:
             honest(script, token, body)
 
@@ -243,14 +244,22 @@ def test_what_hidden_tests_took_is_not_told() -> None:
         (recording(b"", told={"reason": "a host node"}), 2.0, "a host node"),
         (recording(b"no recording"), 2.0, "benchmark a million: .*the runner's recording is not valid"),
         (recording(pack(CALL, BLOBS)), 3.0, "benchmark a million: call 1: y"),
+        (recording(pack(CALL, BLOBS), told={"note": ELSEWHERE}), 3.0, f"call 1: y.* \\({ELSEWHERE}\\)$"),
     ],
-    ids=["it says so", "what came is none", "the launcher makes something else of it"],
+    ids=["it says so", "what came is none", "the launcher makes something else of it", "as the runner feared"],
 )
 def test_what_a_launcher_cannot_make_is_no_fault_of_the_submission(runner: Act, factor: float, why: str) -> None:
     problem, events = load(PROBLEMS / "double"), Events()
     with pytest.raises(NotReplayed, match=why):
         graded(problem, runner, launching(problem, events, lambda call: factor), events)
     assert "alone" not in events
+
+
+def test_a_call_is_replayed_although_it_has_a_pointer_to_elsewhere() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
+    verdict = graded(problem, runner, launching(problem, events), events)
+    assert (verdict.outcome, verdict.timing, verdict.doubts) == (Outcome.ACCEPTED, "replayed", ())
 
 
 def test_a_call_that_is_wrong_when_it_is_timed_decides_the_outcome() -> None:

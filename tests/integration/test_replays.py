@@ -47,7 +47,7 @@ LOADED = {
 def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = None) -> Act:
     """A runner that doubles honestly, and delivers this."""
     honest = doubling()
-    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", **(told or {})}
+    answer = {"file_bytes": len(file), "scratch_bytes": len(scratch), "reason": "", "note": "", **(told or {})}
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Record":

@@ -29,7 +29,7 @@ REPLIES: list[wire.Reply] = [
     wire.Timed(claimed_ns=0, span_ns=1),
     wire.Compiled(kernels=2, refused=""),
     wire.Profiled(artefacts=(wire.Artefact(name="trace 0", file_bytes=4096),)),
-    wire.Recorded(file_bytes=4096, scratch_bytes=0, reason=""),
+    wire.Recorded(file_bytes=4096, scratch_bytes=0, reason="", note=""),
     wire.Loaded(
         functions=(wire.Function(registers=32, local_bytes=0, shared_bytes=1024),),
         event_extra_ns=2900,

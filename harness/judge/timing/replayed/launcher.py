@@ -31,11 +31,15 @@ from harness.verdict import DeviceKind, Outcome
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording as the runner wrote it, checked; and a private copy of its scratch memory."""
+    """A recording as the runner wrote it, checked; and a private copy of its scratch memory.
+
+    `note`: what may make a replay fail, says the runner.
+    """
 
     file: bytes
     packed: recording.Packed
     scratch: torch.Tensor | None  # [scratch_bytes] uint8
+    note: str
 
 
 def record(session: Session, case: GradedCase) -> Recorded:
@@ -65,7 +69,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
             whole = content_of(file, told.file_bytes)
         session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
         packed = _read(whole, told.scratch_bytes, case.layout, doing)
-        return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None)
+        return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None, told.note)
     finally:
         practice.close_arenas()
         if scratch:

@@ -172,6 +172,9 @@ class ReplayedTiming:
             player.play(fresh)
             fresh.keep()
             fresh.check()
+        except SubmissionFault as fault:
+            message = f"{fault.message} ({recorded.note})" if recorded.note else fault.message
+            raise SubmissionFault(fault.outcome, message, fault.traceback) from None
         finally:
             fresh.close()
 
