@@ -316,6 +316,7 @@ def main() -> None:
     if document.setdefault("device", facts.device_name) != facts.device_name:
         raise SystemExit(f"{arguments.out} is of {document['device']}, and this is {facts.device_name}")
     document |= {
+        "driver": facts.driver,
         "command": f"python -m benchmarks.foreign {arguments.what} --gpu-mode CHECKOUT --kernelbench CHECKOUT",
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "torch": torch.__version__,
