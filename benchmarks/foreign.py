@@ -61,7 +61,8 @@ EAGER = "\n\nModelNew = Model\n"
 KERNELBENCH = """
 import importlib.util, json, sys, types
 from pathlib import Path
-for name, what in (("openai", "OpenAI"), ("litellm", "completion")):  # its package asks for them; an evaluation does not
+# Its package imports clients of language models, which an evaluation does not use.
+for name, what in (("openai", "OpenAI"), ("litellm", "completion")):
     if importlib.util.find_spec(name) is None:
         sys.modules[name] = types.SimpleNamespace(**{what: None})
 from kernelbench.eval import eval_kernel_against_ref

@@ -18,6 +18,7 @@ from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES, DTypeInfo
 
 FLOAT4 = torch.float4_e2m1fn_x2
 SCALE = torch.float8_e8m0fnu
+EIGHT_BITS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz)
 _INFO = {getattr(torch, name): info for name, info in DTYPES.items()}
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMBERS = {torch.uint16: torch.int32, torch.uint32: torch.int64}
@@ -99,7 +100,7 @@ def widened(tensor: Tensor) -> Tensor:
 
 def rounded(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """In an output's own dtype, eight-bit floats without infinity saturated, as the hardware does."""
-    if dtype is torch.float8_e4m3fn and tensor.dtype is not dtype:
+    if dtype in EIGHT_BITS and not info(dtype).infinities and tensor.dtype is not dtype:
         limit = info(dtype).high
         tensor = tensor.clamp(-limit, limit)
     return tensor.to(dtype) if tensor.dtype is not dtype else tensor

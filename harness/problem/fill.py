@@ -12,14 +12,14 @@ import torch
 
 from harness.carrier import assign
 from harness.errors import HarnessError
-from harness.problem.elements import FLOAT4, SCALE, info, pack_float4, parts
+from harness.problem.elements import EIGHT_BITS, FLOAT4, SCALE, info, pack_float4, parts
 from harness.problem.spec import Fill
 
 _PIECE = 1 << 22
 _DRAWN_IN = {
     torch.uint16: torch.int32,
     torch.uint32: torch.int64,
-    **dict.fromkeys((torch.float8_e4m3fn, torch.float8_e5m2, SCALE, FLOAT4), torch.float32),
+    **dict.fromkeys((*EIGHT_BITS, SCALE, FLOAT4), torch.float32),
 }
 
 

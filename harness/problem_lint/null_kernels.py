@@ -30,6 +30,7 @@ LOWER: dict[torch.dtype, tuple[str, ...]] = {
     torch.bfloat16: ("float8_e4m3fn",),
     torch.float8_e4m3fn: ("float8_e5m2",),
     torch.float8_e5m2: (),
+    torch.float8_e4m3fnuz: (),
 }
 _PART = {torch.complex64: torch.float32, torch.complex128: torch.float64}
 _ARITHMETIC = ("float32", "float16", "bfloat16")

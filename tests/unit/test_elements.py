@@ -25,7 +25,16 @@ from harness.problem.spec import Tolerance
 from harness.verdict import OutputCheck
 
 _ALL = [getattr(torch, name) for name in DTYPES]
-_ADDED = ("uint16", "uint32", "float8_e5m2", "float8_e8m0fnu", "complex64", "complex128", "float4_e2m1fn_x2")
+_ADDED = (
+    "uint16",
+    "uint32",
+    "float8_e5m2",
+    "float8_e4m3fnuz",
+    "float8_e8m0fnu",
+    "complex64",
+    "complex128",
+    "float4_e2m1fn_x2",
+)
 
 
 def random_bytes(dtype: torch.dtype, count: int = 256) -> torch.Tensor:

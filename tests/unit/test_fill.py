@@ -85,6 +85,7 @@ def test_uniform(dtype: str) -> None:
         ("int64", 2**62, 2**62 + 2),
         ("float8_e4m3fn", -16, 16),
         ("float8_e5m2", -8, 8),
+        ("float8_e4m3fnuz", -16, 16),
         ("float4_e2m1fn_x2", -4, 4),
         ("complex64", -3, 5),
         ("uint16", 0, 2**16 - 1),
@@ -132,7 +133,9 @@ def test_minus_infinity_takes_its_fraction(dtype: str, fraction: float) -> None:
     assert (values[values != -torch.inf] == 0).all()
 
 
-@pytest.mark.parametrize(("dtype", "scale"), [("float8_e4m3fn", 400.0), ("float8_e5m2", 5e4)])
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [("float8_e4m3fn", 400.0), ("float8_e5m2", 5e4), ("float8_e4m3fnuz", 200.0)]
+)
 def test_float8_never_overflows(dtype: str, scale: float) -> None:
     assert _filled(dtype, Fill(kind="normal", scale=scale)).float().isfinite().all()
 

@@ -263,7 +263,7 @@ def test_other_dtypes_are_converted_where_that_loses_nothing_or_always(converts:
                 Results("y", {"y": y}, converts=converts).take(value)
 
 
-EIGHT_BITS = {"float8_e4m3fn", "float8_e5m2", "int8", "uint8"}
+EIGHT_BITS = {"float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "int8", "uint8"}
 SMALL = {*EIGHT_BITS, "float16", "bfloat16", "float8_e8m0fnu", "int16", "uint16"}
 
 
