@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -16,10 +17,11 @@ _FORMS: dict[str, Callable[[dict[str, Any], Files], dict[str, Any]]] = {
 
 
 def look(request: dict[str, Any]) -> dict[str, Any]:
-    """The sizes of every case, or {"refused": why}."""
+    """The sizes of every case, and the host memory that it took to find them; or {"refused": why}."""
     # A process boundary: whatever a stranger's code raises, SystemExit too, ends here as a line of text.
     try:
-        return _FORMS[request["form"]](request, Files(request["files"]))
+        answer = _FORMS[request["form"]](request, Files(request["files"]))
+        return {**answer, "host_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10}
     except Refusal as refusal:
         return {"refused": str(refusal)}
     except BaseException as error:  # noqa: BLE001

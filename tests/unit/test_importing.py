@@ -135,6 +135,14 @@ def test_a_module_has_the_arguments_of_its_class_and_one_parameter(tmp_path: Pat
     assert made["limits"] == {"memory_bytes": 20 << 30}  # 3 GiB of weights, four times, and what every runner has
 
 
+@pytest.mark.parametrize(("took_gib", "limit_gib"), [(1, None), (5, None), (6, 16), (10, 16), (14, 32)])
+def test_code_that_took_much_memory_may_take_it_again(tmp_path: Path, took_gib: int, limit_gib: int | None) -> None:
+    told = found(tmp_path, [{"n": 4}])
+    answer = answered([(tensor(0, 4), tensor(1, 4))] * 2, names=["x"], host_bytes=took_gib << 30)
+    limits = draft(told, answer).get("limits", {})
+    assert limits.get("memory_bytes") == (limit_gib << 30 if limit_gib else None)
+
+
 REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
     ([({"tuple": [tensor(0, 2)]}, tensor(1, 2)), ({"list": [tensor(0, 2)]}, tensor(1, 2))], {}, "made up differently"),
     ([(tensor(0, 2), tensor(1, 2)), (tensor(0, 2, 2), tensor(1, 2))], {}, "the number of dimensions of 'x' differs"),

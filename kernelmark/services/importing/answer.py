@@ -61,6 +61,8 @@ class Answer:
     filled: Mapping[int, str]
     """For tensors of the data that may be room for the result: "yes", "no", or why nobody knows."""
     weight_bytes: int
+    host_bytes: int
+    """The most host memory that the process held which found this out."""
 
 
 def check(raw: bytes, cases: int) -> Answer:
@@ -91,6 +93,7 @@ def check(raw: bytes, cases: int) -> Answer:
                 if key.isdecimal() and len(key) < 6
             },
             weight_bytes=_whole(document.get("weight_bytes", 0)),
+            host_bytes=_whole(document.get("host_bytes", 0)),
         )
     except WireError as error:
         raise NotImportedError(f"what came out of the sandbox is not an answer ({error})") from None

@@ -36,9 +36,7 @@ def draft(found: Found, answer: Answer) -> dict[str, Any]:
     tensors = [_tensor(state, each) for each in state.tensors.values()]
     cases = _cases(state)
     tests, benchmarks = cases[: len(found.tests)], cases[len(found.tests) :]
-    limits = dict(found.limits)
-    if answer.weight_bytes > _HOST_BYTES // 4:
-        limits["memory_bytes"] = -(-(4 * answer.weight_bytes + _HOST_BYTES) // _GIB) * _GIB
+    limits = {**found.limits, **_memory(answer)}
     own_tolerance = {"rtol": _KERNELBENCH_TOLERANCE, "atol": _KERNELBENCH_TOLERANCE}
     return {
         "title": found.title,
@@ -52,6 +50,16 @@ def draft(found: Found, answer: Answer) -> dict[str, Any]:
         "tests": tests,
         "benchmarks": benchmarks,
     }
+
+
+def _memory(answer: Answer) -> dict[str, int]:
+    """The limit of host memory, where the usual one may be too low."""
+    if answer.weight_bytes > _HOST_BYTES // 4:
+        return {"memory_bytes": -(-(4 * answer.weight_bytes + _HOST_BYTES) // _GIB) * _GIB}
+    if answer.host_bytes * 3 // 2 > _HOST_BYTES:
+        # A power of two, so that problem.toml is the same on machines on which torch itself takes more or less.
+        return {"memory_bytes": 1 << (answer.host_bytes * 3 // 2 - 1).bit_length()}
+    return {}
 
 
 def _arguments_of_cases(state: Known) -> None:

@@ -30,7 +30,7 @@ from kernelmark.services.importing.found import Found, NotImportedError
 LIMIT_S = 300.0  # some draw ill-conditioned matrices for minutes
 _START_S = 120.0
 _POLL_S = 0.05
-_MEMORY_BYTES = 8 << 30
+_MEMORY_BYTES = 16 << 30
 _DISK_BYTES = 256 << 20
 _PROCESSES = 256
 
