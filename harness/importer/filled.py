@@ -32,7 +32,7 @@ def filled(
     tensors = [_tensors(case["data"]) for case in cases]
     results = [_tensors(case["result"]) for case in cases]
     if len({(*data, -1, *made) for data, made in zip(tensors, results, strict=True)}) != 1:
-        return {}  # the ids differ between cases: their data is made up differently
+        return {}  # the ids differ between cases: their data has another structure
     candidates = [
         number
         for number in tensors[0]

@@ -28,7 +28,7 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
     for arguments in request["cases"]:
         cases.append(_case(loaded, arguments, seeds=1 if cases else 2))
         if shape_of(cases[-1]["data"]) != shape_of(cases[0]["data"]):
-            raise Refusal("its data is made up differently from case to case")
+            raise Refusal("its data has another structure in other cases")
     module = next(each.module for each in loaded.values() if each.module is not None)
     return {
         "cases": cases,
@@ -39,13 +39,13 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
 
 
 def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:
-    """Refuse data that are made up differently from case to case, before a reference runs, which may take long."""
+    """Refuse data that have another structure in other cases, before a reference runs, which may take long."""
     shapes = []
     with contextlib.suppress(Exception), loaded.here() as module:
         for arguments in cases if loaded.device == "meta" else []:
             shapes.append(shape_of(Describer().describe(generated(module, arguments, 1))))
     if any(each != shapes[0] for each in shapes):
-        raise Refusal("its data is made up differently from case to case")
+        raise Refusal("its data has another structure in other cases")
 
 
 def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:

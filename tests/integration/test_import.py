@@ -152,7 +152,7 @@ HOSTILE = {
     "takes no seed": (changed("(n, seed)", "(n)"), "takes no seed"),
     "takes no n": (changed("(n, seed): return torch.zeros(n)", "(seed): return torch.zeros(3)"), "give 'n', which"),
     "is random": (changed("torch.zeros(n)", "torch.zeros(n + seed)"), "depend on the seed"),
-    "changes": (changed("torch.zeros(n)", "[torch.zeros(n)] * n"), "made up differently from case to case"),
+    "changes": (changed("torch.zeros(n)", "[torch.zeros(n)] * n"), "has another structure in other cases"),
     "holds an object": (changed("torch.zeros(n)", "(torch.zeros(n), torch.nn.Linear(1, 1))"), "a Linear, for which"),
     "is deep": (changed("torch.zeros(n)", "eval('[' * 40 + ']' * 40)"), "nested more than"),
     "is large": (changed("torch.zeros(n)", "[0] * 10**6"), "more than 5,000 values"),

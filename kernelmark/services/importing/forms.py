@@ -217,7 +217,7 @@ def constant(node: Node) -> Any:
 def _same_kind(nodes: list[Node], place: str, what: str) -> str:
     kinds = {each.kind for each in nodes}
     if len(kinds) != 1:
-        raise NotImportedError(f"its {what} is made up differently from case to case{_at(place)}")
+        raise NotImportedError(f"its {what} has another structure in other cases{_at(place)}")
     return kinds.pop()
 
 
