@@ -89,7 +89,10 @@ def free_deferred(device: str) -> None:
 
 
 def give_back(device: str) -> None:
-    """If little of the device's memory is free, release what this process keeps for reuse: another may need it."""
+    """If little of the device's memory is free, release what this process keeps for reuse: another may need it.
+
+    Then it waits until the memory is as good as new (docs/decisions/0006).
+    """
     _MEMORIES[device].give_back()
 
 

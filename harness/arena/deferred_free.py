@@ -22,14 +22,14 @@ _CLEARED_S, _CLEARED_S_PER_BYTE = 0.03, 0.003 / (1 << 30)
 class DeferredFree:
     """Handles of allocations, oldest first; `release` returns one to the driver.
 
-    `spare` releases whatever else this process keeps for reuse. Thread-safe.
+    `spare` releases whatever else this process keeps for reuse, and returns how many bytes that was. Thread-safe.
     """
 
     def __init__(
         self,
         release: Callable[[Any], object],
         sleep: Callable[[float], object] = time.sleep,
-        spare: Callable[[], object] = lambda: None,
+        spare: Callable[[], int] = lambda: 0,
     ) -> None:
         self._release, self._sleep, self._spare = release, sleep, spare
         self._handles: list[Any] = []
@@ -47,9 +47,14 @@ class DeferredFree:
         with self._lock:
             if not self._handles or self.kept_bytes + nbytes <= most_bytes:
                 return
-            self.settle(self.free())
+            self._settle(self.free())
 
-    def settle(self, released_bytes: int) -> None:
+    def give_back(self) -> None:
+        """Release everything, and whatever else this process keeps for reuse."""
+        with self._lock:
+            self._settle(self.free() + self._spare())
+
+    def _settle(self, released_bytes: int) -> None:
         """Wait until memory that was just released is as good as new."""
         self._sleep(_CLEARED_S + released_bytes * _CLEARED_S_PER_BYTE)
 

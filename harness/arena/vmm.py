@@ -43,18 +43,28 @@ def _view(address: int, nbytes: int) -> torch.Tensor:
     return torch.as_tensor(_Bytes(address, nbytes), device=f"cuda:{torch.cuda.current_device()}")
 
 
-_SHORT = 3  # little is free if it is less than a third of the device's memory
-deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare=torch.cuda.empty_cache)
+def _cached_bytes() -> int:
+    """What PyTorch keeps of freed tensors."""
+    return int(torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
+
+
+def _empty_cache() -> int:
+    before = torch.cuda.memory_reserved()
+    torch.cuda.empty_cache()
+    return int(before - torch.cuda.memory_reserved())
+
+
+deferred = DeferredFree(lambda handle: check(driver.cuMemRelease(handle)), spare=_empty_cache)
 
 
 def give_back() -> None:
-    """If the device is short of memory, release kept arenas, and what PyTorch keeps of freed tensors."""
+    """If less than a third of the device is free, release kept arenas, and what PyTorch keeps of freed tensors.
+
+    Where that is little it is kept: on a device that others have filled it would be asked for again and again.
+    """
     free, whole = torch.cuda.mem_get_info()
-    if free < whole // _SHORT:
-        deferred.free()
-        torch.cuda.empty_cache()
-        if (released := torch.cuda.mem_get_info()[0] - free) > 0:
-            deferred.settle(released)
+    if free < whole // 3 and deferred.kept_bytes + _cached_bytes() > whole // 32:
+        deferred.give_back()
 
 
 class VmmArena:

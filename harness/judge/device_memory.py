@@ -1,6 +1,7 @@
 """Whose fault it is when GPU memory, which nothing limits, runs out. Called by a grading; trusted.
 
-What is freed when the sandbox is closed was its own, unless others on the device end at the same moment. Whoever lets
+What is freed when the sandbox is closed was its own, unless others on the device end, or give memory back, at the same
+moment. Whoever lets
 several submissions share a device grades those again that failed so, one at a time.
 """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import socket
@@ -53,15 +54,19 @@ class Server:
         # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
         try:
             reply = self.obey(command, descriptors)
-            # The judge may need what a call no longer uses. Recorded calls need it at the same addresses.
-            if isinstance(command, wire.Call | wire.Draw | wire.Verify) and "KERNELMARK_RECORDS" not in os.environ:
-                give_back(self._device.kind)
+            self._give_back(command)
             return reply
         except BaseException as error:  # noqa: BLE001
             failed = faults.describe(error, building=isinstance(command, wire.Build))
             if self._absent_gpu is not None:
                 self._absent_gpu.note(error)
         return replace(failed, fatal=not self._device.healthy())
+
+    def _give_back(self, command: wire.Command) -> None:
+        """The judge may need what a call no longer uses. Recorded calls need it at the same addresses."""
+        if isinstance(command, wire.Call | wire.Draw | wire.Verify) and "KERNELMARK_RECORDS" not in os.environ:
+            with contextlib.suppress(RuntimeError):  # the next command shows what is wrong with the device
+                give_back(self._device.kind)
 
     def obey(self, command: wire.Command, descriptors: Sequence[int]) -> wire.Reply:
         """Carry out one command; raises whatever the submission raises."""

@@ -46,6 +46,16 @@ def test_the_end_of_a_grading_gives_everything_back_and_waits_for_nothing() -> N
     assert deferred.free() == 0
 
 
+def test_what_is_given_back_for_others_is_waited_for() -> None:
+    released: list[str] = []
+    slept: list[float] = []
+    deferred = DeferredFree(released.append, slept.append, lambda: 10 * GIB)
+    deferred.add("a", 10 * GIB)
+    deferred.give_back()
+    assert (released, deferred.kept_bytes) == (["a"], 0)
+    assert slept == [pytest.approx(0.09)], "20 GiB"
+
+
 @pytest.mark.parametrize("hoard", ["retired", "spare"])
 def test_a_device_that_is_full_of_what_is_kept_for_later_has_memory_still(hoard: str) -> None:
     full = {"retired": False, "spare": False, hoard: True}
@@ -55,7 +65,11 @@ def test_a_device_that_is_full_of_what_is_kept_for_later_has_memory_still(hoard:
             raise DeviceError("CUDA driver: CUDA_ERROR_OUT_OF_MEMORY")
         return "new"
 
-    deferred = DeferredFree(lambda _: full.update(retired=False), lambda _: None, lambda: full.update(spare=False))
+    def spare() -> int:
+        full["spare"] = False
+        return GIB
+
+    deferred = DeferredFree(lambda _: full.update(retired=False), lambda _: None, spare)
     deferred.add("old", GIB)
     assert deferred.allocate(create, GIB, most_bytes=30 * GIB) == "new"
     assert deferred.kept_bytes == 0
