@@ -144,7 +144,11 @@ def test_code_that_took_much_memory_may_take_it_again(tmp_path: Path, took_gib: 
 
 
 REFUSED: list[tuple[list[tuple[Any, Any]], dict[str, Any], str]] = [
-    ([({"tuple": [tensor(0, 2)]}, tensor(1, 2)), ({"list": [tensor(0, 2)]}, tensor(1, 2))], {}, "has another structure"),
+    (
+        [({"tuple": [tensor(0, 2)]}, tensor(1, 2)), ({"list": [tensor(0, 2)]}, tensor(1, 2))],
+        {},
+        "has another structure",
+    ),
     ([(tensor(0, 2), tensor(1, 2)), (tensor(0, 2, 2), tensor(1, 2))], {}, "the number of dimensions of 'x' differs"),
     ([({"list": [number(1)]}, tensor(1, 2)), ({"list": []}, tensor(1, 2))], {}, "has another length"),
     ([({"dict": {"a": number(1)}}, tensor(1, 2)), ({"dict": {"b": number(1)}}, tensor(1, 2))], {}, "other keys"),

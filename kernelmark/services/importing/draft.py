@@ -54,12 +54,13 @@ def draft(found: Found, answer: Answer) -> dict[str, Any]:
 
 def _memory(answer: Answer) -> dict[str, int]:
     """The limit of host memory, where the usual one may be too low."""
+    needed = _HOST_BYTES
     if answer.weight_bytes > _HOST_BYTES // 4:
-        return {"memory_bytes": -(-(4 * answer.weight_bytes + _HOST_BYTES) // _GIB) * _GIB}
-    if answer.host_bytes * 3 // 2 > _HOST_BYTES:
+        needed = -(-(4 * answer.weight_bytes + _HOST_BYTES) // _GIB) * _GIB
+    if answer.host_bytes * 3 // 2 > needed:
         # A power of two, so that problem.toml is the same on machines on which torch itself takes more or less.
-        return {"memory_bytes": 1 << (answer.host_bytes * 3 // 2 - 1).bit_length()}
-    return {}
+        needed = 1 << (answer.host_bytes * 3 // 2 - 1).bit_length()
+    return {"memory_bytes": needed} if needed > _HOST_BYTES else {}
 
 
 def _arguments_of_cases(state: Known) -> None:
