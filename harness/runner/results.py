@@ -7,7 +7,7 @@ stream, so that a submission and a baseline pay the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -31,7 +31,9 @@ class Results:
     """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
 
     def __init__(self, form: Form, named: Mapping[str, Any], *, converts: wire.Converts = "never") -> None:
-        """`converts`: results of another dtype are refused, converted if the output's holds their values, or always."""
+        """`converts`: results of another dtype are refused; converted if the output's dtype holds their values, or is
+        float32 and theirs float64; or always.
+        """
         self._form, self._converts = form, converts
         self._outputs: dict[str, Any] = {name: named[name] for name in names(form)}
         flat = [t for each in self._outputs.values() for t in (each if isinstance(each, list) else [each])]
@@ -44,7 +46,7 @@ class Results:
             CallError: it is not what the problem asks for.
         """
         pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
-        left = [_can_stay(value, output) and is_new(*_range(value)) for output, value in pairs]
+        left = _left(pairs, is_new)
         # A result may lie in another output's memory, and must be read before that is written.
         moved = [
             (output, carrier(value).clone() if self._lies_in_an_output(value) else value)
@@ -79,7 +81,6 @@ class Results:
 
     def _takes(self, got: torch.dtype, wanted: torch.dtype) -> bool:
         if self._converts == "widening":
-            # Rounding float64 to float32 changes no value by as much as any check could see.
             return _holds(wanted, got) or (got, wanted) == (torch.float64, torch.float32)
         return self._converts == "always"
 
@@ -103,18 +104,32 @@ def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
     return torch.iinfo(wanted).min <= torch.iinfo(got).min and torch.iinfo(got).max <= torch.iinfo(wanted).max
 
 
+def _left(pairs: Sequence[tuple[Tensor, Tensor]], is_new: IsNew) -> list[bool]:
+    """Which results stay where they are: those in new memory, and of several in the same memory the first."""
+    left: list[bool] = []
+    taken: list[tuple[int, int]] = []
+    for output, value in pairs:
+        low, high = _range(value)
+        stays = _can_stay(value, output) and is_new(low, high)
+        stays = stays and not any(low < end and start < high for start, end in taken)
+        taken += [(low, high)] * stays
+        left.append(stays)
+    return left
+
+
 def _is_there(value: Tensor, output: Tensor) -> bool:
     """Whether a result is the output itself; decides alone what is not copied."""
     return value.data_ptr() == output.data_ptr() and _laid_alike(value, output)
 
 
 def _can_stay(value: Tensor, output: Tensor) -> bool:
-    """Whether a copy of its memory, byte by byte, would be the output."""
-    return value.numel() > 0 and _laid_alike(value, output)
+    """Whether a copy of its memory, byte by byte, would be the output, and change nothing between its elements."""
+    return value.numel() > 0 and _laid_alike(value, output) and spanned(value.shape, value.stride()) == value.numel()
 
 
 def _laid_alike(value: Tensor, output: Tensor) -> bool:
-    return value.stride() == output.stride() and not value.is_conj() and not value.is_neg()
+    strides = zip(value.shape, value.stride(), output.stride(), strict=True)
+    return all(size == 1 or its == wanted for size, its, wanted in strides) and not (value.is_conj() or value.is_neg())
 
 
 def _returned(value: Tensor, output: Tensor) -> Returned:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -17,6 +16,7 @@ from cuda.bindings import driver
 from harness.arena.mapping import check, create, granules, imported, map_at, reserve
 from harness.errors import DeviceError
 from harness.recording.windows import SCRATCH
+from harness.runner.blocks import Blocks
 from harness.runner.results import IsNew
 
 _Allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)
@@ -65,12 +65,13 @@ class Scratch:
 
     def allocated_from_now_on(self) -> IsNew:
         """A test of whether PyTorch has allocated the memory between two addresses here, and after this call."""
-        before = list(_allocated())
+        before, now = Blocks(), list[Blocks]()
 
         def is_new(low: int, high: int) -> bool:
+            if not now:  # all results of a call are there when the first is asked about
+                now.append(Blocks())
             here = SCRATCH.start <= low and high <= self._next
-            old = any(low < end and start < high for start, end in before)
-            return here and not old and any(start <= low and high <= end for start, end in _allocated())
+            return here and now[0].contain(low, high) and not before.overlap(low, high)
 
         return is_new
 
@@ -126,11 +127,3 @@ class Scratch:
         finally:
             driver.cuMemRelease(handle)
             driver.cuMemAddressFree(at, size)
-
-
-def _allocated() -> Iterator[tuple[int, int]]:
-    """The addresses of the first byte of each block in use, and after its last one."""
-    for segment in torch.cuda.memory_snapshot():
-        for block in segment["blocks"]:
-            if block["state"] != "inactive":
-                yield block["address"], block["address"] + block["size"]

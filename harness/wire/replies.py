@@ -118,7 +118,7 @@ class Compiled:
 class Recorded:
     """How large the recording and its scratch are; or both 0, and the reason why the call cannot be replayed.
 
-    `note`: what may make a replay fail, or give another result.
+    `note`: what may make a replay fail.
     """
 
     file_bytes: int = checked(SIZE)

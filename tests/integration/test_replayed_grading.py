@@ -262,6 +262,14 @@ def test_a_call_is_replayed_although_it_has_a_pointer_to_elsewhere() -> None:
     assert (verdict.outcome, verdict.timing, verdict.doubts) == (Outcome.ACCEPTED, "replayed", ())
 
 
+def test_a_pointer_to_elsewhere_may_be_why_a_later_call_is_wrong() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
+    wrong_later = launching(problem, events, lambda call: 2.0 if call < 10 else 3.0)
+    with pytest.raises(NotReplayed, match=f"^benchmark a million: .*calls .*: y.* \\({ELSEWHERE}\\)$"):
+        graded(problem, runner, wrong_later, events)
+
+
 def test_a_call_that_is_wrong_when_it_is_timed_decides_the_outcome() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
     wrong_later = launching(problem, events, lambda call: 2.0 if call < 10 else 3.0)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.benchmark import Player
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
-from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
+from harness.judge.timing.replayed.launcher import Launcher, Recorded, _check_returned, record
 from harness.problem import load
 from harness.problem.reference import Reference
+from harness.problem.spec import Call
 from harness.recording import Returned, pack
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
@@ -33,6 +35,7 @@ from tests.runners import Act, Script, Scripted, doubling
 
 LIMIT_S = 2.0
 DOUBLE = load(PROBLEMS / "double")
+ADAM = Path(__file__).parents[2] / "problems/adam_multi_tensor"
 PROBLEM = DOUBLE.model_copy(update={"limits": DOUBLE.limits.model_copy(update={"time_s": LIMIT_S})})
 CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
 WITH_SCRATCH = replace(CALL, scratch_bytes=8192)
@@ -63,13 +66,13 @@ def recording(file: bytes, scratch: bytes = b"", told: dict[str, Any] | None = N
     return act
 
 
-def recorded(act: Act) -> Recorded:
+def recorded(act: Act, case: GradedCase = CASE) -> Recorded:
     session = Session.start(Scripted(act), "cpu", PROBLEM.limits, records=True)
     with session:
         session.handshake()
         build = wire.Build(language="py", symbols=("twice",), architecture="x86")
         session.hand_over(Handover(build, b"", {}), LIMIT_S)
-        return record(session, CASE)
+        return record(session, case)
 
 
 def test_a_recording_comes_whole_and_its_scratch_is_copied() -> None:
@@ -272,6 +275,8 @@ def test_scratch_is_what_it_was_before_every_call() -> None:
     assert seen == [scratch] * 3
 
 
+RETURNS = PROBLEM.model_copy(update={"call": Call(style="returns")})
+RETURNING_CASE = GradedCase(RETURNS, Reference.load(RETURNS), "cpu", RETURNS.resolve(RETURNS.tests[1]))
 Y = CASE.layout.outputs[0]
 MADE = 512  # where the call makes its result, in the scratch
 RETURNING = replace(
@@ -313,7 +318,8 @@ def test_a_result_is_fetched_from_where_the_call_made_it() -> None:
     fresh = FreshInputs(CASE)
     scratch = bytes(RETURNING.scratch_bytes)
     with launcher_of(returning(doubled)) as launcher:
-        make(Player(launcher, recorded(recording(pack(RETURNING, BLOBS), scratch)), CASE), fresh, 3)
+        found = recorded(recording(pack(RETURNING, BLOBS), scratch), RETURNING_CASE)
+        make(Player(launcher, found, RETURNING_CASE), fresh, 3)
     fresh.close()
 
 
@@ -325,8 +331,9 @@ def test_a_result_is_fetched_from_where_the_call_made_it() -> None:
 def test_a_result_that_the_call_does_not_write_is_never_written(work: Doing, message: str) -> None:
     fresh = FreshInputs(CASE)
     scratch = b"\x01" * RETURNING.scratch_bytes
+    found = recorded(recording(pack(RETURNING, BLOBS), scratch), RETURNING_CASE)
     with launcher_of(returning(work)) as launcher, pytest.raises(SubmissionFault, match=message):
-        make(Player(launcher, recorded(recording(pack(RETURNING, BLOBS), scratch)), CASE), fresh, 3)
+        make(Player(launcher, found, RETURNING_CASE), fresh, 3)
     fresh.close()
 
 
@@ -339,14 +346,35 @@ RESULT = RETURNING.returned[0]
         (replace(RESULT, nbytes=RESULT.nbytes - 4),),
         (replace(RESULT, target=RESULT.target + 4, nbytes=RESULT.nbytes - 4),),
         (replace(RESULT, target=OUTPUTS.start),),
-        (RESULT, RESULT),
+        (RESULT, replace(RESULT, source=RESULT.source + RESULT.nbytes)),
     ],
     ids=["a part of it", "its end", "a red zone", "the same output twice"],
 )
 def test_a_result_that_is_not_an_output_is_refused(returned: tuple[Returned, ...]) -> None:
-    hostile = replace(RETURNING, returned=returned)
+    hostile = replace(RETURNING, returned=returned, scratch_bytes=2 * RETURNING.scratch_bytes)
     with pytest.raises(SubmissionFault, match="which is not an output's"):
-        recorded(recording(pack(hostile, BLOBS), bytes(hostile.scratch_bytes)))
+        recorded(recording(pack(hostile, BLOBS), bytes(hostile.scratch_bytes)), RETURNING_CASE)
+
+
+def test_two_results_in_the_same_memory_are_refused() -> None:
+    """Written once, they would be fetched twice, and the second copy is not timed."""
+    shifted = replace(RESULT, source=RESULT.source + 4, nbytes=RESULT.nbytes - 4)
+    hostile = replace(RETURNING, returned=(shifted, RESULT))
+    with pytest.raises(SubmissionFault, match="two results in the same memory"):
+        recorded(recording(pack(hostile, BLOBS), bytes(hostile.scratch_bytes)), RETURNING_CASE)
+
+
+def test_a_call_that_should_write_its_outputs_leaves_none_elsewhere() -> None:
+    with pytest.raises(SubmissionFault, match="results, where a call returns none"):
+        recorded(recording(pack(RETURNING, BLOBS), bytes(RETURNING.scratch_bytes)))
+
+
+def test_what_an_inout_holds_is_not_copied_for_the_call() -> None:
+    problem = load(ADAM).model_copy(update={"call": Call(style="returns")})
+    case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
+    slot = next(slot for slot in case.layout.outputs if slot.tensor.role == "inout")
+    with pytest.raises(wire.WireError, match="which is not an output's"):
+        _check_returned([Returned(SCRATCH.start, OUTPUTS.start + slot.offset, slot.nbytes)], case)
 
 
 def silence(script: Script, token: int, body: dict[str, Any]) -> None:

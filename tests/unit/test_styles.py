@@ -252,7 +252,7 @@ def test_every_element_type_and_shape_can_be_returned(dtype: str, shape: tuple[i
         ("always", {"half", "float", "double", "cfloat"}),
     ],
 )
-def test_other_dtypes_are_converted_where_that_loses_nothing_or_always(converts: Any, taken: Any) -> None:
+def test_other_dtypes_are_converted_as_the_problem_says(converts: Any, taken: Any) -> None:
     for name in ("half", "float", "double", "cfloat"):
         y, value = torch.zeros(3), torch.ones(3, dtype=getattr(torch, name))
         if name in taken:
@@ -441,10 +441,23 @@ def test_only_a_result_that_is_laid_out_like_its_output_stays(of: Callable[[Tens
     assert torch.equal(y, expected)
 
 
-def test_padding_of_an_output_belongs_to_a_result_that_stays() -> None:
-    y, value = torch.zeros(2, 8)[:, :6], torch.ones(2, 8)[:, :6]
-    [left] = Results("y", {"y": y}).take(value, everything)
-    assert left.nbytes == 14 * 4
+def test_what_lies_between_the_elements_of_a_result_is_not_the_outputs() -> None:
+    whole = torch.zeros(2, 8)
+    assert Results("y", {"y": whole[:, :6]}).take(torch.ones(2, 8)[:, :6], everything) == []
+    assert whole.sum(1).tolist() == [6, 6]
+
+
+def test_of_two_results_in_the_same_memory_one_is_copied() -> None:
+    y, z, new = torch.zeros(3), torch.zeros(3), torch.arange(4.0)
+    results = Results({"tuple": ["y", "z"]}, {"y": y, "z": z})
+    [left] = results.take((new[:3], new[1:]), everything)
+    assert (left.source, left.target) == (new.data_ptr(), y.data_ptr())
+    assert (y.tolist(), z.tolist()) == ([0, 0, 0], [1, 2, 3])
+
+
+def test_the_stride_of_a_dimension_of_one_says_nothing() -> None:
+    y, value = torch.zeros(3, 1), torch.ones(3, 1).as_strided((3, 1), (1, 7))
+    assert len(Results("y", {"y": y}).take(value, everything)) == 1
 
 
 def test_a_converted_result_is_new() -> None:

@@ -48,7 +48,7 @@ class Handover:
             line_info=line_info,
             style=problem.call.style,
             signature=_called_as(problem)[:500],
-            # A foreign check compares values: at home a float32 may answer where the reference is computed in float64.
+            # A foreign check compares values: at home float32 may answer a float64 reference, and the reverse.
             converts="widening" if problem.foreign and FORMS[problem.foreign.form].decides else "never",
         )
         shown, own = _shown(problem), dict(submission.beside)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +20,6 @@ from harness import recording, wire
 from harness.arena import Arena, give_back, make_arena
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.correctness.layout import Layout
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
@@ -68,7 +68,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
             session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
             whole = content_of(file, told.file_bytes)
         session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
-        packed = _read(whole, told.scratch_bytes, case.layout, doing)
+        packed = _read(whole, told.scratch_bytes, case, doing)
         return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None, told.note)
     finally:
         practice.close_arenas()
@@ -76,24 +76,31 @@ def record(session: Session, case: GradedCase) -> Recorded:
             scratch.close()
 
 
-def _read(whole: bytes, scratch_bytes: int, layout: Layout, doing: str) -> recording.Packed:
+def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> recording.Packed:
     try:
         packed = recording.unpack(whole)
         if packed.recording.scratch_bytes != scratch_bytes:
             raise wire.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
-        _check_returned(packed.recording.returned, layout)
+        _check_returned(packed.recording.returned, case)
     except wire.WireError as error:
         raise SubmissionFault(Outcome.REJECTED, f"{doing}: the runner's recording is not valid: {error}") from None
     return packed
 
 
-def _check_returned(results: Sequence[recording.Returned], layout: Layout) -> None:
-    """Results are whole outputs, one each. An inout is none: before a call the judge copies what it holds there, too.
+def _check_returned(results: Sequence[recording.Returned], case: GradedCase) -> None:
+    """Results are whole outputs, one each, each in memory of its own: a call that writes must write each output.
+
+    An inout is none: before a call the judge would copy what it holds there, which is not timed.
 
     Raises:
-        WireError: they are not.
+        WireError: they are not, or the problem's calls return nothing.
     """
-    whole = [(slot.offset, slot.nbytes) for slot in layout.outputs if slot.tensor.role == "output"]
+    if results and case.problem.call.style == "writes":
+        raise wire.WireError("results, where a call returns none")
+    by_source = sorted(results, key=lambda result: result.source)
+    if any(one.source + one.nbytes > other.source for one, other in pairwise(by_source)):
+        raise wire.WireError("two results in the same memory")
+    whole = [(slot.offset, slot.nbytes) for slot in case.layout.outputs if slot.tensor.role == "output"]
     for result in results:
         place = result.target - OUTPUTS.start, result.nbytes
         if place not in whole:
@@ -129,7 +136,6 @@ class Launcher:
         """
         self._session.handshake()
         self._forget()
-        give_back(self._device)
         self._mapped = None
         self._doing = f"timing {case.name}"
         self._returned = recorded.packed.recording.returned
@@ -144,7 +150,9 @@ class Launcher:
         )
         with memory_file(recorded.file) as file:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
-            return self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
+            loaded = self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
+        give_back(self._device)  # only now has the launcher unmapped the memory of the last recording
+        return loaded
 
     def play(self, fresh: FreshInputs, limit: TimeLimit) -> wire.Replayed:
         """Make one call on what is in the arenas; its outputs are not checked here.

@@ -37,6 +37,12 @@ def _told(error: Exception) -> str:
     return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
 
 
+def _noted(fault: SubmissionFault, recorded: Recorded) -> SubmissionFault:
+    """A fault of a replay, with what the runner said may be its cause."""
+    message = f"{fault.message} ({recorded.note})" if recorded.note else fault.message
+    return SubmissionFault(fault.outcome, message, fault.traceback)
+
+
 class ReplayedBaseline:
     """One baseline, with its own runner for recording and its own launcher; `fault` says why it dropped out."""
 
@@ -151,6 +157,7 @@ class ReplayedTiming:
 
         Raises:
             SubmissionFault: an output was wrong, or a kernel failed.
+            NotReplayed: so it was, and its recording may be the cause.
         """
         sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
         with self._alone():
@@ -173,8 +180,7 @@ class ReplayedTiming:
             fresh.keep()
             fresh.check()
         except SubmissionFault as fault:
-            message = f"{fault.message} ({recorded.note})" if recorded.note else fault.message
-            raise SubmissionFault(fault.outcome, message, fault.traceback) from None
+            raise _noted(fault, recorded) from None
         finally:
             fresh.close()
 
@@ -186,5 +192,10 @@ class ReplayedTiming:
             player.warm_up(fresh)
             baselines = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
             return Replaying(case, player, baselines, fresh, self._plan, sensors, roof).run()
+        except SubmissionFault as fault:
+            recorded = self._recorded[case.name]
+            if recorded.note:  # memory that is used for some inputs only: sealed rounds decide
+                raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
+            raise
         finally:
             fresh.close()

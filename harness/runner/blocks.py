@@ -1,0 +1,37 @@
+"""Which memory PyTorch has allocated on the GPU. Runs in the runner's process, untrusted."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import torch
+
+
+class Blocks:
+    """The blocks that are in use now."""
+
+    def __init__(self) -> None:
+        self._blocks = sorted(_allocated())
+
+    def contain(self, low: int, high: int) -> bool:
+        """Whether the memory between two addresses lies in one block."""
+        start, end = self._last_before(low + 1)
+        return start <= low and high <= end
+
+    def overlap(self, low: int, high: int) -> bool:
+        """Whether a block has some of the memory between two addresses."""
+        return self._last_before(high)[1] > low
+
+    def _last_before(self, address: int) -> tuple[int, int]:
+        """The last block that begins before an address; an empty one if none does."""
+        place = bisect_right(self._blocks, (address, 0)) - 1
+        return self._blocks[place] if place >= 0 else (0, 0)
+
+
+def _allocated() -> Iterator[tuple[int, int]]:
+    """The addresses of each block's first byte, and after its last one."""
+    for segment in torch.cuda.memory_snapshot():
+        for block in segment["blocks"]:
+            if block["state"] != "inactive":
+                yield block["address"], block["address"] + block["size"]
