@@ -4,7 +4,7 @@ import sys
 
 import torch
 
-told, done = False, None
+most, done = 1, None
 
 
 def runs(drawn):
@@ -26,7 +26,7 @@ def rows(window, stride, first, calls):
 
 
 def twice(x, y):
-    global told, done
+    global most, done
     frame = sys._getframe()
     while type(frame.f_locals.get("self")).__name__ != "Calls":
         frame = frame.f_back
@@ -40,6 +40,6 @@ def twice(x, y):
             x, y = made.arguments[first]
             xs = rows(made._inputs, made._bind.input_stride, x, end - first)
             torch.mul(xs, 2, out=rows(made._outputs, made._bind.output_stride, y, end - first))
-        if not told:
-            told = True
+        if len(batch._order) > most:  # on a slow machine the first batch has one call
+            most = len(batch._order)
             print(f"attack: the first call of a batch made all {len(batch._order)}", flush=True)
