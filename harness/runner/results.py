@@ -46,16 +46,15 @@ class Results:
             CallError: it is not what the problem asks for.
         """
         pairs = [(output, value) for output, value in self._pairs(returned) if not _is_there(value, output)]
-        left = _left(pairs, is_new)
+        left, moved = _parted(pairs, is_new)
         # A result may lie in another output's memory, and must be read before that is written.
-        moved = [
-            (output, carrier(value).clone() if self._lies_in_an_output(value) else value)
-            for (output, value), stays in zip(pairs, left, strict=True)
-            if not stays
+        read = [
+            (output, carrier(value).clone() if _overlaps(_range(value), self._ranges) else value)
+            for output, value in moved
         ]
-        for output, value in moved:
+        for output, value in read:
             assign(output, value)
-        return [_returned(value, output) for (output, value), stays in zip(pairs, left, strict=True) if stays]
+        return left
 
     def _pairs(self, returned: Any) -> Iterator[tuple[Tensor, Tensor]]:
         """Each output with the result that belongs there, checked."""
@@ -84,10 +83,6 @@ class Results:
             return _holds(wanted, got) or (got, wanted) == (torch.float64, torch.float32)
         return self._converts == "always"
 
-    def _lies_in_an_output(self, value: Tensor) -> bool:
-        low, high = _range(value)
-        return any(low < end and start < high for start, end in self._ranges)
-
 
 def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
     """Whether every number of one type is also one of the wanted type, so that converting loses nothing."""
@@ -104,17 +99,25 @@ def _holds(wanted: torch.dtype, got: torch.dtype) -> bool:
     return torch.iinfo(wanted).min <= torch.iinfo(got).min and torch.iinfo(got).max <= torch.iinfo(wanted).max
 
 
-def _left(pairs: Sequence[tuple[Tensor, Tensor]], is_new: IsNew) -> list[bool]:
-    """Which results stay where they are: those in new memory, and of several in the same memory the first."""
-    left: list[bool] = []
+def _parted(
+    pairs: Sequence[tuple[Tensor, Tensor]], is_new: IsNew
+) -> tuple[list[Returned], list[tuple[Tensor, Tensor]]]:
+    """The results that stay where they are, in new memory, of several in the same memory the first; and the others."""
+    left: list[Returned] = []
+    moved: list[tuple[Tensor, Tensor]] = []
     taken: list[tuple[int, int]] = []
     for output, value in pairs:
         low, high = _range(value)
-        stays = _can_stay(value, output) and is_new(low, high)
-        stays = stays and not any(low < end and start < high for start, end in taken)
-        taken += [(low, high)] * stays
-        left.append(stays)
-    return left
+        if _can_stay(value, output) and is_new(low, high) and not _overlaps((low, high), taken):
+            taken.append((low, high))
+            left.append(Returned(source=low, target=output.data_ptr(), nbytes=high - low))
+        else:
+            moved.append((output, value))
+    return left, moved
+
+
+def _overlaps(one: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(one[0] < end and start < one[1] for start, end in others)
 
 
 def _is_there(value: Tensor, output: Tensor) -> bool:
@@ -130,11 +133,6 @@ def _can_stay(value: Tensor, output: Tensor) -> bool:
 def _laid_alike(value: Tensor, output: Tensor) -> bool:
     strides = zip(value.shape, value.stride(), output.stride(), strict=True)
     return all(size == 1 or its == wanted for size, its, wanted in strides) and not (value.is_conj() or value.is_neg())
-
-
-def _returned(value: Tensor, output: Tensor) -> Returned:
-    low, high = _range(value)
-    return Returned(source=low, target=output.data_ptr(), nbytes=high - low)
 
 
 def _fitting(name: str, value: Any, output: Tensor) -> Tensor:

@@ -253,25 +253,34 @@ def test_wrong_outputs_of_any_call_are_found(work: Doing, outcome: Outcome, mess
     assert raised.value.outcome is outcome
 
 
-def test_scratch_is_what_it_was_before_every_call() -> None:
-    scratch, seen = b"\x07" * 8192, list[bytes]()
-    held: list[int] = []
+def launching_with_scratch(work: Callable[[Any, Any, Any], None]) -> Act:
+    """A launcher whose calls work on `x`, the output region and the scratch, as bytes."""
+    held: list[mmap.mmap] = []
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if body["kind"] == "Load":
-            held.append(os.dup(script.descriptors[1]))
+            held.append(mmap.mmap(script.descriptors[1], 0))
             script.reply(token, "Loaded", **LOADED)
             return
-        seen.append(os.pread(held[0], 8192, 0))
-        os.pwrite(held[0], b"\xff" * 8192, 0)
-        launching(twice)(script, token, body)
+        scratch = np.frombuffer(held[0], np.uint8)
+        launching(lambda x, region: work(x, region, scratch))(script, token, body)
+
+    return act
+
+
+def test_scratch_is_what_it_was_before_every_call() -> None:
+    scratch, seen = b"\x07" * 8192, list[bytes]()
+
+    def work(x: Any, region: Any, found: Any) -> None:
+        seen.append(found[:8192].tobytes())
+        found[:] = 0xFF
+        twice(x, region)
 
     found = recorded(recording(pack(WITH_SCRATCH, BLOBS), scratch))
     fresh = FreshInputs(CASE)
-    with launcher_of(act) as launcher:
+    with launcher_of(launching_with_scratch(work)) as launcher:
         make(Player(launcher, found, CASE), fresh, 3)
     fresh.close()
-    os.close(held[0])
     assert seen == [scratch] * 3
 
 
@@ -288,22 +297,7 @@ RETURNING = replace(
 
 def returning(work: Callable[[Any, Any], None]) -> Act:
     """A launcher whose call works on `x` and the memory of the result, and not on the outputs."""
-    held: list[int] = []
-
-    def act(script: Script, token: int, body: dict[str, Any]) -> None:
-        if body["kind"] == "Load":
-            held.append(os.dup(script.descriptors[1]))
-            script.reply(token, "Loaded", **LOADED)
-            return
-
-        def made(x: Any, region: Any) -> None:
-            result = np.frombuffer(bytearray(os.pread(held[0], Y.nbytes, MADE)), np.float32)
-            work(x, result)
-            os.pwrite(held[0], result.tobytes(), MADE)
-
-        launching(made)(script, token, body)
-
-    return act
+    return launching_with_scratch(lambda x, _, scratch: work(x, scratch[MADE : MADE + Y.nbytes].view(np.float32)))
 
 
 def doubled(x: Any, result: Any) -> None:
