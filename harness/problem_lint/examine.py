@@ -17,6 +17,7 @@ from torch import Tensor
 from harness.compare import check_output, passes_fast_check
 from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
+from harness.judge.correctness.poison import poison
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
@@ -297,8 +298,8 @@ def _draw(case: ResolvedCase, reference: Reference, seed: int) -> Tensors:
 
 
 def _before(case: ResolvedCase, given: Tensors) -> Tensors:
-    """Inouts as given; outputs hold poison, 16 random bytes repeated, as in a grading."""
-    pattern = torch.randint(0, 256, (16,), dtype=torch.uint8, generator=torch.Generator().manual_seed(_SEEDS[0]))
+    """Inouts as given; outputs hold poison, as in a grading."""
+    pattern = poison(random.Random(_SEEDS[0]).randbytes(16))
     held = {}
     for tensor in case.tensors:
         if tensor.role == "output":

@@ -25,6 +25,7 @@ from harness.carrier import carrier
 from harness.device import DEVICES
 from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
+from harness.judge.correctness.poison import poison
 from harness.judge.correctness.truth import Expected, Truth
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
@@ -91,7 +92,7 @@ class Batch:
         the arenas mapped.
         """
         self.seed = secrets.randbits(63) if seed is None else seed
-        pattern = torch.tensor(list(secrets.token_bytes(16)), dtype=torch.uint8, device=self._device.torch_device)
+        pattern = poison(secrets.token_bytes(16)).to(self._device.torch_device)
         self._poison = pattern.repeat(self._layout.output_stride // 16)
         self._output_bytes.view(self.sets, -1).copy_(self._poison)
         self._kept = None  # released before the next copy is made
