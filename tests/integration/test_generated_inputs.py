@@ -38,7 +38,9 @@ import torch
 
 def generate(generator, n):
     # Neither follows from the generator's seed.
-    return {"order": torch.randperm(n), "y": torch.full((n,), float(secrets.randbelow(1000)))}
+    device = generator.device
+    y = torch.full((n,), float(secrets.randbelow(1000)), device=device)
+    return {"order": torch.randperm(n, device=device), "y": y}
 
 
 def reference(x, order, y):

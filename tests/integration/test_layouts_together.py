@@ -70,10 +70,11 @@ def reference(x, waves, packed, scales, counts):
 MAKE = """
 
 def made(generator, rows, cols):
-    bits = torch.randint(0, 256, (2, cols), generator=generator, dtype=torch.int32)
-    waves = torch.randn(rows, 2, generator=generator)
+    device = generator.device
+    bits = torch.randint(0, 256, (2, cols), generator=generator, device=device, dtype=torch.int32)
+    waves = torch.randn(rows, 2, generator=generator, device=device)
     return {
-        "x": torch.randn(cols, rows, generator=generator).t(),
+        "x": torch.randn(cols, rows, generator=generator, device=device).t(),
         "waves": torch.view_as_complex(waves).conj(),
         "packed": bits[0].to(torch.uint8).repeat_interleave(2)[::2].view(torch.float4_e2m1fn_x2),
         "scales": (bits[1] // 2 + 64).to(torch.uint8).view(torch.float8_e8m0fnu),
@@ -114,7 +115,7 @@ RESULT = "    return y, turned, swapped, doubled, more\n"
 WRONG = [
     ("y = y.clone(); y[-1, -1] += 1", "y"),
     ("turned = turned * 1.5", "turned"),
-    ("swapped = torch.zeros(len(swapped), dtype=torch.uint8).view(swapped.dtype)", "swapped"),
+    ("swapped = torch.zeros_like(swapped.view(torch.uint8)).view(swapped.dtype)", "swapped"),
     ("doubled = doubled.clone(); doubled.view(torch.uint8)[3] += 1", "doubled"),
     ("more = (more.int() ^ 1).to(torch.uint16)", "more"),
 ]

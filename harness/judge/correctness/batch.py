@@ -77,7 +77,7 @@ class Batch:
         self._arenas = self._make_arenas(sealed=sealed)
         self._snapshot: torch.Tensor  # [sets * output_stride] uint8, once taken
         self.seed = 0
-        self._poison: torch.Tensor  # [output_stride] uint8
+        self._pattern: torch.Tensor  # [16] uint8, which the poison repeats
         try:
             self.renew(filled=filled, seed=seed)
         except BaseException:  # of `generate`: nobody else would give the memory back
@@ -92,12 +92,11 @@ class Batch:
         the arenas mapped.
         """
         self.seed = secrets.randbits(63) if seed is None else seed
-        pattern = poison(secrets.token_bytes(16)).to(self._device.torch_device)
-        self._poison = pattern.repeat(self._layout.output_stride // 16)
-        self._output_bytes.view(self.sets, -1).copy_(self._poison)
+        self._pattern = poison(secrets.token_bytes(16)).to(self._device.torch_device)
+        self._output_bytes.view(-1, len(self._pattern)).copy_(self._pattern)
         self._kept = None  # released before the next copy is made
         if filled:
-            self._fill_padding(pattern)
+            self._fill_padding()
             self._fill()
             self._kept = self._copy()
         elif self._device.on_host:
@@ -168,13 +167,14 @@ class Batch:
         for slot in self._layout.outputs if idle else ():
             if slot.tensor.role == "output":
                 low, high = slot.offset, slot.offset + slot.nbytes
-                if bool((sets[idle, low:high] != self._poison[low:high]).any()):
+                if bool((sets[idle, low:high] != self._poison(low, high)).any()):
                     return OutOfBoundsWrite(idle[0], f"wrote to `{slot.tensor.name}` of a call that was not made")
         return self._changed_inout(idle)
 
     def _written(self, zone: RedZone) -> OutOfBoundsWrite | None:
         """The first write to a red zone; as many calls at a time as memory allows."""
-        stride, held = self._layout.output_stride, self._poison.as_strided(zone.shape, zone.strides, zone.low)
+        stride = self._layout.output_stride
+        held = self._poison(zone.low, zone.high).as_strided(zone.shape, zone.strides)
         at_once = max(1, self._device.chunk_bytes // max(1, zone.nbytes))
         for first in range(0, self.sets, at_once):
             shape = (min(at_once, self.sets - first), *zone.shape)
@@ -229,18 +229,25 @@ class Batch:
     def poison(self, slot_name: str, count: int) -> torch.Tensor:
         """What an output held before the call, stacked `[count, *shape]`."""
         slot = self._outputs_by_name[slot_name]
-        return placed(slot, self._poison).expand(count, *slot.tensor.shape)
+        held = self._poison(slot.offset, slot.offset + slot.nbytes).view(_dtype(slot))
+        return viewed(held, slot.tensor.shape, slot.tensor.strides or ()).expand(count, *slot.tensor.shape)
+
+    def _poison(self, low: int, high: int) -> torch.Tensor:
+        """What these bytes of a call's output region held before it; made each time, to save memory."""
+        skipped = low % len(self._pattern)
+        times = -(-(skipped + high - low) // len(self._pattern))
+        return self._pattern.repeat(times)[skipped : skipped + high - low]
 
     def close_arenas(self) -> None:
         """Give the shared memory back; the snapshot stays."""
         for arena in self._arenas.values():
             arena.close()
 
-    def _fill_padding(self, pattern: torch.Tensor) -> None:
+    def _fill_padding(self) -> None:
         """Random bytes between the elements of inputs; those of outputs are poison."""
         for slot in self._layout.slots:
             if slot.tensor.strides is not None and not slot.writable:
-                between = pattern.repeat(-(-slot.nbytes // 16))[: slot.nbytes]
+                between = self._poison(0, slot.nbytes)
                 for k in range(self.sets):
                     self._region(slot.place, k)[slot.offset : slot.offset + slot.nbytes].copy_(between)
 

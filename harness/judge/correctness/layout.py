@@ -70,6 +70,12 @@ class RedZone:
     def nbytes(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def high(self) -> int:
+        """Where the last of these bytes ends."""
+        assert self.nbytes
+        return self.low + 1 + sum((n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True))
+
 
 def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT

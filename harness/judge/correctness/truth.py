@@ -98,6 +98,9 @@ class Truth:
 
 
 def _stack(tensors: list[Tensor]) -> Tensor:
+    if len(tensors) == 1:
+        (only,) = tensors  # without a copy where none is needed: it may be as large as the device allows
+        return carrier(only).resolve_conj().resolve_neg().contiguous()[None].view(only.dtype)
     return torch.stack([carrier(tensor) for tensor in tensors]).view(tensors[0].dtype)
 
 
