@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from harness.judge.correctness.batch import Batch, arenas
+from harness.judge.correctness.arenas import arenas
+from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.layout import Layout
 from harness.problem import load
 
@@ -98,7 +99,7 @@ def test_arenas_are_given_back_where_memory_ends_after_the_first(batch: Batch, m
             raise torch.OutOfMemoryError("as torch says it, from inside of an arena")
         return Made()
 
-    monkeypatch.setattr("harness.judge.correctness.batch.make_arena", make)
+    monkeypatch.setattr("harness.judge.correctness.arenas.make_arena", make)
     with pytest.raises(torch.OutOfMemoryError):
         arenas(batch._layout, "cpu", SETS)
     assert closed == ["inputs"]

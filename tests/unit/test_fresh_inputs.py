@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
 
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.session import SubmissionFault
 from harness.judge.timing.replayed import fresh_inputs as module
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import load
 from harness.problem.reference import Reference
 from kernelmark.services.selftest import PROBLEMS
+from tests.shipped import ROOT
 
 PROBLEM = load(PROBLEMS / "double")
 CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.tests[1]))
@@ -54,6 +57,25 @@ def test_a_baseline_finds_the_inputs_of_the_submissions_call_where_that_found_th
     assert bool(fresh._place["outputs"].bytes.any()), "outputs hold what they held before the call"
     fresh.next()
     assert not torch.equal(inputs_in_place(fresh), first)
+
+
+@pytest.mark.parametrize("folder", [PROBLEMS / "double", ROOT / "problems/rope_strided"], ids=["output", "inout"])
+def test_a_baseline_finds_outputs_as_they_were_after_the_submissions_are_kept(folder: Path) -> None:
+    problem = load(folder)
+    case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
+    fresh = FreshInputs(case)
+    try:
+        fresh.next()
+        outputs = fresh.outputs[: case.layout.output_stride]  # the rest of the last page is nobody's
+        before = outputs.clone()
+        outputs.fill_(7)
+        fresh.keep()
+        fresh.again()
+        assert torch.equal(outputs, before)
+        with pytest.raises(SubmissionFault, match="bytes outside its outputs"):
+            fresh.check()
+    finally:
+        fresh.close()
 
 
 def test_large_inputs_have_one_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from harness.arena import Arena, make_arena
+from harness.arena import Arena
 from harness.arena.shapes import viewed
 from harness.carrier import carrier
 from harness.device import DEVICES
+from harness.judge.correctness.arenas import arenas, descriptors, dtype_of, placed
 from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
 from harness.judge.correctness.poison import poison
@@ -93,7 +94,7 @@ class Batch:
         """
         self.seed = secrets.randbits(63) if seed is None else seed
         self._pattern = poison(secrets.token_bytes(16)).to(self._device.torch_device)
-        self._output_bytes.view(-1, len(self._pattern)).copy_(self._pattern)
+        self._put_poison(self._output_bytes)
         self._kept = None  # released before the next copy is made
         if filled:
             self._fill_padding()
@@ -229,8 +230,12 @@ class Batch:
     def poison(self, slot_name: str, count: int) -> torch.Tensor:
         """What an output held before the call, stacked `[count, *shape]`."""
         slot = self._outputs_by_name[slot_name]
-        held = self._poison(slot.offset, slot.offset + slot.nbytes).view(_dtype(slot))
+        held = self._poison(slot.offset, slot.offset + slot.nbytes).view(dtype_of(slot))
         return viewed(held, slot.tensor.shape, slot.tensor.strides or ()).expand(count, *slot.tensor.shape)
+
+    def _put_poison(self, outputs: torch.Tensor) -> None:
+        """Fill the output regions of calls [uint8] with poison."""
+        outputs.view(-1, len(self._pattern)).copy_(self._pattern)
 
     def _poison(self, low: int, high: int) -> torch.Tensor:
         """What these bytes of a call's output region held before it; made each time, to save memory."""
@@ -313,7 +318,7 @@ class Batch:
     def _room_for(self, lot: Sequence[Slot], count: int) -> torch.Tensor:
         """Private memory for `count` sets of tensors of one dtype that are drawn together: `[count, elements]`."""
         elements = sum(slot.tensor.elements for slot in lot)
-        return torch.empty(count, elements, dtype=_dtype(lot[0]), device=self._device.torch_device)
+        return torch.empty(count, elements, dtype=dtype_of(lot[0]), device=self._device.torch_device)
 
     def _shared(self, slot: Slot, k: int) -> torch.Tensor:
         return placed(slot, self._region(slot.place, k))
@@ -331,50 +336,21 @@ class Batch:
         regions = memory.view(self.sets, -1)
         low, high = slot.offset, slot.offset + slot.nbytes
         if low == high:
-            return torch.empty((len(sets), *slot.tensor.shape), dtype=_dtype(slot), device=memory.device)
+            return torch.empty((len(sets), *slot.tensor.shape), dtype=dtype_of(slot), device=memory.device)
         if len(sets) == sets[-1] - sets[0] + 1:
             raw = regions[sets[0] : sets[-1] + 1, low:high].contiguous()
         else:
             raw = regions[list(sets), low:high]
         shape, strides = (len(sets), *slot.tensor.shape), slot.tensor.strides
         if strides is None:
-            return raw.view(_dtype(slot)).view(shape)
-        between = carrier(raw.view(_dtype(slot)))
-        return between.as_strided(shape, (slot.tensor.span, *strides)).contiguous().view(_dtype(slot))
-
-
-def placed(slot: Slot, region: torch.Tensor) -> torch.Tensor:
-    """The tensor of a slot in the memory of one call [uint8], without a copy."""
-    raw = region[slot.offset : slot.offset + slot.nbytes].view(_dtype(slot))
-    return viewed(raw, slot.tensor.shape, slot.tensor.strides or ())
+            return raw.view(dtype_of(slot)).view(shape)
+        between = carrier(raw.view(dtype_of(slot)))
+        return between.as_strided(shape, (slot.tensor.span, *strides)).contiguous().view(dtype_of(slot))
 
 
 def seed_of_set(seed: int, k: int) -> int:
     """The seed from which `generate` makes the inputs of call k of a batch."""
     return int.from_bytes(hashlib.sha256(f"{seed} {k}".encode()).digest()[:8]) >> 1
-
-
-def arenas(layout: Layout, device: DeviceKind, sets: int, *, sealed: bool = True) -> dict[Place, Arena]:
-    """Memory for the inputs and outputs of that many calls, to be handed over in this order.
-
-    Raises:
-        DeviceError: out of memory, or the device cannot read the host's.
-    """
-    made: dict[Place, Arena] = {}
-    try:
-        for place, stride in layout.strides.items():
-            read_only = sealed and place != "outputs"
-            made[place] = make_arena(device, sets * stride, read_only=read_only, in_host=place == "host")
-    except BaseException:  # torch raises its own error when memory is short
-        for arena in made.values():
-            arena.close()
-        raise
-    return made
-
-
-def descriptors(of: Mapping[Place, Arena]) -> tuple[int, ...]:
-    """Of arenas, to be handed over in their order."""
-    return tuple(arena.descriptor() for arena in of.values())
 
 
 def _lots(layout: Layout) -> tuple[tuple[Slot, ...], ...]:
@@ -395,9 +371,3 @@ def _members(room: torch.Tensor, lot: Sequence[Slot]) -> list[torch.Tensor]:
     sizes = [slot.tensor.elements for slot in lot]
     parts = zip(room.split(sizes, dim=1), lot, strict=True)
     return [part.view(len(room), *slot.tensor.shape) for part, slot in parts]
-
-
-def _dtype(slot: Slot) -> torch.dtype:
-    dtype = getattr(torch, slot.tensor.dtype)
-    assert isinstance(dtype, torch.dtype)
-    return dtype

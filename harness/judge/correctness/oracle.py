@@ -24,7 +24,7 @@ from harness.carrier import assign
 from harness.device import DEVICES
 from harness.errors import ProblemError
 from harness.foreign import FORMS
-from harness.judge.correctness.batch import arenas, descriptors, placed
+from harness.judge.correctness.arenas import arenas, descriptors, placed
 from harness.judge.correctness.layout import Layout, Place, Slot
 from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault

@@ -15,7 +15,8 @@ import torch
 
 from harness.arena import Arena
 from harness.compare import describe
-from harness.judge.correctness.batch import Batch, arenas, descriptors
+from harness.judge.correctness.arenas import arenas, descriptors
+from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Place
@@ -40,7 +41,15 @@ class _Private:
 
 
 class _Drawn(Batch):
-    """Inputs and initial outputs of calls, in private memory; and the outputs after each call."""
+    """Inputs and initial outputs of calls, in private memory; and the outputs after each call.
+
+    Without an inout, the initial outputs are nothing but poison: those after a call take their place, since outputs may
+    be so large that there is no room for both.
+    """
+
+    @property
+    def _has_inout(self) -> bool:
+        return any(slot.tensor.role == "inout" for slot in self._layout.outputs)
 
     def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
         strides = self._layout.strides.items()
@@ -49,9 +58,19 @@ class _Drawn(Batch):
     def lay(self, k: int, to: Mapping[Place, Arena]) -> None:
         """Copy call k's memory as it is before the call."""
         for place, arena in to.items():
-            region = self._region(place, k)
-            arena.bytes[: len(region)].copy_(region)
+            room = arena.bytes[: self._layout.strides[place]]
+            if place == "outputs" and not self._has_inout:
+                self._put_poison(room)
+            else:
+                room.copy_(self._region(place, k))
         self._device.synchronize()
+
+    def snapshot(self) -> None:
+        """Make room for the outputs after each call, in which they are as before it."""
+        if self._has_inout:
+            super().snapshot()
+        else:
+            self._snapshot = self._output_bytes
 
     def keep(self, k: int, outputs: torch.Tensor) -> None:
         """Copy call k's outputs after the call, before the next call's memory is copied in: both on one stream."""
