@@ -12,7 +12,6 @@ import pytest
 
 from benchmarks.project import REFERENCE, begin, run
 from tests.browser.test_site import (  # noqa: F401 - they run here too, on this module's site
-    test_axe_finds_nothing_serious,
     test_every_page_opens_fits_and_has_no_error,
     test_no_page_names_another_host,
 )

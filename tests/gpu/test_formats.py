@@ -34,14 +34,17 @@ APART = """
 
 __global__ void kernel(const float* x, float* y, float* total, cuFloatComplex* waves, uint8_t* packed, uint8_t* scales,
                        uint16_t* counts, int64_t rows, int64_t cols, int64_t pitch) {
+    __shared__ double all;
+    all = 0;
+    __syncthreads();
     for (int64_t i = threadIdx.x; i < rows; i += blockDim.x) {
-        float sum = 0;
+        double sum = 0;
         for (int64_t j = 0; j < cols; ++j) {
             const float value = x[i + j * (rows + 1)];
             y[i * pitch + j] = 2 * value;
             sum += value;
         }
-        atomicAdd(total, sum);
+        atomicAdd(&all, sum);
         waves[2 * i] = cuCmulf(waves[2 * i], make_cuFloatComplex(0, 1));
     }
     for (int64_t j = threadIdx.x; j < cols; j += blockDim.x) {
@@ -49,6 +52,8 @@ __global__ void kernel(const float* x, float* y, float* total, cuFloatComplex* w
         scales[j] += 1;
         counts[j] += 1;
     }
+    __syncthreads();
+    if (threadIdx.x == 0) *total += float(all);
 }
 
 extern "C" void apart(const float* x, float* y, float* total, const float* none, cuFloatComplex* left_out,

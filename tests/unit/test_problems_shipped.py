@@ -81,13 +81,6 @@ def _interpreted(slugs: tuple[str, ...], *options: str) -> list[dict[str, object
     return results
 
 
-@pytest.mark.full  # and in every case below
-def test_the_triton_kernels_are_right_in_a_small_case() -> None:
-    results = _interpreted(SLUGS)
-    assert [result["case"] for result in results] == [[slug, small_case(problem(slug)).name] for slug in SLUGS]
-    assert [result["flaw"] for result in results if result["flaw"]] == []
-
-
 @pytest.mark.full
 @pytest.mark.parametrize("slug", SLUGS)
 def test_the_triton_kernel_is_right(slug: str) -> None:
