@@ -8,6 +8,7 @@ arguments of a call from it; the same on both sides of the trust line, without t
     ["x", "y"]                      a list
     { tuple = ["x", "y"] }          a tuple
     { dict = { w = "x" } }          a dict
+    { dict = { "w{index}" = "x" } } a dict with an entry for each member of the list x of tensors: w0, w1, ...
     { fields = { w = "x" } }        an object with these attributes
     { param = "n" }                 the value of a parameter, which differs between cases
     { text = "mean" }, { none = true }, { dtype = "float16" }
@@ -17,8 +18,10 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
+from itertools import groupby
 from types import SimpleNamespace
 from typing import Any, Literal, get_args
 
@@ -28,6 +31,8 @@ Style = Literal["writes", "returns", "module", "tree"]
 STYLES = get_args(Style)
 MAX_BYTES = 32 * 1024  # of the forms of a call, which are told in one frame
 MAX_ABSENT = 128  # tensors that one call lacks, told in the same frame
+INDEX = "{index}"
+"""In a key of a dict, the number of a member of the list that the key's value names."""
 _DEPTH = 16
 _VALUES = 10_000
 _WHOLE = 1 << 63
@@ -61,6 +66,13 @@ def parameters(form: Form) -> Iterator[str]:
     """The parameters whose values occur in a form, in order."""
     for kind, value in _leaves(form):
         if kind == "param":
+            yield value
+
+
+def numbered(form: Form) -> Iterator[tuple[str, str]]:
+    """The keys of dicts that contain `{index}`, each with the name of the list that it stands for, in order."""
+    for kind, value in _leaves(form):
+        if kind == "numbered":
             yield value
 
 
@@ -108,7 +120,7 @@ def made(form: Form, named: Mapping[str, Any], dtype: Callable[[str], Any]) -> A
         case "tuple":
             return tuple(made(each, named, dtype) for each in value)
         case "dict":
-            return {key: made(each, named, dtype) for key, each in value.items()}
+            return dict(_entries(value, named, dtype))
         case "fields":
             return SimpleNamespace(**{key: made(each, named, dtype) for key, each in value.items()})
         case "dtype":
@@ -132,7 +144,7 @@ def written(form: Form) -> str:
         case "tuple":
             return f"({', '.join(map(written, value))}{',' * (len(value) == 1)})"
         case "dict":
-            return "{" + ", ".join(f"{key!r}: {written(each)}" for key, each in value.items()) + "}"
+            return "{" + ", ".join(_written_entry(key, each) for key, each in value.items()) + "}"
         case "fields":
             return f"SimpleNamespace({', '.join(f'{key}={written(each)}' for key, each in value.items())})"
         case "param":
@@ -142,6 +154,13 @@ def written(form: Form) -> str:
         case "text":
             return repr(value)
     return "None"
+
+
+def subscript(key: str, at: str) -> str:
+    """The Python that takes the value under a key of a form's dict from the dict `at`; a list if it has `{index}`."""
+    if INDEX not in key:
+        return f"{at}[{key!r}]"
+    return f"[{at}[{_f_string(key)}] for index in range(len({at})) if {_f_string(key)} in {at}]"
 
 
 def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
@@ -164,12 +183,55 @@ def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
             found |= parts(member, each, f"{place}[{number}]")
     elif isinstance(inner, dict):
         for key, each in inner.items():
+            if kind == "dict" and INDEX in key:
+                found[each] = _members(value, key, place)
+                continue
             try:
                 member = value[key] if kind == "dict" else getattr(value, key)
             except (KeyError, TypeError, AttributeError):
                 raise FormError(f"{place} lacks {key!r}") from None
             found |= parts(member, each, f"{place}[{key!r}]")
     return found
+
+
+def _entries(
+    table: Mapping[str, Form], named: Mapping[str, Any], dtype: Callable[[str], Any]
+) -> Iterator[tuple[str, Any]]:
+    """The entries of a dict; of neighbours with `{index}` all for member 0 first, as a loop over members makes them."""
+    for of_lists, group in groupby(table.items(), lambda entry: INDEX in entry[0]):
+        if not of_lists:
+            yield from ((key, made(each, named, dtype)) for key, each in group)
+            continue
+        lists = [(key, named[name]) for key, name in group]
+        for index in range(max(len(members) for _, members in lists)):
+            yield from ((_at(key, index), members[index]) for key, members in lists if index < len(members))
+
+
+def _members(value: Any, key: str, place: str) -> list[Any]:
+    """The values of all keys of a dict that a key with `{index}` stands for, in order."""
+    pattern = "([0-9]+)".join(map(re.escape, key.split(INDEX)))
+    keys = [each for each in value if isinstance(each, str)] if isinstance(value, dict) else []
+    count = sum(_at(key, int(match[1])) == match[0] for each in keys if (match := re.fullmatch(pattern, each)))
+    wanted = [_at(key, index) for index in range(max(count, 1))]
+    if missing := next((each for each in wanted if each not in keys), None):
+        raise FormError(f"{place} lacks {missing!r}")
+    return [value[each] for each in wanted]
+
+
+def _at(key: str, index: int) -> str:
+    return key.replace(INDEX, str(index))
+
+
+def _f_string(key: str) -> str:
+    """The key as an f-string over `index`."""
+    fixed = (each.replace("{", "{{").replace("}", "}}") for each in key.split(INDEX))
+    return f"f{INDEX.join(fixed)!r}"
+
+
+def _written_entry(key: str, form: Form) -> str:
+    if INDEX not in key:
+        return f"{key!r}: {written(form)}"
+    return f"**{{{_f_string(key)}: each for index, each in enumerate({form})}}"
 
 
 def _only(form: dict[str, Any]) -> tuple[str, Any]:
@@ -198,7 +260,12 @@ def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
             yield from _leaves(value, f"{place}.tuple", depth + 1)
         elif kind in ("dict", "fields") and isinstance(value, dict):
             for key, each in value.items():
-                yield from _leaves(each, f"{place}.{kind}.{key}", depth + 1)
+                where = f"{place}.{kind}.{key}"
+                if kind == "dict" and INDEX in key:
+                    if not isinstance(each, str):
+                        raise FormError(f"{where} is an entry for each member of a list, and must be a list's name")
+                    yield "numbered", (key, each)
+                yield from _leaves(each, where, depth + 1)
         elif (kind in ("text", "dtype", "param") and isinstance(value, str)) or (kind == "none" and value is True):
             yield kind, value
         else:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from harness.call import names as form_names
+from harness.call import numbered
 from harness.call import parameters as form_parameters
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
@@ -87,6 +88,8 @@ def _check_call(problem: ProblemSpec, flaws: Flaws) -> None:
     """A call's forms name what exists, and its result is made of outputs."""
     call = problem.call
     tensors = {spec.name: spec.role for spec in problem.tensors}
+    lists = {spec.name for spec in problem.tensors if spec.count is not None}
+    optional = {spec.name for spec in problem.tensors if spec.present is not None}
     known = [*tensors, *(spec.name for spec in problem.scalars)]
     given = [(f"call.init[{n}]", form) for n, form in enumerate(call.init)]
     given += [(f"call.arguments[{n}]", form) for n, form in enumerate(call.arguments)]
@@ -100,6 +103,14 @@ def _check_call(problem: ProblemSpec, flaws: Flaws) -> None:
                 flaws.at(key, f"names the tensor {name!r}", "a constructor gets numbers, text and parameters only")
             if key == "call.result" and tensors.get(name) != "output":
                 flaws.at(key, f"names {name!r}, which is no output", "name tensors of role 'output'")
+        for entry, name in numbered(form):
+            what = f"has the key {entry!r}"
+            if key == "call.result":
+                flaws.at(key, what, "name the list itself: only arguments have an entry for each member")
+            if name not in lists:
+                flaws.at(key, f"{what}, but {name!r} is no list of tensors", "name one with `count`")
+            if name in optional:
+                flaws.at(key, f"{what}, but {name!r} has `present`", "name a list that every case has")
         for name in form_parameters(form):
             if name not in problem.parameters:
                 flaws.at(key, f"names the parameter {name!r}", nearest(name, problem.parameters))

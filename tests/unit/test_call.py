@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.call import Form, FormError, check, made, names, parameters, parts, settled
+from harness.call import Form, FormError, check, made, names, numbered, parameters, parts, settled, subscript, written
 
 FORM: Form = {"tuple": ["x", {"dict": {"w": "weights", "dim": {"param": "n"}}}, [1, 2.5, True], {"text": "mean"}]}
 DTYPED: Form = {"fields": {"kind": {"param": "dtype"}, "nothing": {"none": True}}}
@@ -25,6 +25,40 @@ def test_the_parts_of_a_value_are_those_that_made_it() -> None:
     assert (list(names(FORM)), list(parameters(FORM))) == (["x", "weights"], ["n"])
 
 
+NUMBERED: Form = {"dict": {"first": "x", "e{index}.0": "up", "e{index}.1": "down", "n": {"param": "n"}}}
+LISTS = {"x": "X", "up": ["U0", "U1"], "down": ["D0", "D1", "D2"]}
+
+
+def test_a_key_with_index_stands_for_an_entry_for_each_member_of_a_list() -> None:
+    form = settled(NUMBERED, {"n": 7}, {"alpha": 0.5})
+    value = made(form, LISTS, str)
+    entries = [("e0.0", "U0"), ("e0.1", "D0"), ("e1.0", "U1"), ("e1.1", "D1"), ("e2.1", "D2")]
+    assert [*value.items()] == [("first", "X"), *entries, ("n", 7)]
+    assert parts(dict(reversed(value.items())), form) == LISTS
+    assert list(names(NUMBERED)) == ["x", "up", "down"]
+    assert list(numbered([NUMBERED])) == [("e{index}.0", "up"), ("e{index}.1", "down")]
+
+
+def test_an_entry_with_index_is_python_too() -> None:
+    value = {"{a}'0": 1, "{a}'1": 2}
+    assert eval(written({"dict": {"{a}'{index}": "x"}}), {"x": [1, 2]}) == value  # noqa: S307  # our own text
+    assert eval(subscript("{a}'{index}", "data"), {"data": value | {"other": 3}}) == [1, 2]  # noqa: S307
+    assert subscript("w", "data") == "data['w']"
+
+
+@pytest.mark.parametrize(
+    ("value", "what"),
+    [
+        ({"w01": 1, "other": 2}, "the result lacks 'w0'"),
+        ({"w0": 1, "w2": 2}, "the result lacks 'w1'"),
+        ([1], "the result lacks 'w0'"),
+    ],
+)
+def test_a_member_that_is_missing_is_named(value: object, what: str) -> None:
+    with pytest.raises(FormError, match=what):
+        parts(value, {"dict": {"w{index}": "x"}})
+
+
 @pytest.mark.parametrize(
     ("value", "what"),
     [
@@ -41,7 +75,17 @@ def test_a_value_of_another_form_is_refused_with_its_place(value: object, what: 
 
 @pytest.mark.parametrize(
     "form",
-    [None, {}, {"tuple": "x"}, {"a": 1, "b": 2}, {"none": False}, {"text": 3}, {"dict": ["x"]}, {"import": "os"}],
+    [
+        None,
+        {},
+        {"tuple": "x"},
+        {"a": 1, "b": 2},
+        {"none": False},
+        {"text": 3},
+        {"dict": ["x"]},
+        {"import": "os"},
+        {"dict": {"{index}": 3}},
+    ],
 )
 def test_what_is_not_a_form_is_refused(form: Form) -> None:
     with pytest.raises(FormError):

@@ -103,6 +103,18 @@ def test_a_form_is_written_as_python() -> None:
         ('style = "returns"\nresult = ["y", "y", "order"]', "key `call.result` names an output twice"),
         ('style = "returns"\nresult = "y"', "key `call.result` leaves out the output 'order', which no call could"),
         ('style = "returns"\narguments = ["x"]', "key `call` leaves out the inout 'state', which no call could write"),
+        (
+            'style = "tree"\ndata = { tuple = ["state", { dict = { "x{index}" = "x" } }] }',
+            "key `call.data` has the key 'x{index}', but 'x' is no list of tensors; name one with `count`",
+        ),
+        (
+            'style = "tree"\ndata = { dict = { "x{index}" = 3 } }',
+            "key `call`: .dict.x{index} is an entry for each member of a list, and must be a list's name",
+        ),
+        (
+            'style = "returns"\nresult = { dict = { "y{index}" = "y", o = "order" } }',
+            "key `call.result` has the key 'y{index}'; name the list itself: only arguments have",
+        ),
         ('style = "module"\ninit = ["x"]', "key `call.init[0]` names the tensor 'x'"),
         ('style = "returns"\narguments = ["x", "state", inf]', "key `call`: it is not finite"),
         ('style = "returns"\narguments = ["x", "state", 99999999999999999999]', "is a whole number of more than 64"),
@@ -117,6 +129,18 @@ def test_a_call_that_cannot_be_is_one_line(call: str, told: str, tmp_path: Path)
         made(tmp_path, call)
     assert told in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("present", ["", ', present = "rows"'])
+def test_a_key_with_index_names_a_list_that_every_case_has(present: str, tmp_path: Path) -> None:
+    toml = TOML.replace('name = "x", role = "input"', f'name = "x", role = "input", count = "rows"{present}')
+    call = 'style = "tree"\ndata = { tuple = ["state", { dict = { "x{index}" = "x" } }] }'
+    if present:
+        with pytest.raises(ProblemError, match=r"has the key 'x\{index\}', but 'x' has `present`"):
+            made(tmp_path, call, toml)
+    else:
+        told = "scale((state, {**{f'x{index}': each for index, each in enumerate(x)}})) -> (y, order)"
+        assert made(tmp_path, call, toml).signature == told
 
 
 def test_a_foreign_file_is_not_called_as_the_submission(tmp_path: Path) -> None:

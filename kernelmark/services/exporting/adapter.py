@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.call import Form, names, parameters, written
+from harness.call import Form, names, parameters, subscript, written
 from harness.errors import UsageError
 from harness.problem.signature import default_result, forms
 from harness.problem.spec import ScalarSpec, TensorSpec
@@ -206,7 +206,7 @@ def places(form: Form, at: str) -> Iterator[tuple[str, str]]:
             yield from places(inner, at)
         elif kind in ("dict", "fields"):
             for key, each in inner.items():
-                yield from places(each, f"{at}[{key!r}]" if kind == "dict" else f"{at}.{key}")
+                yield from places(each, subscript(key, at) if kind == "dict" else f"{at}.{key}")
 
 
 def _value(scalar: ScalarSpec) -> str:

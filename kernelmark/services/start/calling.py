@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.call import Form, written
+from harness.call import Form, subscript, written
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.signature import forms
@@ -122,7 +122,7 @@ def _places(form: Form, at: str) -> Iterator[tuple[str, str]]:
     elif kind in ("dict", "fields"):
         for key, each in inner.items():
             field = f"{at}.{key}" if key.isidentifier() else f"getattr({at}, {key!r})"
-            yield from _places(each, field if kind == "fields" else f"{at}[{key!r}]")
+            yield from _places(each, field if kind == "fields" else subscript(key, at))
 
 
 def _only_tensors(form: Form, tensors: Collection[str]) -> Form:
