@@ -26,17 +26,24 @@ _FILLS = (1, 0)
 
 
 def filled(
-    arguments: list[dict[str, Any]], cases: list[dict[str, Any]], loaded: Mapping[str, Loaded]
+    arguments: list[dict[str, Any]],
+    cases: list[dict[str, Any]],
+    loaded: Mapping[str, Loaded],
+    ids: list[dict[int, int]],
 ) -> dict[str, str]:
-    """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why nobody knows."""
+    """For each tensor of the data that could be room for the result, by its id: "yes", "no", or why nobody knows.
+
+    `ids` has what a `Describer` gives the tensors of each case, by the ids in `cases`, where the two differ.
+    """
     tensors = [_tensors(case["data"]) for case in cases]
     results = [_tensors(case["result"]) for case in cases]
     if len({(*data, -1, *made) for data, made in zip(tensors, results, strict=True)}) != 1:
         return {}  # the ids differ between cases: their data has another structure
     candidates = [
         number
-        for number in tensors[0]
-        if any(
+        for number, told in tensors[0].items()
+        if "count" not in told
+        and any(
             all(_alike(data[number], made[result]) for data, made in zip(tensors, results, strict=True))
             for result in results[0]
         )
@@ -44,19 +51,20 @@ def filled(
     if not candidates:
         return {}
     smallest = min(range(len(cases)), key=lambda n: sum(math.prod(each["shape"]) for each in tensors[n].values()))
+    own = {number: ids[smallest].get(number, number) for number in candidates}
     *_, real = loaded.values()
     try:
         with _limited(), real.here() as module:
             data = generated(module, arguments[smallest], 1)
             expected = _result(module, data)
-            return {str(number): _tried(module, data, number, expected) for number in candidates}
+            return {str(number): _tried(module, data, own[number], expected) for number in candidates}
     except BaseException as error:  # noqa: BLE001  # a process boundary: whatever a stranger's code raises
         unknown = told(error)[:160]
     watched: dict[str, str] = {}
     for number in candidates:
         watched[str(number)] = unknown
         with contextlib.suppress(Exception), loaded["meta"].here() as module:
-            if overwritten(module, generated(module, arguments[smallest], 1), number):
+            if overwritten(module, generated(module, arguments[smallest], 1), own[number]):
                 watched[str(number)] = "yes"
     return watched
 

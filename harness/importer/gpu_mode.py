@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import inspect
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -12,6 +13,7 @@ from harness.importer.devices import on_first
 from harness.importer.files import Files
 from harness.importer.filled import filled
 from harness.importer.loaded import Loaded, generated
+from harness.importer.numbered import folded, renumbered
 from harness.importer.values import Describer, Refusal, shape_of
 
 
@@ -27,25 +29,44 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
     cases: list[dict[str, Any]] = []
     for arguments in request["cases"]:
         cases.append(_case(loaded, arguments, seeds=1 if cases else 2))
-        if shape_of(cases[-1]["data"]) != shape_of(cases[0]["data"]):
-            raise Refusal("its data has another structure in other cases")
+        _alike([cases[0]["data"], cases[-1]["data"]])
+    seen = [each["data"] for each in cases]
+    if (alike := _alike(seen)) is seen:
+        ids: list[dict[int, int]] = [{} for _ in cases]
+    else:
+        cases, ids = renumbered(alike, [each["result"] for each in cases])
     module = next(each.module for each in loaded.values() if each.module is not None)
     return {
         "cases": cases,
         "names": _unpacked(module),
         "arguments": [*inspect.signature(module.generate_input).parameters],
-        "filled": filled(request["cases"], cases, loaded),
+        "filled": filled(request["cases"], cases, loaded, ids),
     }
 
 
 def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:
     """Refuse data that have another structure in other cases, before a reference runs, which may take long."""
-    shapes = []
+    seen: list[dict[str, Any]] = []
     with contextlib.suppress(Exception), loaded.here() as module:
         for arguments in cases if loaded.device == "meta" else []:
-            shapes.append(shape_of(Describer().describe(generated(module, arguments, 1))))
-    if any(each != shapes[0] for each in shapes):
-        raise Refusal("its data has another structure in other cases")
+            seen.append(Describer().describe(generated(module, arguments, 1)))
+    _alike(seen)
+
+
+def _alike(seen: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The descriptions of the data of several cases, with the same structure in all: as they are, or folded.
+
+    Raises:
+        Refusal: they have another structure in other cases.
+    """
+    for several in (seen, folded(seen) if _differ(seen) else seen):
+        if not _differ(several):
+            return several
+    raise Refusal("its data has another structure in other cases")
+
+
+def _differ(seen: Sequence[dict[str, Any]]) -> bool:
+    return any(shape_of(each) != shape_of(seen[0]) for each in seen[1:])
 
 
 def _case(loaded: dict[str, Loaded], arguments: dict[str, Any], seeds: int) -> dict[str, Any]:

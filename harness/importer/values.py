@@ -3,6 +3,7 @@
     {"tensor": {"id": 0, "dtype": "float32", "shape": [2, 3], "strides": [3, 1]}}
     {"number": 3}, {"text": "mean"}, {"dtype": "float16"}, {"none": true}
     {"list": […]}, {"tuple": […]}, {"dict": {…}}, {"fields": {…}}
+    {"dict": {"w{index}": {"tensor": {…, "count": 8}}}}    w0 to w7, if `harness.importer.numbered` folded them
     {"other": "KVCache"}    anything else, by the name of its type
 
 The same tensor in two places has one id.

@@ -56,10 +56,21 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     ours = importer(provider(name), tmp_path)
     told = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
     told += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
-    assert [each.reason for each in told] == [""] * 7
-    bins, moments, scale, total, double, recurrent, values = (load(each.folder) for each in told)
+    assert [each.reason for each in told] == [""] * 8
+    bins, experts, moments, scale, total, double, recurrent, values = (load(each.folder) for each in told)
     assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
     assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
+    assert experts.call.data == {
+        "tuple": [
+            "x",
+            {
+                "dict": {"expert.{index}.0.weight": "expert_0_weight", "expert.{index}.1.weight": "expert_1_weight"}
+                | {"shared.0": "shared_0"}
+            },
+            {"dict": {"experts": {"param": "experts"}}},
+            "output",
+        ]
+    }
     assert dumped(moments) == {
         "x": ["input", "dtype0", "4", "d0"],
         "norm_weight": ["input", "float32", "d0"],
@@ -110,6 +121,36 @@ def test_a_sum_may_be_put_into_room_of_another_shape(tmp_path: Path) -> None:
     assert told.problem is not None, told.reason
     for code, outcome in ((INTO_ROOM.format(""), Outcome.ACCEPTED), (INTO_ROOM.format(" + 1"), Outcome.WRONG_ANSWER)):
         submission = Submission.of(code.encode(), "py", author="ada", name="sum.py")
+        verdict = check(told.problem, submission, device="cpu", provider=provider("bwrap"))
+        assert verdict.outcome is outcome, verdict.message
+
+
+EXPERTS = """import torch
+
+def custom_kernel(data):
+    x, weights, config, output = data
+    output.copy_(x * weights["shared.0"])
+    for i in range(config["experts"]{}):
+        output += torch.relu(x @ weights[f"expert.{{i}}.0.weight"]) @ weights[f"expert.{{i}}.1.weight"]
+    return output
+"""
+
+
+@pytest.mark.bwrap
+def test_entries_whose_number_differs_between_cases_are_lists(tmp_path: Path) -> None:
+    ours = importer(provider("bwrap"), tmp_path)
+    [told] = ours.all("gpu-mode", FOREIGN / "reference-kernels", ("small/experts",), 1)
+    assert told.problem is not None, told.reason
+    assert dumped(told.problem) == {
+        "x": ["input", "float32", "7", "width"],
+        "expert_0_weight": ["input", "float32", "width", "d0"],
+        "expert_1_weight": ["input", "float32", "d0", "width"],
+        "shared_0": ["input", "float32", "width"],
+        "output": ["output", "float32", "7", "width"],
+    }
+    assert [each.count for each in told.problem.tensors] == [None, "experts", "experts", None, None]
+    for code, outcome in ((EXPERTS.format(""), Outcome.ACCEPTED), (EXPERTS.format(" - 1"), Outcome.WRONG_ANSWER)):
+        submission = Submission.of(code.encode(), "py", author="ada", name="experts.py")
         verdict = check(told.problem, submission, device="cpu", provider=provider("bwrap"))
         assert verdict.outcome is outcome, verdict.message
 

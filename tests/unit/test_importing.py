@@ -171,6 +171,34 @@ def test_what_cannot_be_stated_is_left_out(
         drafted(tmp_path, [{"n": 1}, {"n": 2}], cases, **more)
 
 
+def several(count: int, *shape: int) -> dict[str, Any]:
+    told = tensor(1, *shape)
+    told["tensor"]["count"] = count
+    return told
+
+
+def test_a_folded_entry_is_a_list_with_a_count(tmp_path: Path) -> None:
+    cases = [
+        ({"tuple": [tensor(0, 4), {"dict": {"e.{index}.w": several(n, 4, width), "n": number(n)}}]}, tensor(2, 4))
+        for n, width in ((2, 5), (3, 6))
+    ]
+    made = drafted(tmp_path, [{"experts": 2}, {"experts": 3}], cases, names=["x", "weights"])
+    assert made["tensors"][1] == {
+        "name": "e_w",
+        "role": "input",
+        "count": "experts",
+        "shape": [4, "d0"],
+        "dtype": "float32",
+        "fill": {"kind": "generated"},
+    }
+    entries = {"dict": {"e.{index}.w": "e_w", "n": {"param": "experts"}}}
+    assert made["call"] == {"style": "tree", "data": {"tuple": ["x", entries]}}
+    unnamed = drafted(tmp_path, [{"kind": "a"}, {"kind": "b"}], cases)
+    assert unnamed["tensors"][1]["count"] == unnamed["parameters"][0]
+    with pytest.raises(NotImportedError, match="is several tensors in some cases only"):
+        drafted(tmp_path, [{"n": 1}, {"n": 2}], [(several(2, 3), tensor(0, 3)), (tensor(1, 3), tensor(0, 3))])
+
+
 def test_an_argument_without_a_valid_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotImportedError, match="its argument 'index' cannot be a parameter"):
         drafted(tmp_path, [{"index": 1}], [(tensor(0, 2), tensor(1, 2))])
@@ -281,11 +309,12 @@ def test_what_a_task_states() -> None:
     candidates = gpu_mode.candidates(SETS)
     assert [(each.name, each.slug) for each in candidates] == [
         ("small/bins", "gpu_mode_small_bins"),
+        ("small/experts", "gpu_mode_small_experts"),
         ("small/moments", "gpu_mode_small_moments"),
         ("small/scale_py", "gpu_mode_small_scale"),
         ("small/total", "gpu_mode_small_total"),
     ]
-    read = gpu_mode.read(SETS, candidates[2])
+    read = gpu_mode.read(SETS, candidates[3])
     assert [(each.name, each.shown) for each in read.files] == [
         ("reference.py", False),
         ("task.py", True),
@@ -300,12 +329,12 @@ def test_what_a_task_states() -> None:
 def test_problems_are_chosen_by_name_or_group() -> None:
     candidates = [*gpu_mode.candidates(SETS), *kernelbench.candidates(FOREIGN / "KernelBench")]
     for names, expected in {
-        (): ["small/bins", "small/moments", "small/scale_py", "small/total", "1/1", "1/2", "1/3"],
+        (): ["small/bins", "small/experts", "small/moments", "small/scale_py", "small/total", "1/1", "1/2", "1/3"],
         ("small/scale",): ["small/scale_py"],
         ("1/2", "small/bins", "1/2"): ["1/2", "small/bins"],
         ("1",): ["1/1", "1/2", "1/3"],
         ("1/3 Values",): ["1/3"],
-        ("small",): ["small/bins", "small/moments", "small/scale_py", "small/total"],
+        ("small",): ["small/bins", "small/experts", "small/moments", "small/scale_py", "small/total"],
     }.items():
         assert [each.name for each in chosen(candidates, names, FOREIGN)] == expected, names
     with pytest.raises(UsageError, match="did you mean `1/3`"):

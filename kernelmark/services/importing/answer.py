@@ -27,6 +27,8 @@ class Tensor:
     dtype: str
     shape: tuple[int, ...]
     strides: tuple[int, ...]
+    count: int | None = None
+    """How many there are, of a folded entry of a dict."""
 
 
 @dataclass(frozen=True)
@@ -133,11 +135,12 @@ class _Budget:
 
 
 def _tensor(value: Any) -> Tensor:
-    told = _table(value, 4)
+    told = _table(value, 5)
     shape, strides = (tuple(_whole(each) for each in _list(told.get(key), _DIMENSIONS)) for key in ("shape", "strides"))
     if len(shape) != len(strides):
         raise WireError("a tensor with as many strides as it has no dimensions")
-    return Tensor(_whole(told.get("id")), _text(told.get("dtype"), 40), shape, strides)
+    count = _whole(told["count"]) if "count" in told else None
+    return Tensor(_whole(told.get("id")), _text(told.get("dtype"), 40), shape, strides, count)
 
 
 def _table(value: Any, limit: int) -> dict[str, Any]:

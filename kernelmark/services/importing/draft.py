@@ -76,10 +76,12 @@ def _arguments_of_cases(state: Known) -> None:
 
 
 def _tensor(state: Known, argument: Argument) -> dict[str, Any]:
+    counts = [each.count for each in argument.over_cases if each.count is not None]
     sizes = zip(*(each.shape for each in argument.over_cases), strict=True)
     spec: dict[str, Any] = {
         "name": argument.name,
         "role": argument.role,
+        **({"count": _expression(state, counts)} if counts else {}),
         "shape": [_expression(state, list(over_cases)) for over_cases in sizes],
         "dtype": _dtype(state, argument),
     }

@@ -109,12 +109,14 @@ def _path(file: Path, folder: Path, project: Path) -> str:
     return str(file)
 
 
+def _shape(tensor: Mapping[str, Any]) -> str:
+    shape = f"`[{', '.join(map(str, tensor['shape']))}]`"
+    return f"`{tensor['count']}` tensors of {shape}" if "count" in tensor else shape
+
+
 def _readme(found: Found, keys: Mapping[str, Any]) -> str:
     rows = ["| argument | role | shape | dtype |", "|---|---|---|---|"]
-    rows += [
-        f"| `{each['name']}` | {each['role']} | `[{', '.join(map(str, each['shape']))}]` | {each['dtype']} |"
-        for each in keys["tensors"]
-    ]
+    rows += [f"| `{each['name']}` | {each['role']} | {_shape(each)} | {each['dtype']} |" for each in keys["tensors"]]
     return _README.format(
         title=found.title,
         project=_PROJECTS[found.form],

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from harness.call import INDEX
 from harness.problem.dtypes import DTYPES
 from kernelmark.services.importing.answer import Answer, Node, Tensor
 from kernelmark.services.importing.found import NotImportedError
@@ -33,7 +34,8 @@ def _form(state: Known, nodes: list[Node], place: str, hints: list[str]) -> Any:
     first = nodes[0].inside
     match kind:
         case "tensor":
-            return _noted(state, [each.inside for each in nodes], place or (hints[0] if hints else "x"), "input").name
+            name = place.replace(INDEX, "") or (hints[0] if hints else "x")
+            return _noted(state, [each.inside for each in nodes], name, "input").name
         case "list" | "tuple" | "dict" | "fields":
             made = _members(state, nodes, place, hints)
             return made if kind == "list" else {kind: made}
@@ -75,6 +77,8 @@ def _noted(state: Known, over_cases: list[Tensor], name: str, role: str) -> Argu
     """The tensor, as a new argument unless it was met before."""
     if len({each.number for each in over_cases}) != 1:
         raise NotImportedError("the same tensor is in two places of its data in some cases only")
+    if len({each.count is None for each in over_cases}) != 1:
+        raise NotImportedError(f"{name!r} is several tensors in some cases only")
     if len({len(each.shape) for each in over_cases}) != 1:
         raise NotImportedError(f"the number of dimensions of {name!r} differs from case to case")
     for dtype in {each.dtype for each in over_cases}:
