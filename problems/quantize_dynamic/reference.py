@@ -3,6 +3,7 @@
 import torch
 
 EPS = 2.0**-10  # the machine epsilon of float16
+TINY = 2.0**-14  # its smallest normal number: what is below has the spacing of what is above
 
 
 def quantized(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -36,10 +37,11 @@ def compare(
     middle, room = right - (halves @ w) * unit, (halves.abs() @ w.abs()) * unit
     error = ((y - middle).abs() - room).clamp(min=0)  # NaN stays NaN, and is below no limit
     size = torch.maximum(right.abs(), right.square().mean(dim=1, keepdim=True).sqrt())
+    size, own = (torch.where(each > 0, each.clamp(min=TINY), 0.0) for each in (size, right.abs()))  # 0 is exactly 0
     wrong = ~(error <= 4 * EPS * size)
     if count := int(wrong.sum()):
         row, column = divmod(int(wrong.flatten().to(torch.uint8).argmax()), y.shape[1])
         found, wanted = (float(each[row, column]) for each in (y, right))
         return f"y: {count} of {y.numel()} wrong; y[{row}, {column}] is {found:.6g}, not {wanted:.6g}"
-    rms, allowed = float(error.norm()), EPS * float(right.norm())
+    rms, allowed = float(error.norm()), EPS * float(own.norm())
     return None if rms <= allowed else f"y: your RMS error is {rms:.3g}, allowed is {allowed:.3g}: more than rounding"
