@@ -1,6 +1,6 @@
 """Runs the kernels of `reference/` against the problems of this repository, in this process, on the CPU.
 
-As a program, `python -m tests.shipped SLUG... [--all]`, it runs the Triton kernels in Triton's interpreter and prints
+As a program, `python -m tests.shipped SLUG...`, it runs the Triton kernels in Triton's interpreter and prints
 JSON: the interpreter is chosen by an environment variable that Triton reads at import, so it needs its own process.
 """
 
@@ -91,15 +91,15 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
     return ""
 
 
-def main(slugs: list[str], *, everything: bool) -> None:
+def main(slugs: list[str]) -> None:
     results = []
     for slug in slugs:
         of, entry = problem(slug), getattr(module(ROOT / "reference" / slug / "triton.py"), slug)
-        for case in cases(of, "cpu") if everything else [small_case(of)]:
+        for case in cases(of, "cpu"):
             wrong = flaw(of, case, lambda resolved, tensors, entry=entry: call(entry, resolved, tensors))
             results.append({"case": [slug, case.name], "flaw": wrong})
     print(json.dumps(results))
 
 
 if __name__ == "__main__":
-    main([each for each in sys.argv[1:] if each != "--all"], everything="--all" in sys.argv)
+    main(sys.argv[1:])
