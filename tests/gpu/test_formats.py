@@ -14,11 +14,9 @@ import pytest
 from harness import judge
 from harness.judge.grader import Grader
 from harness.problem import Problem, load
-from harness.sandbox import Provider, choose
+from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark.services.choice import providers
-from kernelmark.services.settings import Settings
 from tests.integration import (
     test_generated_inputs,
     test_layouts,
@@ -126,12 +124,6 @@ CASES = {
     "uint32, e5m2, complex128": Case(folder("wide", WIDE, WIDE_REFERENCE), WIDE_KERNEL),
     **{f"optional inputs, {style}": optional(style) for style in ("writes", "returns", "module", "tree")},
 }
-
-
-@pytest.fixture
-def provider() -> Provider:
-    settings = Settings.load()
-    return choose(settings.sandbox, providers(settings))
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -12,12 +12,10 @@ from harness import judge
 from harness.arena import Arena, make_arena
 from harness.judge.grader import Grader
 from harness.problem import load
-from harness.sandbox import Provider, choose
+from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
-from kernelmark.services.choice import providers
 from kernelmark.services.selftest import PROBLEMS
-from kernelmark.services.settings import Settings
 
 pytestmark = pytest.mark.gpu
 
@@ -63,12 +61,6 @@ def twice(x, b, y):
 
 def submission(source: str) -> Submission:
     return Submission.of(source, "py", author="tester")
-
-
-@pytest.fixture
-def provider() -> Provider:
-    settings = Settings.load()
-    return choose(settings.sandbox, providers(settings))
 
 
 def read_gb_per_s(arena: Arena) -> float:

@@ -19,10 +19,8 @@ from harness.judge.timing.replayed.launcher import Launcher, record
 from harness.problem import load
 from harness.problem.reference import Reference
 from harness.recording import Kernel, Memcpy
-from harness.sandbox import Provider, choose
+from harness.sandbox import Provider
 from harness.submission import Submission
-from kernelmark.services.choice import providers
-from kernelmark.services.settings import Settings
 
 pytestmark = pytest.mark.gpu
 
@@ -105,12 +103,6 @@ def twice(x):
         wrong="elements wrong",
     ),
 }
-
-
-@pytest.fixture
-def provider() -> Provider:
-    settings = Settings.load()
-    return choose(settings.sandbox, providers(settings))
 
 
 @pytest.mark.parametrize("name", RETURNING)
