@@ -2,8 +2,9 @@
 
 Tests that grade run two at a time (pytest-xdist). What a test beside this one has at work at the moment is not left
 behind: its processes descend from another worker of pytest, its containers name a judge that does, and its files lie in
-another temporary folder (tests/conftest.py). A process that lost its parents is counted by everybody. What another
-checkout grades runs another interpreter, and its containers name a judge that lives.
+another temporary folder (tests/conftest.py). A process that lost its parents may be of either: it counts where it
+outlives a second, since one that the other test ends loses its parents just before its life. What another checkout
+grades runs another interpreter, and its containers name another judge.
 """
 
 from __future__ import annotations
@@ -13,26 +14,51 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.sandbox.docker import JUDGE_LABEL
 
 
-def leftovers() -> dict[str, list[str]]:
-    """Everything of ours that is there now; compare before and after."""
-    return {"processes": _processes(), "containers": _containers(), "mounts": _mounts(), "files": _files()}
+@contextmanager
+def nothing_left() -> Iterator[None]:
+    """Fails where something of ours is there afterwards that was not there before."""
+    before = _leftovers()
+    yield
+    assert _leftovers() - before == set()
+
+
+def _leftovers() -> set[str]:
+    return {*_processes(), *_containers(), *_mounts(), *_files()}
 
 
 def _processes() -> list[str]:
-    found = []
+    found, orphans = [], set()
+    for process in _ours():
+        ancestors = _ancestors(process[0])
+        if os.getpid() in ancestors:
+            found.append(process)
+        elif "PYTEST_XDIST_WORKER" not in os.environ or os.getppid() not in ancestors:
+            orphans.add(process)
+    if orphans:
+        time.sleep(1)
+        found += orphans & _ours()
+    return [f"process {pid}: {line}" for pid, line in found]
+
+
+def _ours() -> set[tuple[int, str]]:
+    """Process id and command line of each runner and launcher that this checkout's interpreter runs."""
+    found = set()
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             line = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue  # it ended in this moment
         if sys.prefix in line and any(f"harness/{role}/__main__.py" in line for role in ("runner", "launcher")):
-            found.append((int(path.parent.name), line))
-    return sorted(f"{pid}: {line}" for pid, line in found if not _beside(pid))
+            found.add((int(path.parent.name), line))
+    return found
 
 
 def _containers() -> list[str]:
@@ -41,28 +67,18 @@ def _containers() -> list[str]:
     shown = f'{{{{.ID}}}} {{{{.Label "{JUDGE_LABEL}"}}}}'
     command = ["docker", "ps", "-a", "--filter", "label=kernelmark=runner", "--format", shown]
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
-    return sorted(line for line in listing.stdout.splitlines() if _judged_here(int(line.rpartition(" ")[2])))
+    named = [f"container {line}" for line in listing.stdout.splitlines()]
+    return [line for line in named if os.getpid() in _ancestors(int(line.rpartition(" ")[2]))]
 
 
 def _mounts() -> list[str]:
-    return sorted(line for line in Path("/proc/self/mounts").read_text().splitlines() if "kernelmark" in line)
+    return [line for line in Path("/proc/self/mounts").read_text().splitlines() if "kernelmark" in line]
 
 
 def _files() -> list[str]:
     # Lock files stay: judges of different users meet in them.
     found = Path(tempfile.gettempdir()).glob("kernelmark*")
-    return sorted(path.name for path in found if path.suffix != ".lock")
-
-
-def _beside(pid: int) -> bool:
-    """Whether a process belongs to a test that another worker of pytest runs."""
-    ancestors = _ancestors(pid)
-    return "PYTEST_XDIST_WORKER" in os.environ and os.getppid() in ancestors and os.getpid() not in ancestors
-
-
-def _judged_here(judge: int) -> bool:
-    """Whether a container's judge descends from this pytest, or has ended without removing it."""
-    return os.getpid() in _ancestors(judge) or not Path(f"/proc/{judge}").exists()
+    return [str(path) for path in found if path.suffix != ".lock"]
 
 
 def _ancestors(pid: int) -> list[int]:

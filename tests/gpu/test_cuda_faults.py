@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from harness.verdict import Outcome, Verdict
 from kernelmark.commands.cli import submit
 from kernelmark.services.selftest import PROBLEMS
-from tests.leftovers import leftovers
+from tests.leftovers import nothing_left
 
 HERE = Path(__file__).parent
 EXPECTED: dict[str, dict[str, Any]] = tomllib.loads((HERE / "faults" / "expected.toml").read_text())
@@ -41,9 +41,8 @@ def test_cuda_fault(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     expected = EXPECTED[name]
     (tmp_path / "kernelmark.toml").write_text(f'problems = "{PROBLEMS}"\n')
     monkeypatch.chdir(tmp_path)
-    before = leftovers()
-    exit_code, verdict = graded(name)
-    assert leftovers() == before
+    with nothing_left():
+        exit_code, verdict = graded(name)
     assert verdict.outcome in expected["outcome"].split("|"), verdict.message
     assert exit_code == verdict.outcome.exit_code
     assert re.search(expected.get("message", ""), verdict.message), verdict.message

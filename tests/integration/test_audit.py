@@ -14,7 +14,7 @@ from harness.sandbox import Watcher
 from harness.submission import Submission
 from harness.verdict import SandboxName
 from kernelmark.services.selftest import PROBLEMS
-from tests.leftovers import leftovers
+from tests.leftovers import nothing_left
 
 DOUBLE = PROBLEMS / "double"
 # Says how the runner ended, and then sums up as a tool does.
@@ -57,9 +57,8 @@ def watched(
     submission = Submission.of(source.encode(), "py", author="ada", name="twice.py")
     cases: list[str] = []
     provider = sandbox.provider(name)
-    before = leftovers()
-    found = audit(load(problem), submission, tool, provider=provider, device="cpu", on_case=cases.append)
-    assert leftovers() == before
+    with nothing_left():
+        found = audit(load(problem), submission, tool, provider=provider, device="cpu", on_case=cases.append)
     return found, "".join(printed), cases
 
 

@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from harness.verdict import Outcome
 from kernelmark.commands.cli import submit
 from kernelmark.services.selftest import PROBLEMS
-from tests.leftovers import leftovers
+from tests.leftovers import nothing_left
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -75,11 +75,10 @@ def ledger(project: Path) -> list[dict[str, Any]]:
 )
 def test_fault(name: str, sandbox: str, project: Path) -> None:
     expected = EXPECTED[name]
-    before = leftovers()
-    started = time.monotonic()
-    result = grade(HERE / "faults" / expected["file"], sandbox)
-    seconds = time.monotonic() - started
-    assert leftovers() == before
+    with nothing_left():
+        started = time.monotonic()
+        result = grade(HERE / "faults" / expected["file"], sandbox)
+        seconds = time.monotonic() - started
     assert seconds < expected.get("seconds", 0) + 5 + START_AND_END_S
     if expected["outcome"] == "usage":
         assert (result.exit_code, ledger(project)) == (2, [])

@@ -12,7 +12,7 @@ import pytest
 from harness.verdict import DeviceKind, SandboxName
 from kernelmark.services.selftest import HERE, Attempts, KnownSubmission, attacks
 from tests.cases import trials
-from tests.leftovers import leftovers
+from tests.leftovers import nothing_left
 
 FOLDER = HERE / "attacks"
 ATTEMPTS = Attempts()
@@ -24,9 +24,8 @@ def test_attack(
 ) -> None:
     (tmp_path / "kernelmark.toml").write_text("")
     monkeypatch.chdir(tmp_path)
-    before = leftovers()
-    trial = ATTEMPTS.attempt(case, device, sandbox)
-    assert leftovers() == before
+    with nothing_left():
+        trial = ATTEMPTS.attempt(case, device, sandbox)
     assert trial.failure is None
 
 
