@@ -209,13 +209,22 @@ def _entries(
 
 def _members(value: Any, key: str, place: str) -> list[Any]:
     """The values of all keys of a dict that a key with `{index}` stands for, in order."""
-    pattern = "([0-9]+)".join(map(re.escape, key.split(INDEX)))
     keys = [each for each in value if isinstance(each, str)] if isinstance(value, dict) else []
-    count = sum(_at(key, int(match[1])) == match[0] for each in keys if (match := re.fullmatch(pattern, each)))
+    count = sum(_is_member(each, key) for each in keys)
     wanted = [_at(key, index) for index in range(max(count, 1))]
     if missing := next((each for each in wanted if each not in keys), None):
         raise FormError(f"{place} lacks {missing!r}")
     return [value[each] for each in wanted]
+
+
+def _overlap(numbered_key: str, other: str) -> bool:
+    return other != numbered_key and _is_member(_at(other, 0), numbered_key)
+
+
+def _is_member(key: str, numbered_key: str) -> bool:
+    """Whether a key is what a key with `{index}` becomes for some member."""
+    match = re.fullmatch("([0-9]+)".join(map(re.escape, numbered_key.split(INDEX))), key)
+    return match is not None and _at(numbered_key, int(match[1])) == key
 
 
 def _at(key: str, index: int) -> str:
@@ -264,6 +273,8 @@ def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
                 if kind == "dict" and INDEX in key:
                     if not isinstance(each, str):
                         raise FormError(f"{where} is an entry for each member of a list, and must be a list's name")
+                    if same := next((other for other in value if _overlap(key, other)), None):
+                        raise FormError(f"{where} and the key {same!r} both name the entry {_at(same, 0)!r}")
                     yield "numbered", (key, each)
                 yield from _leaves(each, where, depth + 1)
         elif (kind in ("text", "dtype", "param") and isinstance(value, str)) or (kind == "none" and value is True):

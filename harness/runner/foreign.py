@@ -37,7 +37,8 @@ def put(name: str, drawn: Any, tensors: Tensor | list[Tensor]) -> None:
     members = tensors if isinstance(tensors, list) else [tensors]
     values = drawn if isinstance(tensors, list) else [drawn]
     if not isinstance(values, list | tuple) or len(values) != len(members):
-        raise TypeError(f"the reference made {type(drawn).__name__} for the list `{name}` of {len(members)}")
+        got = f"{len(values)} values" if isinstance(values, list | tuple) else type(values).__name__
+        raise TypeError(f"the reference made {got} for `{name}`, which is a list of {len(members)} tensors")
     for value, tensor in zip(values, members, strict=True):
         if not isinstance(value, Tensor) or value.shape != tensor.shape or value.dtype != tensor.dtype:
             got = f"{value.dtype} {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__

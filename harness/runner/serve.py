@@ -35,6 +35,7 @@ class Server:
         self._declared: list[wire.Argument] = []
         self._artefacts: dict[str, bytes] = {}
         self._absent_gpu: AbsentGpu | None = None
+        self._records = "KERNELMARK_RECORDS" in os.environ
 
     def run(self, judge: socket.socket, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
@@ -64,7 +65,7 @@ class Server:
 
     def _give_back(self, command: wire.Command) -> None:
         """The judge may need what a call no longer uses. Recorded calls need it at the same addresses."""
-        if isinstance(command, wire.Call | wire.Draw | wire.Verify) and "KERNELMARK_RECORDS" not in os.environ:
+        if isinstance(command, wire.Call | wire.Draw | wire.Verify) and not self._records:
             with contextlib.suppress(RuntimeError):  # the next command shows what is wrong with the device
                 give_back(self._device.kind)
 
@@ -151,7 +152,7 @@ class Server:
         self._release()
         watched = "KERNELMARK_WATCHED" in os.environ
         kind = "cpu" if watched else self._device.kind
-        starts = [each.start if "KERNELMARK_RECORDS" in os.environ else 0 for each in (INPUTS, OUTPUTS, HOST_INPUTS)]
+        starts = [each.start if self._records else 0 for each in (INPUTS, OUTPUTS, HOST_INPUTS)]
         inputs_at, outputs_at, host_at = starts
         writable, host_bytes = command.inputs_writable, command.sets * command.host_stride
         inputs = make_window(kind, command.input_bytes, writable=writable, at=inputs_at)

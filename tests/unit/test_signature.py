@@ -112,6 +112,14 @@ def test_a_form_is_written_as_python() -> None:
             "key `call`: .dict.x{index} is an entry for each member of a list, and must be a list's name",
         ),
         (
+            'style = "tree"\ndata = { dict = { "x{index}" = "x", "x1" = 3 } }',
+            "key `call`: .dict.x{index} and the key 'x1' both name the entry 'x1'",
+        ),
+        (
+            'style = "tree"\ndata = { dict = { "x{index}" = "x", "x1{index}" = "x" } }',
+            "key `call`: .dict.x{index} and the key 'x1{index}' both name the entry 'x10'",
+        ),
+        (
             'style = "returns"\nresult = { dict = { "y{index}" = "y", o = "order" } }',
             "key `call.result` has the key 'y{index}'; name the list itself: only arguments have",
         ),
