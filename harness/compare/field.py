@@ -29,7 +29,7 @@ ROW_ELEMENTS = 32
 # Formats whose subnormal results may be flushed to zero by the hardware's fast modes. float16's are never flushed on
 # the devices at hand, and its smallest normal (6e-5) is not negligible.
 FLUSHED = (torch.float32, torch.bfloat16, torch.complex64)
-NO_INFINITY = (torch.float8_e4m3fn, FLOAT4)
+NO_INFINITY = (torch.float8_e4m3fn, torch.float8_e4m3fnuz, FLOAT4)
 
 
 @dataclass(frozen=True)

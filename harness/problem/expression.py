@@ -143,7 +143,9 @@ def _check_call(name: str, args: list[ast.expr], names: set[str]) -> None:
     if name == "ceil_div" and len(args) != 2:
         raise ExpressionError("`ceil_div` takes two arguments")
     if name == "sqrt":
-        raise ExpressionError("`sqrt` takes one argument, and only the value of a float64 scalar may have it")
+        raise ExpressionError(
+            "`sqrt` takes one argument, and only a float64 scalar and the bounds of a `uniform` fill may have it"
+        )
     if name in ("min", "max") and len(args) < 2:
         raise ExpressionError(f"`{name}` takes two or more arguments")
     for arg in args:
@@ -227,7 +229,9 @@ def _elements(name: str, parameters: Mapping[str, int | str]) -> int:
     if value is None:
         known = sorted(key for key in parameters if key.startswith("elements("))
         raise ExpressionError(
-            f"`{name}` is not a tensor" if known else "`elements` works only in costs, when all shapes are known"
+            f"`{name}` is not a tensor"
+            if known
+            else "`elements` works only in costs and in `sum_length`, when all shapes are known"
         )
     return _bounded(int(value))
 

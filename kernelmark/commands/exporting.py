@@ -34,7 +34,9 @@ RECORD = "parquet"
 )
 @click.option("--force", is_flag=True, help="Replace the file at --out.")
 @click.option(
-    "--case", metavar="NAME", help="Take parameters that the inputs' shapes do not determine from this test or benchmark."
+    "--case",
+    metavar="NAME",
+    help="Take parameters that the inputs' shapes do not determine from this test or benchmark.",
 )
 @click.option(
     "--leaderboard",

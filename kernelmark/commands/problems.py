@@ -118,7 +118,9 @@ def problems_new(slug: str, style: Style) -> None:
 @problems.command("lint")
 @click.argument("problem", nargs=-1, shell_complete=complete.problems)
 @form_option
-@click.option("--no-samples", is_flag=True, help="Try the null kernels only, and start no sandbox.")
+@click.option(
+    "--no-samples", is_flag=True, help="Try the null kernels only; no sandbox is needed, except for imported problems."
+)
 @sandbox_option("Where the samples run.")
 @device_option("On which device the samples run.")
 @jobs_option("[default: by the processors that there are]")

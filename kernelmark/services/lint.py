@@ -265,8 +265,8 @@ def _isolating(settings: Settings) -> Provider:
     """
     provider = sandbox.choose(settings.sandbox, providers(settings))
     if not isolates(provider.name) and settings.sandbox != provider.name:
-        remedy = "install Docker or bubblewrap, or give --sandbox process or --no-samples"
-        raise UsageError("kernelmark problems lint", "no sandbox for the samples can be used here", remedy)
+        remedy = "install Docker or bubblewrap, or give --sandbox process or, for your own problems, --no-samples"
+        raise UsageError("kernelmark problems lint", "no sandbox for samples and foreign references works here", remedy)
     return provider
 
 

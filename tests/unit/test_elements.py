@@ -95,6 +95,17 @@ def test_the_truth_of_complex_numbers_is_complex128() -> None:
 # --- comparison ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e4m3fnuz], ids=str)
+def test_without_infinities_the_largest_number_stands_for_what_is_beyond_it(dtype: torch.dtype) -> None:
+    truth = torch.ones(40, 50, dtype=torch.float64)
+    truth[1, 2], truth[3, 4] = 1e6, -1e6
+    most = limits(dtype).max
+    right = truth.clamp(-most, most).to(dtype)
+    assert check(right, truth, right).correct
+    right[1, 2] = float("nan")
+    assert not check(right, truth, right).correct
+
+
 @pytest.mark.parametrize("name", _ADDED)
 def test_a_right_output_passes_and_zeros_and_poison_do_not(name: str) -> None:
     dtype = getattr(torch, name)

@@ -417,7 +417,7 @@ def test_samples_never_run_without_isolation_unless_it_was_asked_for(
 ) -> None:
     expect(project, '[a]\nfile = "right.py"\noutcome = "accepted"\n')
     monkeypatch.setattr(lint, "providers", lambda _: [provider("process")])
-    with pytest.raises(UsageError, match="no sandbox for the samples can be used here; install Docker"):
+    with pytest.raises(UsageError, match="no sandbox for samples and foreign references works here; install Docker"):
         lint.lint(
             Settings.load(sandbox="auto"), [project / "problems" / "p"], with_samples=True, reporter=BatchReporter()
         )
