@@ -112,9 +112,9 @@ def places(element: Element) -> list[float]:
     return [float(number) for number in re.findall(r"[\d.]+", path.get("d", ""))]
 
 
-def row(name: str, *times_ns: int, baseline: bool = False) -> CaseTimes:
+def row(name: str, *times_ns: int, author: str = "", baseline: bool = False) -> CaseTimes:
     scores = [Interval(median_ns=ns, low_ns=ns - 5, high_ns=ns + 5, confidence=0.95) for ns in times_ns]
-    return CaseTimes(name, "a" * 16, baseline, tuple(scores))
+    return CaseTimes(name, author or name, "a" * 16, baseline, tuple(scores))
 
 
 def test_bars_of_a_case_begin_at_zero_and_are_as_long_as_their_times() -> None:
@@ -140,6 +140,17 @@ def test_the_overview_has_each_case_as_multiples_of_its_fastest() -> None:
     titles = [mark.findtext(f"{SVG}title", "").rpartition(", ")[2] for mark in fromstring(told.picture).iter(f"{SVG}a")]
     assert titles == ["1.000 × the fastest", "1.500 × the fastest", "1.500 × the fastest", "1.000 × the fastest"]
     assert cases.overview(["half"], [row("ada", 1000), row("eager", 500, baseline=True)], PALETTE, "") is None
+
+
+def test_a_teams_kernel_has_the_colour_of_who_wrote_it() -> None:
+    rows = [row("quickfix", 1000, author="bob"), row("ada", 2000)]
+    told = cases.overview(["half"], rows, PALETTE, "")
+    assert told is not None
+    marks = [
+        *fromstring(told.picture).iter(f"{SVG}a"),
+        *fromstring(cases.case(0, "half", rows, PALETTE, "")).iter(f"{SVG}a"),
+    ]
+    assert [each.get("class", "").split()[-1] for each in marks] == ["by2", "by1"] * 2
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,8 @@ class CaseTimes(NamedTuple):
     """The times of an author, a team or a baseline in a run, one for each case; None where a case was not timed."""
 
     name: str
+    author: str
+    """Who wrote the run, in a team's row too: the plots' colours are authors'. Empty for a baseline."""
     run: str
     baseline: bool
     times: tuple[Interval | None, ...]
@@ -123,7 +125,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
         if row.run is not None and row.run in runs:
             scores = {case.name: case.score for case in runs[row.run].cases}
             name = row.team.name if row.team else row.author
-            found.append(CaseTimes(name, row.run, False, tuple(map(scores.get, names))))
+            found.append(CaseTimes(name, row.author, row.run, False, tuple(map(scores.get, names))))
     for row in board.baselines:
         if row.run is not None and row.run in runs:
             times = {
@@ -132,7 +134,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
                 if row.submission in case.baselines
                 for ns in (case.baselines[row.submission].claimed_ns,)
             }
-            found.append(CaseTimes(row.submission, row.run, True, tuple(map(times.get, names))))
+            found.append(CaseTimes(row.submission, "", row.run, True, tuple(map(times.get, names))))
     return found
 
 

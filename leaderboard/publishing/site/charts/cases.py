@@ -36,7 +36,7 @@ def overview(names: Sequence[str], rows: Sequence[CaseTimes], palette: Palette, 
                 at = (score.median_ns / best_ns, float(len(names) - number))
                 label, link = _said(row, name, score, best_ns), root + paths.run(row.run)
                 short = f"{row.name} {duration(score.median_ns)}"
-                marks.append(Mark(at, label, short, link, palette.style(row.name), palette.case(name) or 0, number))
+                marks.append(Mark(at, label, short, link, palette.style(row.author), palette.case(name) or 0, number))
     if not marks:
         return None
     x = ratios([mark.at[0] for mark in marks], "time per call, × the fastest of the case")
@@ -57,7 +57,7 @@ def case(number: int, name: str, rows: Sequence[CaseTimes], palette: Palette, ro
     marks, intervals, notes, ticks = [], list[Point | None](), [], []
     for index, (row, score) in enumerate(timed):
         at = (float(score.median_ns), float(height - index))
-        style = "baseline" if row.baseline else palette.style(row.name)
+        style = "baseline" if row.baseline else palette.style(row.author)
         label, link = _said(row, name, score, best_ns), root + paths.run(row.run)
         marks.append(Mark(at, label, "", link, style, start=0.0))
         if score.low_ns < score.high_ns:
