@@ -118,9 +118,8 @@ def submission(source: str) -> Submission:
     return Submission.of(source, "py", author="tester", name="kernel.py")
 
 
-@pytest.mark.parametrize(
-    "style", [pytest.param(each, marks=() if each == "tree" else pytest.mark.full) for each in STYLES]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("style", STYLES)
 def test_a_right_submission_is_accepted_and_timed(style: str, tmp_path: Path) -> None:
     problem = made(tmp_path, STYLES[style])
     kernel = submission(STYLES[style].source)

@@ -88,6 +88,7 @@ def source(change: dict[str, str]) -> str:
     return KERNEL.format(**RIGHT | change)
 
 
+@pytest.mark.full
 def test_what_the_compiler_refuses_is_told_with_its_line_and_nothing_else_is(tmp_path: Path) -> None:
     for name, (change, _) in SAID.items():
         (tmp_path / f"{name}.py").write_text(source(change))

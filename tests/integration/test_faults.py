@@ -29,7 +29,7 @@ DOCKER = {
     "honest_py", "honest_cpp", "memory_hog", "daemon", "fork_bomb", "disk_hog", "floods_stdout", "exits", "segfault",
     "sys_exit", "runs_on", "sleeps", "loop_in_build", "loop_in_call", "loop_in_import",
 }  # fmt: skip
-DOCKER_BY_DEFAULT = {"honest_py", "memory_hog", "daemon"}
+DOCKER_BY_DEFAULT = {"honest_py", "daemon"}
 # Each of them ends as one that stays does, or as a runner in `test_hostile_runner`.
 FULL = {
     "sleeps", "loop_in_import", "loop_in_call", "fork_bomb", "sys_exit", "returned", "no_symbol", "compile_error_cu",

@@ -136,6 +136,7 @@ def custom_kernel(data):
 """
 
 
+@pytest.mark.full
 @pytest.mark.bwrap
 def test_entries_whose_number_differs_between_cases_are_lists(tmp_path: Path) -> None:
     ours = importer(provider("bwrap"), tmp_path)

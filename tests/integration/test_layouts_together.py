@@ -163,6 +163,7 @@ def test_a_wrong_result_is_refused(tmp_path: Path, wrong: str, output: str) -> N
     assert found.message.startswith(f"test primes: {output}: "), found.message
 
 
+@pytest.mark.full
 def test_it_is_timed_in_sealed_rounds(tmp_path: Path) -> None:
     submission = Submission.of((RETURNS + RESULT).encode(), "py", author="ada")
     verdict = judge.grade(own(tmp_path), submission, provider=SANDBOX, device="cpu", effort="quick")

@@ -114,9 +114,8 @@ def submission(kernel: Kernel, old: str = "", new: str = "") -> Submission:
     return Submission.of(kernel.source.replace(old, new, 1), kernel.language, author="tester")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=() if each == "C++" else pytest.mark.full) for each in KERNELS]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", KERNELS)
 def test_a_kernel_that_looks_whether_an_input_is_there_is_accepted_and_timed(name: str, tmp_path: Path) -> None:
     problem = made(tmp_path, KERNELS[name].call)
     verdict = judge.grade(

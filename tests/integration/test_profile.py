@@ -108,6 +108,7 @@ def test_the_terminal_has_the_time_and_the_hottest_functions(ended: subprocess.C
     assert len(ended.stdout.splitlines()) <= 40, "it fits a screen"
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("ended")
 def test_a_trace_a_repeat_has_the_operators_of_three_calls(project: Path) -> None:
     traces = sorted((project / "out").glob("kernel-py.trace-*.json"))
@@ -136,6 +137,7 @@ def test_tensorboards_plugin_reads_the_traces_that_it_finds_by_their_names(proje
         assert [each.calls for each in read.op_list_groupby_name if each.name == "aten::add"] == [3]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("ended")
 def test_the_flame_graph_and_the_stacks_have_the_callers(project: Path) -> None:
     root = ET.parse(project / "out/kernel-py.cpu-stacks.svg").getroot()
@@ -148,6 +150,7 @@ def test_the_flame_graph_and_the_stacks_have_the_callers(project: Path) -> None:
     assert not [line for line in stacks if "harness/runner" in line or "torch/profiler" in line], "ours are left out"
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("ended")
 def test_the_tables_are_torchs(project: Path) -> None:
     shapes = (project / "out/kernel-py.shapes.txt").read_text()
@@ -169,6 +172,7 @@ class Links(HTMLParser):
         self.files |= {value for name, value in attrs if name in ("href", "src") and value}
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("ended")
 def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
     links = Links()
@@ -179,6 +183,7 @@ def test_the_page_links_to_every_file_and_has_no_script(project: Path) -> None:
     assert "script" not in links.tags
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("ended")
 def test_memory_over_time_has_what_a_call_allocates(project: Path) -> None:
     root = ET.parse(project / "out/kernel-py.memory-CPU.svg").getroot()
