@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from itertools import groupby
 from types import SimpleNamespace
@@ -73,7 +73,8 @@ def numbered(form: Form) -> Iterator[tuple[str, str]]:
     """The keys of dicts that contain `{index}`, each with the name of the list that it stands for, in order."""
     for kind, value in _leaves(form):
         if kind == "numbered":
-            yield value
+            key, name, *_ = value
+            yield key, name
 
 
 def check(form: Form) -> None:
@@ -82,9 +83,14 @@ def check(form: Form) -> None:
     Raises:
         FormError: with the place.
     """
-    for number, _ in enumerate(_leaves(form)):
+    for number, (kind, value) in enumerate(_leaves(form)):
         if number == _VALUES:
             raise FormError(f"has more than {_VALUES:,} values")
+        if kind == "numbered":
+            key, _, table, place = value
+            others = {_at(other, 0): other for other in table if other != key}
+            for entry in _named(others, key):
+                raise FormError(f"{place} and the key {others[entry]!r} both name the entry {entry!r}")
 
 
 def settled(form: Form, params: Mapping[str, int | float | str], values: Mapping[str, Form] = {}) -> Form:
@@ -210,21 +216,17 @@ def _entries(
 def _members(value: Any, key: str, place: str) -> list[Any]:
     """The values of all keys of a dict that a key with `{index}` stands for, in order."""
     keys = [each for each in value if isinstance(each, str)] if isinstance(value, dict) else []
-    count = sum(_is_member(each, key) for each in keys)
-    wanted = [_at(key, index) for index in range(max(count, 1))]
+    wanted = [_at(key, index) for index in range(max(len(_named(keys, key)), 1))]
     if missing := next((each for each in wanted if each not in keys), None):
         raise FormError(f"{place} lacks {missing!r}")
     return [value[each] for each in wanted]
 
 
-def _overlap(numbered_key: str, other: str) -> bool:
-    return other != numbered_key and _is_member(_at(other, 0), numbered_key)
-
-
-def _is_member(key: str, numbered_key: str) -> bool:
-    """Whether a key is what a key with `{index}` becomes for some member."""
-    match = re.fullmatch("([0-9]+)".join(map(re.escape, numbered_key.split(INDEX))), key)
-    return match is not None and _at(numbered_key, int(match[1])) == key
+def _named(keys: Iterable[str], numbered_key: str) -> list[str]:
+    """Those of the keys that a key with `{index}` becomes for some member."""
+    before, *after = map(re.escape, numbered_key.split(INDEX))
+    pattern = re.compile(f"{before}(?P<index>0|[1-9][0-9]*){'(?P=index)'.join(after)}")
+    return [key for key in keys if pattern.fullmatch(key)]
 
 
 def _at(key: str, index: int) -> str:
@@ -273,9 +275,7 @@ def _leaves(form: Form, place: str = "", depth: int = 0) -> Iterator[tuple[str, 
                 if kind == "dict" and INDEX in key:
                     if not isinstance(each, str):
                         raise FormError(f"{where} is an entry for each member of a list, and must be a list's name")
-                    if same := next((other for other in value if _overlap(key, other)), None):
-                        raise FormError(f"{where} and the key {same!r} both name the entry {_at(same, 0)!r}")
-                    yield "numbered", (key, each)
+                    yield "numbered", (key, each, value, where)
                 yield from _leaves(each, where, depth + 1)
         elif (kind in ("text", "dtype", "param") and isinstance(value, str)) or (kind == "none" and value is True):
             yield kind, value

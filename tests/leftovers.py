@@ -2,9 +2,9 @@
 
 Tests that grade run two at a time (pytest-xdist). What a test beside this one has at work at the moment is not left
 behind: its processes descend from another worker of pytest, its containers name a judge that does, and its files lie in
-another temporary folder (tests/conftest.py). A process that lost its parents may be of either: it counts where it
-outlives a second, since one that the other test ends loses its parents just before its life. What another checkout
-grades runs another interpreter, and its containers name another judge.
+another temporary folder (tests/conftest.py). A process whose parents have ended may be of either test. It counts
+if it is still there a second later: one that the other test is ending has ended by then. What another checkout grades
+runs another interpreter, and its containers name another judge.
 """
 
 from __future__ import annotations

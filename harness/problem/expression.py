@@ -228,11 +228,9 @@ def _elements(name: str, parameters: Mapping[str, int | str]) -> int:
     value = parameters.get(elements_key(name))
     if value is None:
         known = sorted(key for key in parameters if key.startswith("elements("))
-        raise ExpressionError(
-            f"`{name}` is not a tensor"
-            if known
-            else "`elements` works only in costs and in `sum_length`, when all shapes are known"
-        )
+        if known:
+            raise ExpressionError(f"`{name}` is not a tensor")
+        raise ExpressionError("`elements` works only in costs and in `sum_length`, when all shapes are known")
     return _bounded(int(value))
 
 

@@ -92,6 +92,14 @@ def test_what_is_not_a_form_is_refused(form: Form) -> None:
         check(form)
 
 
+def test_an_absurd_number_in_a_key_is_a_key_like_any_other() -> None:
+    huge = "w" + "1" * 5000  # more digits than int() takes
+    with pytest.raises(FormError, match="both name the entry"):
+        check({"dict": {"w{index}": "x", huge: 3}})
+    assert parts({"w0": 1, "w01": 2, "w1": 3}, {"dict": {"w{index}": "x"}}) == {"x": [1, 3]}
+    assert parts({"0.0": 1, "1.1": 2, "0.1": 3}, {"dict": {"{index}.{index}": "x"}}) == {"x": [1, 2]}
+
+
 def test_a_form_has_bounds() -> None:
     deep: Form = "x"
     for _ in range(20):

@@ -114,7 +114,7 @@ def places(element: Element) -> list[float]:
 
 def row(name: str, *times_ns: int, author: str = "", baseline: bool = False) -> CaseTimes:
     scores = [Interval(median_ns=ns, low_ns=ns - 5, high_ns=ns + 5, confidence=0.95) for ns in times_ns]
-    return CaseTimes(name, author or name, "a" * 16, baseline, tuple(scores))
+    return CaseTimes(name, "" if baseline else author or name, "a" * 16, tuple(scores))
 
 
 def test_bars_of_a_case_begin_at_zero_and_are_as_long_as_their_times() -> None:

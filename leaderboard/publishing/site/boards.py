@@ -114,8 +114,11 @@ class CaseTimes(NamedTuple):
     author: str
     """Who wrote the run, in a team's row too: the plots' colours are authors'. Empty for a baseline."""
     run: str
-    baseline: bool
     times: tuple[Interval | None, ...]
+
+    @property
+    def baseline(self) -> bool:
+        return not self.author
 
 
 def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str]) -> list[CaseTimes]:
@@ -125,7 +128,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
         if row.run is not None and row.run in runs:
             scores = {case.name: case.score for case in runs[row.run].cases}
             name = row.team.name if row.team else row.author
-            found.append(CaseTimes(name, row.author, row.run, False, tuple(map(scores.get, names))))
+            found.append(CaseTimes(name, row.author, row.run, tuple(map(scores.get, names))))
     for row in board.baselines:
         if row.run is not None and row.run in runs:
             times = {
@@ -134,7 +137,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
                 if row.submission in case.baselines
                 for ns in (case.baselines[row.submission].claimed_ns,)
             }
-            found.append(CaseTimes(row.submission, "", row.run, True, tuple(map(times.get, names))))
+            found.append(CaseTimes(row.submission, "", row.run, tuple(map(times.get, names))))
     return found
 
 
