@@ -18,6 +18,7 @@ from harness.arena.mapping import check
 from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Returned, Variable
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
+from harness.runner.large_copies import in_parts
 
 _NodeType = driver.CUgraphNodeType
 _Attribute = driver.CUlaunchAttributeID
@@ -54,10 +55,11 @@ class Recorder:
             order.add(after, before)
         ordered = [nodes[place] for place in order.static_order()]
         made = [self._node(node) for node in ordered]
+        parts, waits = in_parts(made, [Edge(*edge) for edge in _numbered(ordered, edges)])
         described = Recording(
             images=tuple(self._images.values()),
-            nodes=tuple(made),
-            edges=tuple(Edge(before, after, when) for before, after, when in _numbered(ordered, edges)),
+            nodes=tuple(parts),
+            edges=tuple(waits),
             scratch_bytes=scratch_bytes,
             returned=tuple(returned),
         )

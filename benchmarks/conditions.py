@@ -1,0 +1,198 @@
+"""What the conditions of a call add to its time: where copies are nodes, memory is new, or the host has paused.
+
+    python -m benchmarks.conditions --out benchmarks/results/conditions.json
+
+`copies`: a copy within the device as a plain call, as the node of a CUDA graph, as one node for each 256 MiB, and by a
+kernel. `first_reads`: a sum over memory that was just mapped, as each sealed round maps it, and once more. `hosts`:
+calls that wait for the device before they end, so that the host's time counts: after a fill of 256 MiB, which hides
+some of it; the same where the host has slept before; after such a pause without a fill; and many calls, one after
+another. In µs, medians, by CUDA events; for `copies` and `first_reads` a spinning kernel hides the launches. Needs a
+GPU, and no sandbox.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.arena import Arena, Window, make_arena, make_window
+from harness.device import DEVICES
+
+MIB = 1 << 20
+REPEATS = 10
+SPIN_CYCLES = 2_000_000  # about 1 ms
+CACHE_BYTES = 256 * MIB
+GRAYSCALE = (8192, 16384)
+HISTOGRAMS = (1_310_720, 2_621_440, 10_485_760)
+PAUSE_S = 0.2
+IN_A_ROW = 10
+
+
+def took(call: Callable[[], object]) -> float:
+    """The time of one call on the device with a cold cache, in µs."""
+
+    def prepare() -> None:
+        torch.empty(CACHE_BYTES, dtype=torch.uint8, device="cuda").max()
+        torch.cuda.synchronize()
+        torch.cuda._sleep(SPIN_CYCLES)
+
+    return between_events(prepare, call)
+
+
+def between_events(prepare: Callable[[], object], call: Callable[[], object]) -> float:
+    """The time of a call by events, in µs; what `prepare` launches may still run when the first event is recorded."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize()
+    prepare()
+    start.record()
+    kept = call()
+    end.record()
+    torch.cuda.synchronize()
+    del kept
+    return 1e3 * float(start.elapsed_time(end))
+
+
+def median(call: Callable[[], object], took: Callable[[Callable[[], object]], float] = took) -> float:
+    """Of some repetitions, after two that do not count."""
+    times = [took(call) for _ in range(REPEATS + 2)]
+    return round(statistics.median(times[2:]), 1)
+
+
+def graph(call: Callable[[], object]) -> Callable[[], object]:
+    """The call, recorded as a graph."""
+    call()
+    torch.cuda.synchronize()
+    made = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(made):
+        call()
+    return made.replay
+
+
+def copies(nbytes: int) -> dict[str, float]:
+    """Copies of `nbytes`."""
+    source = torch.zeros(nbytes, dtype=torch.uint8, device="cuda")
+    to = torch.zeros_like(source)
+
+    def in_parts() -> None:
+        for one, other in zip(to.split(CACHE_BYTES), source.split(CACHE_BYTES), strict=True):
+            one.copy_(other)
+
+    return {
+        "call_us": median(lambda: to.copy_(source)),
+        "node_us": median(graph(lambda: to.copy_(source))),
+        "nodes_of_256_mib_us": median(graph(in_parts)),
+        "kernel_us": median(lambda: torch.bitwise_not(source, out=to)),
+    }
+
+
+def first_reads(nbytes: int) -> dict[str, float]:
+    """A sum of all; `new`: over memory that has not been mapped before."""
+    window = make_window("cuda", nbytes, writable=True)
+    first: dict[str, list[float]] = {"new": [], "mapped_again": [], "once_more": []}
+    for _ in range(REPEATS // 2):
+        arena: Arena = make_arena("cuda", nbytes, read_only=False)
+        arena.bytes.fill_(1)
+        for name in ("new", "mapped_again", "mapped_again"):
+            torch.cuda.synchronize()
+            window.map(arena.descriptor())
+            first[name].append(_sum(window, nbytes))
+            first["once_more"].append(_sum(window, nbytes))
+            window.unmap()
+        arena.close()
+    window.close()
+    return {f"{name}_us": round(statistics.median(times), 1) for name, times in first.items()}
+
+
+def _sum(window: Window, nbytes: int) -> float:
+    tensor = window.tensor(0, (nbytes // 4,), "float32")
+    return took(tensor.sum)
+
+
+def grayscale(image: torch.Tensor) -> torch.Tensor:
+    """As gpu-mode's solution has it: the weights come from the host."""
+    weights = torch.tensor([0.2989, 0.5870, 0.1140], device=image.device, dtype=image.dtype)
+    output = torch.empty(image.shape[:-1], device=image.device)
+    output[...] = torch.sum(image * weights, dim=-1)
+    return output
+
+
+def histogram(values: torch.Tensor) -> torch.Tensor:
+    """As gpu-mode's solution has it: it waits for the size of its result."""
+    output = torch.empty(256, dtype=torch.int64, device=values.device)
+    output[...] = torch.bincount(values, minlength=256)
+    return output
+
+
+def hosts(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Tensor]) -> dict[str, float]:
+    """The call on the first input; in a row, the mean of calls on one input after another."""
+
+    def fill() -> None:
+        torch.empty(CACHE_BYTES // 8, dtype=torch.int64, device="cuda").fill_(42)
+
+    def pause() -> None:
+        time.sleep(PAUSE_S)
+
+    def pause_and_fill() -> None:
+        pause()
+        fill()
+
+    def all_of_them() -> None:
+        for each in inputs:
+            call(each)
+
+    def one() -> object:
+        return call(inputs[0])
+
+    return {
+        "after_a_fill_us": median(one, partial(between_events, fill)),
+        "after_a_pause_and_a_fill_us": median(one, partial(between_events, pause_and_fill)),
+        "after_a_pause_us": median(one, partial(between_events, pause)),
+        "in_a_row_us": round(median(all_of_them, partial(between_events, fill)) / len(inputs), 1),
+        "in_a_row_after_a_pause_us": round(median(all_of_them, partial(between_events, pause)) / len(inputs), 1),
+    }
+
+
+def _images(n: int) -> list[torch.Tensor]:
+    return [torch.rand(n, n, 3, device="cuda") for _ in range(1 if n > 8192 else IN_A_ROW)]
+
+
+def _values(n: int) -> list[torch.Tensor]:
+    return [torch.randint(0, 256, (n,), dtype=torch.uint8, device="cuda") for _ in range(20 * IN_A_ROW)]
+
+
+def main() -> None:
+    """Measure, print, write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, metavar="FILE")
+    out: Path = parser.parse_args().out
+    facts = DEVICES["cuda"].facts()
+    document: dict[str, Any] = {
+        "what": " ".join(str(__doc__).split("\n\n")[-1].split()),
+        "device": facts.device_name,
+        "driver": facts.driver,
+        "torch": torch.__version__,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": "python -m benchmarks.conditions --out FILE",
+        "copies": {f"{mib} MiB": copies(mib * MIB) for mib in (64, 128, 256, 384, 512, 1024, 2048)},
+        "first_reads": {f"{mib} MiB": first_reads(mib * MIB) for mib in (4, 16, 64, 256, 1024, 4096)},
+        "hosts": {
+            **{f"grayscale {n} x {n}": hosts(grayscale, _images(n)) for n in GRAYSCALE},
+            **{f"histogram {n}": hosts(histogram, _values(n)) for n in HISTOGRAMS},
+        },
+    }
+    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    print(text)
+    out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
