@@ -3,12 +3,15 @@
     checkouts="--gpu-mode ../reference-kernels --kernelbench ../KernelBench"
     python -m benchmarks.foreign references $checkouts --out references.json
     python -m benchmarks.foreign solutions $checkouts --out solutions.json
+    python -m benchmarks.foreign examples $checkouts --out examples.json
     python -m benchmarks.foreign time $checkouts --out times.json
 
 `references` imports every problem of gpu-mode and a drawn sample of KernelBench, and grades each problem's own
 reference as a submission to it. `solutions` checks gpu-mode's solutions that are called right and wrong, asks their
 evaluator about the same files, and grades the wrong ones that the tests accept, since a benchmark may refuse them.
-`time` grades ten submissions with nothing beside them, and lets the evaluators time them on the same card.
+`examples` grades the kernels that KernelBench shows to models, as submissions to the models beside them, and those with
+which it tests its evaluator. `time` grades submissions to ten problems with nothing beside them, and lets the
+evaluators time them on the same card.
 
 `--only` takes patterns of problems, `pmpp_v2/*` or `1/*`, and a run adds to what FILE has, so that the work can be
 done in pieces. The evaluators run without a sandbox, as they do at home. Settings come from kernelmark.toml or the
@@ -54,7 +57,8 @@ TIMED_GPU_MODE = (
     ("prefixsum_py", "ref.py"),
     ("sort_py", "ref.py"),
 )
-TIMED_KERNELBENCH = ("1/40", "2/1")
+TIMED_KERNELBENCH = ("1/1", "1/40", "1/88", "2/1")
+TRICKED = "KernelBench/level1/1_Square_matrix_multiplication_.py"  # by the kernels that its evaluator must refuse
 COMPILED = "\n\nclass ModelNew(Model):\n    forward = torch.compile(Model.forward)\n"
 EAGER = "\n\nModelNew = Model\n"
 # Runs in a process of its own, with their `src` on its path: prints what their evaluator measures.
@@ -224,6 +228,37 @@ def checked_solutions(arguments: argparse.Namespace, scratch: Path, found: Found
         print(f"{_label(path)}: {rows[_label(path)]}", flush=True)
 
 
+def examples(checkout: Path) -> Iterator[tuple[Path, Path]]:
+    """KernelBench's example kernels, each with its model."""
+    home = checkout / "src/kernelbench"
+    for kernel in sorted((home / "prompts").rglob("model_new_ex_*.py")):
+        model = kernel.with_name(kernel.name.replace("model_new_ex", "model_ex"))
+        yield kernel, model if model.exists() else model.with_stem(model.stem.rsplit("_", 1)[0])
+    for kernel in sorted((home / "unit_tests/test_kernels").glob("*.py")):
+        yield kernel, checkout / TRICKED
+
+
+def graded_examples(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
+    """Grade the example kernels, in a checkout where their models are problems."""
+    pairs = dict(examples(arguments.kernelbench))
+    level = scratch / "checkout/KernelBench/level1"
+    level.mkdir(parents=True)
+    names = {model: f"1/{number}" for number, model in enumerate(dict.fromkeys(pairs.values()), 1)}
+    for model, name in names.items():
+        (level / f"{name.removeprefix('1/')}_{model.stem}.py").write_bytes(model.read_bytes())
+    lines = imported("kernelbench", level.parents[1], list(names.values()), scratch / "problems", arguments.jobs)
+    jobs = []
+    for kernel, model in pairs.items():
+        label, line = str(kernel.relative_to(arguments.kernelbench)), lines[names[model]]
+        found.setdefault("examples", {})[label] = line
+        if folder := folder_of(line):
+            jobs.append(kernelmark.Job(problem=scratch / "problems" / folder, submission=kernel, key=label))
+    with kernelmark.Fleet(slots=arguments.slots) as fleet:
+        for result in fleet.grade_many(jobs, effort="screen"):
+            found["examples"][str(result.job.key)] = said(result)
+            print(f"{result.job.key}: {said(result)}", flush=True)
+
+
 def _wanted(names: Iterable[str], arguments: argparse.Namespace) -> list[str]:
     return [name for name in names if any(fnmatch(name, pattern) for pattern in arguments.only)]
 
@@ -237,7 +272,7 @@ def _named(solution: Path) -> str:
 
 
 def timed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
-    """Ten submissions, timed here and by their evaluators, one after the other; `found` gets each as it comes."""
+    """Submissions timed here and by their evaluators, one after the other; `found` gets each as it comes."""
     problems = scratch / "problems"
     files = {f"pmpp_v2/{name}": file for name, file in TIMED_GPU_MODE}
     folders = brought(arguments, problems, found, files, TIMED_KERNELBENCH)
@@ -295,6 +330,7 @@ def _kernelbench(checkout: Path, reference: Path, custom: Path) -> dict[str, Any
 PARTS: dict[str, Callable[[argparse.Namespace, Path, Found], None]] = {
     "references": graded_references,
     "solutions": checked_solutions,
+    "examples": graded_examples,
     "time": timed,
 }
 
