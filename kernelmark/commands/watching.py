@@ -1,9 +1,9 @@
-"""`kernelmark check --watch`: repeats a command whenever a file is saved. Trusted."""
+"""`kernelmark check --watch`: repeats a command whenever one of its files is saved. Trusted."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import KernelmarkError
@@ -14,17 +14,18 @@ _EVERY_S = 0.5
 _Stamp = tuple[int, int, int]
 
 
-def repeated(file: Path, once: Callable[[], int]) -> int:
-    """Run `once` now, and again whenever the file is saved, until Ctrl-C; returns the last status.
+def repeated(files: Sequence[Path], once: Callable[[], int]) -> int:
+    """Run `once` now, and again whenever one of the files is saved, until Ctrl-C; returns the last status.
 
-    From the second time on, an error is told, and does not end it: an editor may have written half of the file.
+    From the second time on, an error is told, and does not end it: an editor may have written half of a file.
     """
-    seen = _stamp(file)
+    names = " or ".join(visible(file.name) for file in files)
+    seen = _stamps(files)
     status = once()
     try:
         while True:
-            say(f"waiting until {visible(file.name)} is saved; Ctrl-C ends")
-            seen = _changed(file, seen)
+            say(f"waiting until {names} is saved; Ctrl-C ends")
+            seen = _changed(files, seen)
             say(f"──── {time.strftime('%H:%M:%S')} " + "─" * 40)
             try:
                 status = once()
@@ -35,11 +36,15 @@ def repeated(file: Path, once: Callable[[], int]) -> int:
         return status
 
 
-def _changed(file: Path, seen: _Stamp | None) -> _Stamp:
-    """Wait until the file is there and differs from what was seen; returns what it is then."""
-    while (now := _stamp(file)) is None or now == seen:
+def _changed(files: Sequence[Path], seen: list[_Stamp | None]) -> list[_Stamp | None]:
+    """Wait until all files are there and differ from what was seen; returns what they are then."""
+    while None in (now := _stamps(files)) or now == seen:
         time.sleep(_EVERY_S)
     return now
+
+
+def _stamps(files: Sequence[Path]) -> list[_Stamp | None]:
+    return [_stamp(file) for file in files]
 
 
 def _stamp(file: Path) -> _Stamp | None:

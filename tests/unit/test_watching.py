@@ -71,7 +71,7 @@ def watch(
         return status
 
     monkeypatch.setattr(watching.time, "sleep", sleep)
-    return watching.repeated(file, once), ran
+    return watching.repeated([file], once), ran
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_is_saved_while_it_runs_is_not_missed(file: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     monkeypatch.setattr(watching.time, "sleep", interrupted)
-    assert watching.repeated(file, once) == 2
+    assert watching.repeated([file], once) == 2
 
 
 def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
@@ -124,3 +124,21 @@ def test_the_last_status_counts_and_a_later_error_is_told_in_a_line(
 def test_an_error_at_the_first_time_ends_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError):
         watch(file, monkeypatch, [saved], [UsageError("kernel.py", "cannot be read", "")])
+
+
+def test_files_beside_it_are_watched_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    header, ran = file.with_name("tile.h"), 0
+    header.write_text("")
+
+    def once() -> int:
+        nonlocal ran
+        ran += 1
+        return ran
+
+    def sleep(_seconds: float) -> None:
+        if ran == 2:
+            raise KeyboardInterrupt
+        saved(header)
+
+    monkeypatch.setattr(watching.time, "sleep", sleep)
+    assert watching.repeated([file, header], once) == 2
