@@ -3,7 +3,7 @@
     python -m benchmarks.conditions --out benchmarks/results/conditions.json
 
 `copies`: a copy within the device as a plain call, as the node of a CUDA graph, as one node for each 256 MiB, and by a
-kernel. `first_reads`: a sum over memory that was just mapped, as each sealed round maps it, and once more. `hosts`:
+kernel. `first_reads`: a sum over memory that was just mapped, as each sealed round maps it, and once more. `host_time`:
 calls that wait for the device before they end, so that the host's time counts: after a fill of 256 MiB, which hides
 some of it; the same where the host has slept before; after such a pause without a fill; and many calls, one after
 another. In µs, medians, by CUDA events; for `copies` and `first_reads` a spinning kernel hides the launches. Needs a
@@ -132,7 +132,7 @@ def histogram(values: torch.Tensor) -> torch.Tensor:
     return output
 
 
-def hosts(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Tensor]) -> dict[str, float]:
+def host_time(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Tensor]) -> dict[str, float]:
     """The call on the first input; in a row, the mean of calls on one input after another."""
 
     def fill() -> None:
@@ -184,9 +184,9 @@ def main() -> None:
         "command": "python -m benchmarks.conditions --out FILE",
         "copies": {f"{mib} MiB": copies(mib * MIB) for mib in (64, 128, 256, 384, 512, 1024, 2048)},
         "first_reads": {f"{mib} MiB": first_reads(mib * MIB) for mib in (4, 16, 64, 256, 1024, 4096)},
-        "hosts": {
-            **{f"grayscale {n} x {n}": hosts(grayscale, _images(n)) for n in GRAYSCALE},
-            **{f"histogram {n}": hosts(histogram, _values(n)) for n in HISTOGRAMS},
+        "host_time": {
+            **{f"grayscale {n} x {n}": host_time(grayscale, _images(n)) for n in GRAYSCALE},
+            **{f"histogram {n}": host_time(histogram, _values(n)) for n in HISTOGRAMS},
         },
     }
     text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
