@@ -200,7 +200,7 @@ def bench(form: str, **given: Any) -> int:
     help="Run this test alone, and no hidden one; repeatable. If it is right, the check is incomplete, not accepted.",
 )
 @click.option("--fail-fast", is_flag=True, help="End at the first test that fails.")
-@click.option("--watch", is_flag=True, help="Check again whenever FILE, or a file given --with, is saved, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Check again whenever FILE or a file given --with is saved, until Ctrl-C.")
 def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, watch: bool, **given: Any) -> int:
     """Build FILE, or stdin if it is `-`, and run the tests of PROBLEM, without times.
 
