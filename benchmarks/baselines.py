@@ -63,7 +63,7 @@ def grade_all(problems: Sequence[str], only: Sequence[str], out: Path, jobs: int
     ]
     with ThreadPoolExecutor(jobs) as pool:
         return all(
-            list(pool.map(lambda each: grade(*each, out), kernels))
+            list(pool.map(lambda each: grade(each[0], each[1], out), kernels))
         )  # the list grades all of them, even after a failure
 
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -24,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.scratch import PROBLEM, left_behind, project, report
+from benchmarks.scratch import left_behind, project, report
 from harness.sandbox.tree import tree
 from harness.verdict import Outcome
 from kernelmark import Fleet, Job, JobResult
@@ -123,7 +122,6 @@ def main() -> int:
     wrong: list[str] = []
     home = Path.cwd()
     with project() as root:
-        shutil.copytree(PROBLEM, root / "problems" / PROBLEM.name)
         os.chdir(root)
         before, begun = leftovers(), time.monotonic()
         series = [measured(0, begun)]

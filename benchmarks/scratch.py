@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,7 @@ import torch
 from harness.device.cpu import cpu_name
 from kernelmark.services.selftest import HERE, PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
-from tests.leftovers import leftovers
+from tests.leftovers import Found, leftovers, new
 
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEM = PROBLEMS / "double"
@@ -43,10 +44,14 @@ class Graded(NamedTuple):
 
 @contextmanager
 def project() -> Iterator[Path]:
-    """A folder with settings, removed afterwards; meanwhile, temporary files of this process are also there."""
+    """A folder with settings and the problem, removed afterwards. This process has its temporary files there, too.
+
+    A problem elsewhere would be graded with the settings of the project that it is in.
+    """
     with tempfile.TemporaryDirectory(prefix="scratch-") as folder:
         root, before = Path(folder), os.environ.get("TMPDIR")
         (root / "tmp").mkdir()
+        shutil.copytree(PROBLEM, root / "problems" / PROBLEM.name)
         (root / "kernelmark.toml").write_text('effort = "quick"\nbaselines = ["none"]\ndevice = "cpu"\n')
         os.environ["TMPDIR"] = str(root / "tmp")
         tempfile.tempdir = None
@@ -66,7 +71,7 @@ def start(
     """Start a grading; `host` is the address of the Docker daemon, if not the default."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **({"DOCKER_HOST": host} if host else {})}
     code = "from kernelmark.commands.scripts import submit; submit()"
-    command = [sys.executable, "-c", code, str(PROBLEM), str(source), "--format", "json", "--author", author]
+    command = [sys.executable, "-c", code, PROBLEM.name, str(source), "--format", "json", "--author", author]
     return subprocess.Popen(
         [*command, "--sandbox", sandbox], cwd=root, env=environment, text=True, errors="replace",
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -101,18 +106,14 @@ def recorded(book: JsonlLedger) -> list[str]:
     return [entry.verdict.run for entry in book.read()]
 
 
-def left_behind(before: dict[str, list[str]], seconds: float = 20.0) -> dict[str, list[str]]:
+def left_behind(before: Found, seconds: float = 20.0) -> Found:
     """What exists now, did not exist before, and still exists after so many seconds."""
-    deadline, new = time.monotonic() + seconds, _new(before, leftovers())
-    while new and time.monotonic() < deadline:
+    deadline, found = time.monotonic() + seconds, new(before, leftovers())
+    while found and time.monotonic() < deadline:
         time.sleep(0.2)
         now = leftovers()
-        new = {kind: kept for kind, items in new.items() if (kept := [each for each in items if each in now[kind]])}
-    return new
-
-
-def _new(before: dict[str, list[str]], now: dict[str, list[str]]) -> dict[str, list[str]]:
-    return {kind: new for kind, items in now.items() if (new := [each for each in items if each not in before[kind]])}
+        found = {kind: kept for kind, items in found.items() if (kept := [each for each in items if each in now[kind]])}
+    return found
 
 
 def report(module: str, what: str, out: Path, figures: dict[str, Any]) -> None:

@@ -2,9 +2,9 @@
 
 Tests that grade run two at a time (pytest-xdist). What a test beside this one has at work at the moment is not left
 behind: its processes descend from another worker of pytest, its containers name a judge that does, and its files lie in
-another temporary folder (tests/conftest.py). A process whose parents have ended may be of either test. It counts
-if it is still there a second later: one that the other test is ending has ended by then. What another checkout grades
-runs another interpreter, and its containers name another judge.
+another temporary folder (tests/conftest.py). A process whose parents have ended, or a container whose judge has, may be
+of either test. It counts if it is still there a second later: one that the other test is ending has ended by then. What
+another checkout grades runs another interpreter, and its containers name a judge that lives.
 """
 
 from __future__ import annotations
@@ -15,37 +15,53 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from harness.sandbox.docker import JUDGE_LABEL
+
+_T = TypeVar("_T")
+Found = dict[str, list[str]]
 
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
     """Fails where something of ours is there afterwards that was not there before."""
-    before = _leftovers()
+    before = leftovers()
     yield
-    assert _leftovers() - before == set()
+    assert not new(before, leftovers())
 
 
-def _leftovers() -> set[str]:
-    return {*_processes(), *_containers(), *_mounts(), *_files()}
+def leftovers() -> Found:
+    """Everything of ours that is there now, by its kind."""
+    return {"processes": _processes(), "containers": _containers(), "mounts": _mounts(), "files": _files()}
+
+
+def new(before: Found, now: Found) -> Found:
+    """What is there now and was not before; a kind without any is left out."""
+    added = {kind: [each for each in items if each not in before[kind]] for kind, items in now.items()}
+    return {kind: items for kind, items in added.items() if items}
 
 
 def _processes() -> list[str]:
-    found, orphans = [], set()
+    found, orphans = set(), set()
     for process in _ours():
         ancestors = _ancestors(process[0])
         if os.getpid() in ancestors:
-            found.append(process)
+            found.add(process)
         elif "PYTEST_XDIST_WORKER" not in os.environ or os.getppid() not in ancestors:
             orphans.add(process)
+    return [f"{pid}: {line}" for pid, line in sorted(found | _that_stay(orphans, _ours))]
+
+
+def _that_stay(orphans: set[_T], now: Callable[[], set[_T]]) -> set[_T]:
+    """Those that are still there a second later."""
     if orphans:
         time.sleep(1)
-        found += orphans & _ours()
-    return [f"process {pid}: {line}" for pid, line in found]
+        orphans &= now()
+    return orphans
 
 
 def _ours() -> set[tuple[int, str]]:
@@ -64,11 +80,21 @@ def _ours() -> set[tuple[int, str]]:
 def _containers() -> list[str]:
     if shutil.which("docker") is None:
         return []
+    found, orphans = set(), set()
+    for container in _labelled():
+        judge = int(container.rpartition(" ")[2])
+        if os.getpid() in _ancestors(judge):
+            found.add(container)
+        elif not Path(f"/proc/{judge}").exists():
+            orphans.add(container)
+    return sorted(found | _that_stay(orphans, _labelled))
+
+
+def _labelled() -> set[str]:
+    """Id and judge's process id of each container of a runner or launcher."""
     shown = f'{{{{.ID}}}} {{{{.Label "{JUDGE_LABEL}"}}}}'
     command = ["docker", "ps", "-a", "--filter", "label=kernelmark=runner", "--format", shown]
-    listing = subprocess.run(command, capture_output=True, text=True, check=False)
-    named = [f"container {line}" for line in listing.stdout.splitlines()]
-    return [line for line in named if os.getpid() in _ancestors(int(line.rpartition(" ")[2]))]
+    return set(subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines())
 
 
 def _mounts() -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
 
 import pytest
 
+from tests import leftovers
 from tests.leftovers import nothing_left
 
 RUNNER = "harness/runner/__main__.py"  # as a runner's command line has it
@@ -44,3 +46,12 @@ def test_one_without_parents_is_if_it_stays() -> None:
         orphaned(0.6)
     with pytest.raises(AssertionError), nothing_left():
         orphaned(4)
+
+
+@pytest.mark.parametrize(("judge", "counts"), [(os.getpid(), True), (1 << 30, True), (os.getppid(), False)])
+def test_a_container_of_ours_or_of_a_judge_that_has_ended_is(
+    judge: int, counts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers.shutil, "which", lambda _name: "docker")
+    monkeypatch.setattr(leftovers, "_labelled", lambda: {f"c0ffee {judge}"})
+    assert leftovers.leftovers()["containers"] == ([f"c0ffee {judge}"] if counts else [])
