@@ -13,17 +13,14 @@ GPU, and no sandbox.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from benchmarks.scratch import report
 from harness.arena import Arena, Window, make_arena, make_window
 from harness.device import DEVICES
 
@@ -37,18 +34,30 @@ PAUSE_S = 0.2
 IN_A_ROW = 10
 
 
-def took(call: Callable[[], object]) -> float:
-    """The time of one call on the device with a cold cache, in µs."""
-
-    def prepare() -> None:
-        torch.empty(CACHE_BYTES, dtype=torch.uint8, device="cuda").max()
-        torch.cuda.synchronize()
-        torch.cuda._sleep(SPIN_CYCLES)
-
-    return between_events(prepare, call)
+def cold() -> None:
+    """Empty the cache, and keep the device busy while the call is launched."""
+    torch.empty(CACHE_BYTES, dtype=torch.uint8, device="cuda").max()
+    torch.cuda.synchronize()
+    torch.cuda._sleep(SPIN_CYCLES)
 
 
-def between_events(prepare: Callable[[], object], call: Callable[[], object]) -> float:
+def fill() -> None:
+    """As gpu-mode's evaluator clears the cache: what is launched meanwhile waits behind it."""
+    torch.empty(CACHE_BYTES // 8, dtype=torch.int64, device="cuda").fill_(42)
+
+
+def pause() -> None:
+    """Let the device and the host be idle."""
+    time.sleep(PAUSE_S)
+
+
+def pause_and_fill() -> None:
+    """Both, so that the fill is launched after the pause."""
+    pause()
+    fill()
+
+
+def took(call: Callable[[], object], prepare: Callable[[], None]) -> float:
     """The time of a call by events, in µs; what `prepare` launches may still run when the first event is recorded."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
@@ -61,9 +70,9 @@ def between_events(prepare: Callable[[], object], call: Callable[[], object]) ->
     return 1e3 * float(start.elapsed_time(end))
 
 
-def median(call: Callable[[], object], took: Callable[[Callable[[], object]], float] = took) -> float:
+def median(call: Callable[[], object], prepare: Callable[[], None] = cold) -> float:
     """Of some repetitions, after two that do not count."""
-    times = [took(call) for _ in range(REPEATS + 2)]
+    times = [took(call, prepare) for _ in range(REPEATS + 2)]
     return round(statistics.median(times[2:]), 1)
 
 
@@ -114,7 +123,7 @@ def first_reads(nbytes: int) -> dict[str, float]:
 
 def _sum(window: Window, nbytes: int) -> float:
     tensor = window.tensor(0, (nbytes // 4,), "float32")
-    return took(tensor.sum)
+    return took(tensor.sum, cold)
 
 
 def grayscale(image: torch.Tensor) -> torch.Tensor:
@@ -135,16 +144,6 @@ def histogram(values: torch.Tensor) -> torch.Tensor:
 def host_time(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Tensor]) -> dict[str, float]:
     """The call on the first input; in a row, the mean of calls on one input after another."""
 
-    def fill() -> None:
-        torch.empty(CACHE_BYTES // 8, dtype=torch.int64, device="cuda").fill_(42)
-
-    def pause() -> None:
-        time.sleep(PAUSE_S)
-
-    def pause_and_fill() -> None:
-        pause()
-        fill()
-
     def all_of_them() -> None:
         for each in inputs:
             call(each)
@@ -153,11 +152,11 @@ def host_time(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Ten
         return call(inputs[0])
 
     return {
-        "after_a_fill_us": median(one, partial(between_events, fill)),
-        "after_a_pause_and_a_fill_us": median(one, partial(between_events, pause_and_fill)),
-        "after_a_pause_us": median(one, partial(between_events, pause)),
-        "in_a_row_us": round(median(all_of_them, partial(between_events, fill)) / len(inputs), 1),
-        "in_a_row_after_a_pause_us": round(median(all_of_them, partial(between_events, pause)) / len(inputs), 1),
+        "after_a_fill_us": median(one, fill),
+        "after_a_pause_and_a_fill_us": median(one, pause_and_fill),
+        "after_a_pause_us": median(one, pause),
+        "in_a_row_us": round(median(all_of_them, fill) / len(inputs), 1),
+        "in_a_row_after_a_pause_us": round(median(all_of_them, pause) / len(inputs), 1),
     }
 
 
@@ -175,13 +174,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     out: Path = parser.parse_args().out
     facts = DEVICES["cuda"].facts()
-    document: dict[str, Any] = {
-        "what": " ".join(str(__doc__).split("\n\n")[-1].split()),
+    figures = {
         "device": facts.device_name,
         "driver": facts.driver,
-        "torch": torch.__version__,
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": "python -m benchmarks.conditions --out FILE",
         "copies": {f"{mib} MiB": copies(mib * MIB) for mib in (64, 128, 256, 384, 512, 1024, 2048)},
         "first_reads": {f"{mib} MiB": first_reads(mib * MIB) for mib in (4, 16, 64, 256, 1024, 4096)},
         "host_time": {
@@ -189,9 +184,7 @@ def main() -> None:
             **{f"histogram {n}": host_time(histogram, _values(n)) for n in HISTOGRAMS},
         },
     }
-    text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-    print(text)
-    out.write_text(text)
+    report("conditions", " ".join(str(__doc__).split("\n\n")[-1].split()), out, figures)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,9 @@ evaluator about the same files, and grades the wrong ones that the tests accept,
 which it tests its evaluator. `time` grades submissions to ten problems with nothing beside them, and lets the
 evaluators time them on the same card.
 
-`--only` takes patterns of problems, `pmpp_v2/*` or `1/*`, and a run adds to what FILE has, so that the work can be
-done in pieces. The evaluators run without a sandbox, as they do at home. Settings come from kernelmark.toml or the
-environment.
+`--only` takes patterns of problems, `pmpp_v2/*` or `1/*`, or of the examples' paths, and a run adds to what FILE has,
+so that the work can be done in pieces. The evaluators run without a sandbox, as they do at home. Settings come from
+kernelmark.toml or the environment.
 """
 
 from __future__ import annotations
@@ -240,22 +240,24 @@ def examples(checkout: Path) -> Iterator[tuple[Path, Path]]:
 
 def graded_examples(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
     """Grade the example kernels, in a checkout where their models are problems."""
-    pairs = dict(examples(arguments.kernelbench))
+    every = {str(kernel.relative_to(arguments.kernelbench)): model for kernel, model in examples(arguments.kernelbench)}
+    models = {label: every[label] for label in _wanted(every, arguments)}
     level = scratch / "checkout/KernelBench/level1"
     level.mkdir(parents=True)
-    names = {model: f"1/{number}" for number, model in enumerate(dict.fromkeys(pairs.values()), 1)}
+    names = {model: f"1/{number}" for number, model in enumerate(dict.fromkeys(models.values()), 1)}
     for model, name in names.items():
         (level / f"{name.removeprefix('1/')}_{model.stem}.py").write_bytes(model.read_bytes())
     lines = imported("kernelbench", level.parents[1], list(names.values()), scratch / "problems", arguments.jobs)
     jobs = []
-    for kernel, model in pairs.items():
-        label, line = str(kernel.relative_to(arguments.kernelbench)), lines[names[model]]
-        found.setdefault("examples", {})[label] = line
-        if folder := folder_of(line):
-            jobs.append(kernelmark.Job(problem=scratch / "problems" / folder, submission=kernel, key=label))
+    rows = found.setdefault("examples", {})
+    for label, model in models.items():
+        rows[label] = lines[names[model]]
+        if folder := folder_of(rows[label]):
+            file = arguments.kernelbench / label
+            jobs.append(kernelmark.Job(problem=scratch / "problems" / folder, submission=file, key=label))
     with kernelmark.Fleet(slots=arguments.slots) as fleet:
         for result in fleet.grade_many(jobs, effort="screen"):
-            found["examples"][str(result.job.key)] = said(result)
+            rows[str(result.job.key)] = said(result)
             print(f"{result.job.key}: {said(result)}", flush=True)
 
 
@@ -341,7 +343,9 @@ def main() -> None:
     parser.add_argument("what", choices=PARTS)
     parser.add_argument("--gpu-mode", type=Path, required=True)
     parser.add_argument("--kernelbench", type=Path, required=True)
-    parser.add_argument("--only", nargs="+", default=["*"], metavar="PATTERN", help="of problems; by default all")
+    parser.add_argument(
+        "--only", nargs="+", default=["*"], metavar="PATTERN", help="of problems or examples; by default all"
+    )
     parser.add_argument("--seed", type=int, default=20, help="of the sample of KernelBench")
     parser.add_argument("--jobs", type=int, default=8, help="imports at a time")
     parser.add_argument("--slots", type=int)
