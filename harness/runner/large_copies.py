@@ -1,7 +1,7 @@
 """Large copies of a recorded call, in parts.
 
 A copy of 512 MiB or more within the device takes longer as the node of a graph than as a call of `cudaMemcpyAsync`,
-which the submission made: by 24 % on an H100 and 56 % on an H200. As several smaller nodes, one after the other, it
+which the submission made: by 24 % on an H100 and 57 % on an H200. As several smaller nodes, one after the other, it
 takes as long as the call (benchmarks/results/conditions_h100.json, conditions_h200.json).
 """
 
