@@ -48,7 +48,11 @@ def test_one_without_parents_is_if_it_stays() -> None:
         orphaned(4)
 
 
-@pytest.mark.parametrize(("judge", "counts"), [(os.getpid(), True), (1 << 30, True), (os.getppid(), False)])
+@pytest.mark.parametrize(
+    ("judge", "counts"),
+    [(os.getpid(), True), (1 << 30, True), (os.getppid(), False)],
+    ids=["ours", "ended", "another"],
+)
 def test_a_container_of_ours_or_of_a_judge_that_has_ended_is(
     judge: int, counts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
