@@ -111,9 +111,7 @@ class Cuda:
         call()
         self._enqueue_ns = 2 * (time.perf_counter_ns() - started)
         torch.cuda.synchronize()
-        self._held = True
-        self.sample(call)
-        self._held = not self._hold.broken
+        self._held = not self._hold.would_block(call, self._enqueue_ns)
         return self._hold.kind if self._held else "none"
 
     def _time(self, work: Callable[[], None], *, released: bool) -> Timing:

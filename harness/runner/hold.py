@@ -2,9 +2,9 @@
 
 The stream waits for a word of pinned host memory, which the host writes when everything is enqueued: the wait ends a
 few microseconds later, however long enqueueing took. If the driver refuses such waits, a kernel spins for a time that
-was measured beforehand. A submission that waits for the device inside its call would wait for ever, as would a graph
-launch that finds the driver's queue full; a timer then releases the hold, and records that it had to. Untrusted: a hold
-affects claims only, never the score.
+was measured beforehand. A submission that waits for the device inside its call would wait for ever, and so is first
+called behind a kernel that ends by itself. A graph launch that finds the driver's queue full would wait, too: a timer
+then releases the hold, and records that it had to. Untrusted: a hold affects claims only, never the score.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 import torch
@@ -24,6 +24,7 @@ from harness.errors import DeviceError
 PATIENCE_S = 0.1  # enqueueing a call takes microseconds; compilation happens during warm-up
 _CYCLES_PER_NS = 2.0  # an upper bound of the SM clock: the spin may be too long, never too short
 _LONGEST_SPIN_NS = 5_000_000
+_SHORTEST_TRIAL_NS = 20_000_000  # more than the host loses now and then to another process
 
 
 class Hold:
@@ -43,10 +44,24 @@ class Hold:
         except DeviceError:
             self.kind = "spin"
 
+    def would_block(self, call: Callable[[], None], enqueue_ns: int) -> bool:
+        """Whether a call that takes the host up to `enqueue_ns` waits for the stream. The device is idle afterwards.
+
+        The timer could not tell: a C++ extension keeps the interpreter's lock while it waits, and no other thread runs.
+        """
+        spun = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+        _spin(min(max(enqueue_ns, _SHORTEST_TRIAL_NS), int(PATIENCE_S * 1e9)))
+        check(driver.cuEventRecord(spun, self._stream))
+        call()
+        (status,) = driver.cuEventQuery(spun)
+        torch.cuda.synchronize()
+        check(driver.cuEventDestroy(spun))
+        return bool(status == driver.CUresult.CUDA_SUCCESS)
+
     def close(self, spin_ns: int) -> None:
         """From here on nothing on the stream starts until `open`, or for `spin_ns` if only a spin is possible."""
         if self.kind == "spin":
-            torch.cuda._sleep(int(min(spin_ns, _LONGEST_SPIN_NS) * _CYCLES_PER_NS))
+            _spin(min(spin_ns, _LONGEST_SPIN_NS))
             return
         self._host.value = 0
         geq = driver.CUstreamWaitValue_flags.CU_STREAM_WAIT_VALUE_GEQ
@@ -72,3 +87,8 @@ class Hold:
     def _give_up(self) -> None:
         self.broken = True
         self.open()
+
+
+def _spin(ns: int) -> None:
+    """Keep the current stream busy for at least that long."""
+    torch.cuda._sleep(int(ns * _CYCLES_PER_NS))
