@@ -326,6 +326,11 @@ def test_what_a_task_states() -> None:
     assert not gpu_mode.read(SETS, candidates[0]).needs_gpu
 
 
+def test_a_model_of_kernelbench_has_as_long_to_build_as_its_evaluation_there() -> None:
+    [first, *_] = kernelbench.candidates(FOREIGN / "KernelBench")
+    assert kernelbench.read(FOREIGN / "KernelBench", first).limits == {"build_s": 180.0}
+
+
 def test_problems_are_chosen_by_name_or_group() -> None:
     candidates = [*gpu_mode.candidates(SETS), *kernelbench.candidates(FOREIGN / "KernelBench")]
     for names, expected in {

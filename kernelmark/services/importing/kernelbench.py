@@ -9,6 +9,8 @@ from kernelmark.services.importing.found import Candidate, ForeignFile, Found, c
 
 _LEVEL = re.compile(r"level(\d+)")
 _FILE = re.compile(r"(\d+)_(.+)\.py")
+# As much as its eval_from_generations.py gives to a whole evaluation: nvcc takes most of a minute for torch's headers.
+_BUILD_S = 180.0
 
 
 def candidates(root: Path) -> list[Candidate]:
@@ -43,4 +45,5 @@ def read(root: Path, candidate: Candidate) -> Found:
         slug=candidate.slug,
         title=candidate.title[:120],
         files=(file,),
+        limits={"build_s": _BUILD_S},
     )
