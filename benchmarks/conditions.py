@@ -1,13 +1,14 @@
-"""What the conditions of a call add to its time: where copies are nodes, memory is new, or the host has paused.
+"""What the conditions of a call add to its time: copies as graph nodes, new memory, a pause of the host, gradients.
 
     python -m benchmarks.conditions --out benchmarks/results/conditions.json
 
 `copies`: a copy within the device as a plain call, as the node of a CUDA graph, as one node for each 256 MiB, and by a
-kernel. `first_reads`: a sum over memory that was just mapped, as each sealed round maps it, and once more. `host_time`:
-calls that wait for the device before they end, so that the host's time counts: after a fill of 256 MiB, which hides
-some of it; the same where the host has slept before; after such a pause without a fill; and many calls, one after
-another. In µs, medians, by CUDA events; for `copies` and `first_reads` a spinning kernel hides the launches. Needs a
-GPU, and no sandbox.
+kernel. `memsets`: the same of cudaMemsetAsync. `first_reads`: a sum over memory that was just mapped, as each sealed
+round maps it, and once more. `host_time`: calls that wait for the device before they end, so that the host's time
+counts: after a fill of 256 MiB, which hides some of it; the same where the host has slept before; after such a pause
+without a fill; and many calls, one after another. `models`: eager and compiled, under `no_grad` and where gradients are
+recorded; after such a fill, behind a spinning kernel, and as a graph. In µs, medians, by CUDA events; for `copies`,
+`memsets` and `first_reads` a spinning kernel hides the launches. Needs a GPU, and no sandbox.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
+from cuda.bindings import driver
 
 from benchmarks.scratch import report
 from harness.arena import Arena, Window, make_arena, make_window
+from harness.arena.mapping import check
 from harness.device import DEVICES
 
 MIB = 1 << 20
@@ -103,6 +107,16 @@ def copies(nbytes: int) -> dict[str, float]:
     }
 
 
+def memsets(nbytes: int) -> dict[str, float]:
+    """Fills of `nbytes` with the driver's function, which cudaMemsetAsync calls, and with PyTorch's kernel."""
+    tensor = torch.zeros(nbytes, dtype=torch.uint8, device="cuda")
+
+    def memset() -> None:
+        check(driver.cuMemsetD8Async(tensor.data_ptr(), 0, nbytes, torch.cuda.current_stream().cuda_stream))
+
+    return {"call_us": median(memset), "node_us": median(graph(memset)), "kernel_us": median(lambda: tensor.fill_(0))}
+
+
 def first_reads(nbytes: int) -> dict[str, float]:
     """A sum of all; `new`: over memory that has not been mapped before."""
     window = make_window("cuda", nbytes, writable=True)
@@ -160,6 +174,34 @@ def host_time(call: Callable[[torch.Tensor], object], inputs: Sequence[torch.Ten
     }
 
 
+def model(call: Callable[[torch.Tensor], object], *shape: int) -> dict[str, float]:
+    """The call, eager and compiled, on a random input of that shape."""
+    x = torch.rand(shape, device="cuda")
+    found = {}
+    for kind, function in (("eager", call), ("compiled", torch.compile(call))):
+        for records in (False, True):
+            name = f"{kind}_with_gradients" if records else kind
+            with torch.set_grad_enabled(records):
+                found[f"{name}_after_a_fill_us"] = median(partial(function, x), fill)
+                found[f"{name}_us"] = median(partial(function, x))
+        with torch.no_grad():
+            found[f"{kind}_as_a_graph_us"] = median(graph(partial(function, x)))
+    return found
+
+
+def product() -> Callable[[torch.Tensor], object]:
+    """A product of float32 matrices, as in problem 1/1 of KernelBench."""
+    other = torch.rand(4096, 4096, device="cuda")
+    return lambda x: x @ other
+
+
+def convolution() -> Callable[[torch.Tensor], object]:
+    """A convolution, ReLU and a bias, as in problem 2/1 of KernelBench."""
+    layer = torch.nn.Conv2d(64, 128, 3, device="cuda")
+    bias = torch.nn.Parameter(torch.randn(128, 1, 1, device="cuda"))
+    return lambda x: torch.relu(layer(x)) + bias
+
+
 def _images(n: int) -> list[torch.Tensor]:
     return [torch.rand(n, n, 3, device="cuda") for _ in range(1 if n > 8192 else IN_A_ROW)]
 
@@ -178,10 +220,16 @@ def main() -> None:
         "device": facts.device_name,
         "driver": facts.driver,
         "copies": {f"{mib} MiB": copies(mib * MIB) for mib in (64, 128, 256, 384, 512, 1024, 2048)},
+        "memsets": {f"{mib} MiB": memsets(mib * MIB) for mib in (64, 256, 384, 512, 1024, 2048)},
         "first_reads": {f"{mib} MiB": first_reads(mib * MIB) for mib in (4, 16, 64, 256, 1024, 4096)},
         "host_time": {
             **{f"grayscale {n} x {n}": host_time(grayscale, _images(n)) for n in GRAYSCALE},
             **{f"histogram {n}": host_time(histogram, _values(n)) for n in HISTOGRAMS},
+        },
+        "models": {
+            "product (KernelBench 1/1)": model(product(), 4096, 4096),
+            "layer norm (1/40)": model(torch.nn.LayerNorm((64, 256, 256), device="cuda"), 16, 64, 256, 256),
+            "convolution (2/1)": model(convolution(), 128, 64, 128, 128),
         },
     }
     report("conditions", " ".join(str(__doc__).split("\n\n")[-1].split()), out, figures)
