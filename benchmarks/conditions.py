@@ -2,13 +2,14 @@
 
     python -m benchmarks.conditions --out benchmarks/results/conditions.json
 
-`copies`: a copy within the device as a plain call, as the node of a CUDA graph, as one node for each 256 MiB, and by a
-kernel. `memsets`: the same of cudaMemsetAsync. `first_reads`: a sum over memory that was just mapped, as each sealed
-round maps it, and once more. `host_time`: calls that wait for the device before they end, so that the host's time
-counts: after a fill of 256 MiB, which hides some of it; the same where the host has slept before; after such a pause
-without a fill; and many calls, one after another. `models`: eager and compiled, under `no_grad` and where gradients are
-recorded; after such a fill, behind a spinning kernel, and as a graph. In µs, medians, by CUDA events; for `copies`,
-`memsets` and `first_reads` a spinning kernel hides the launches. Needs a GPU, and no sandbox.
+`copies`: a copy within the device as a plain call, as the node of a CUDA graph, as nodes for the parts into which
+recordings cut it (harness/runner/large_copies.py), and by a kernel. `memsets`: the same of cudaMemsetAsync.
+`first_reads`: a sum over memory that was just mapped, as each sealed round maps it, and once more. `host_time`: calls
+that wait for the device before they end, so that the host's time counts: after a fill of 256 MiB, which hides some of
+it; the same where the host has slept before; after such a pause without a fill; and many calls, one after another.
+`models`: eager and compiled, under `no_grad` and where gradients are recorded; after such a fill, behind a spinning
+kernel, and as a graph. In µs, medians, by CUDA events; for `copies`, `memsets` and `first_reads` a
+spinning kernel hides the launches. Needs a GPU, and no sandbox.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from benchmarks.scratch import report
 from harness.arena import Arena, Window, make_arena, make_window
 from harness.arena.mapping import check
 from harness.device import DEVICES
+from harness.recording import Memcpy
+from harness.runner.large_copies import in_parts
 
 MIB = 1 << 20
 REPEATS = 10
@@ -90,19 +93,21 @@ def graph(call: Callable[[], object]) -> Callable[[], object]:
     return made.replay
 
 
-def copies(nbytes: int) -> dict[str, float]:
-    """Copies of `nbytes`."""
-    source = torch.zeros(nbytes, dtype=torch.uint8, device="cuda")
-    to = torch.zeros_like(source)
+def copies(nbytes: int, offset: int = 0) -> dict[str, float]:
+    """Copies of `nbytes`, from and to addresses that are `offset` past an aligned one."""
+    source = torch.zeros(offset + nbytes, dtype=torch.uint8, device="cuda")[offset:]
+    to = torch.zeros(offset + nbytes, dtype=torch.uint8, device="cuda")[offset:]
+    whole = Memcpy(source.data_ptr(), to.data_ptr(), nbytes, 1, 1, 0, 0, 0, 0)
+    widths = [part.width for part in in_parts([whole], [])[0] if isinstance(part, Memcpy)]
 
-    def in_parts() -> None:
-        for one, other in zip(to.split(CACHE_BYTES), source.split(CACHE_BYTES), strict=True):
+    def parts() -> None:
+        for one, other in zip(to.split(widths), source.split(widths), strict=True):
             one.copy_(other)
 
     return {
         "call_us": median(lambda: to.copy_(source)),
         "node_us": median(graph(lambda: to.copy_(source))),
-        "nodes_of_256_mib_us": median(graph(in_parts)),
+        "parts_us": median(graph(parts)),
         "kernel_us": median(lambda: torch.bitwise_not(source, out=to)),
     }
 
@@ -195,6 +200,13 @@ def product() -> Callable[[torch.Tensor], object]:
     return lambda x: x @ other
 
 
+def sort(x: torch.Tensor) -> torch.Tensor:
+    """As gpu-mode's solution has it: sorted into new memory, and copied."""
+    output = torch.empty_like(x)
+    output[...] = torch.sort(x)[0]
+    return output
+
+
 def convolution() -> Callable[[torch.Tensor], object]:
     """A convolution, ReLU and a bias, as in problem 2/1 of KernelBench."""
     layer = torch.nn.Conv2d(64, 128, 3, device="cuda")
@@ -219,7 +231,12 @@ def main() -> None:
     figures = {
         "device": facts.device_name,
         "driver": facts.driver,
-        "copies": {f"{mib} MiB": copies(mib * MIB) for mib in (64, 128, 256, 384, 512, 1024, 2048)},
+        "copies": {
+            **{f"{mib} MiB": copies(mib * MIB) for mib in (4, 16, 64, 256, 384, 511, 512, 1024, 2048)},
+            **{f"{million} MB": copies(million * 1_000_000) for million in (4, 16, 20, 24, 32, 64, 100, 400, 1000)},
+            **{f"{mib} MiB and 4 bytes": copies(mib * MIB + 4) for mib in (4, 16, 17, 64, 384)},
+            **{f"{mib} MiB, 4 bytes past an aligned address": copies(mib * MIB, 4) for mib in (4, 16, 17, 64, 384)},
+        },
         "memsets": {f"{mib} MiB": memsets(mib * MIB) for mib in (64, 256, 384, 512, 1024, 2048)},
         "first_reads": {f"{mib} MiB": first_reads(mib * MIB) for mib in (4, 16, 64, 256, 1024, 4096)},
         "host_time": {
@@ -227,6 +244,7 @@ def main() -> None:
             **{f"histogram {n}": host_time(histogram, _values(n)) for n in HISTOGRAMS},
         },
         "models": {
+            "sort (gpu-mode pmpp_v2/sort)": model(sort, 100_000_000),
             "product (KernelBench 1/1)": model(product(), 4096, 4096),
             "layer norm (1/40)": model(torch.nn.LayerNorm((64, 256, 256), device="cuda"), 16, 64, 256, 256),
             "convolution (2/1)": model(convolution(), 128, 64, 128, 128),

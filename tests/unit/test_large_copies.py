@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness.recording import Edge, Empty, Memcpy, Node
-from harness.runner.large_copies import PART_BYTES, in_parts
+import pytest
 
+from harness.recording import Edge, Empty, Memcpy, Node
+from harness.runner.large_copies import PART_BYTES, ROW_BYTES, SMALL_BYTES, in_parts
+
+MIB = 1 << 20
 MEMCPY = Memcpy(
     source=1 << 40,
     target=1 << 41,
@@ -37,6 +40,37 @@ def test_the_parts_of_a_copy_follow_one_another() -> None:
         Edge(2, 3, "ended"),
         Edge(3, 4, "ended"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("target", "width", "widths"),
+    [
+        (0, 512 * MIB, [PART_BYTES, 128 * MIB]),  # one row too many
+        (0, 400_000_000, [399_998_976, 1024]),
+        (0, 64 * MIB + 4, [64 * MIB, 4]),
+        (4, 64 * MIB, [124, 64 * MIB - ROW_BYTES, ROW_BYTES - 124]),  # until an aligned address
+        (4, 64 * MIB + 124, [124, 64 * MIB]),
+        (0, 384 * MIB + 4096, [384 * MIB, 4096]),  # too many rows of 4 KiB
+    ],
+)
+def test_a_copy_is_cut_into_rows_of_aligned_memory_and_the_rest(target: int, width: int, widths: list[int]) -> None:
+    whole = replace(MEMCPY, target=MEMCPY.target + target, width=width)
+    nodes, _ = in_parts([whole], [])
+    assert [node.width for node in nodes if isinstance(node, Memcpy)] == widths
+    at = 0
+    for node in nodes:
+        assert node == replace(whole, source=whole.source + at, target=whole.target + at, width=node.width)
+        at += node.width
+    assert at == width
+
+
+@pytest.mark.parametrize(
+    ("target", "width"),
+    [(0, 511 * MIB), (128, PART_BYTES), (0, 64 * MIB + 4096), (4, SMALL_BYTES), (0, SMALL_BYTES - 1)],
+)
+def test_a_small_or_fast_copy_stays_whole(target: int, width: int) -> None:
+    node = replace(MEMCPY, target=MEMCPY.target + target, width=width)
+    assert in_parts([node], []) == ([node], [])
 
 
 def test_other_nodes_stay_as_they_are() -> None:
