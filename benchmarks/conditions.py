@@ -3,13 +3,14 @@
     python -m benchmarks.conditions --out benchmarks/results/conditions.json
 
 `copies`: a copy within the device as a plain call, as the node of a CUDA graph, as nodes for the parts into which
-recordings cut it (harness/runner/large_copies.py), and by a kernel. `memsets`: the same of cudaMemsetAsync.
-`first_reads`: a sum over memory that was just mapped, as each sealed round maps it, and once more. `host_time`: calls
-that wait for the device before they end, so that the host's time counts: after a fill of 256 MiB, which hides some of
-it; the same where the host has slept before; after such a pause without a fill; and many calls, one after another.
-`models`: eager and compiled, under `no_grad` and where gradients are recorded; after such a fill, behind a spinning
-kernel, and as a graph. In µs, medians, by CUDA events; for `copies`, `memsets` and `first_reads` a
-spinning kernel hides the launches. Needs a GPU, and no sandbox.
+recordings cut it (harness/runner/large_copies.py), and a kernel that reads and writes as much. `memsets`:
+cudaMemsetAsync as a call and as a node, and PyTorch's kernel. `first_reads`: a sum over memory that was mapped for the
+first time, mapped again, and read once more. `host_time`: calls that wait for the device before they end, so that the
+host's time counts: one after a fill of 256 MiB, which hides some of it, after a pause and such a fill, and after a
+pause alone; and the mean of calls in a row (1, 10 or 200 of them), after a fill and after a pause. `models`: eager and
+compiled, with autograd off and on, after such a fill and behind a spinning kernel; and as a graph, with autograd off.
+In µs, medians, by CUDA events; but for `host_time` and after fills, a spinning kernel hides the launches. Needs a GPU,
+and no sandbox.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def pause_and_fill() -> None:
 
 
 def took(call: Callable[[], object], prepare: Callable[[], None]) -> float:
-    """The time of a call by events, in µs; what `prepare` launches may still run when the first event is recorded."""
+    """The time of a call by events, in µs; what `prepare` launches may still run when the first event is enqueued."""
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     torch.cuda.synchronize()
     prepare()
@@ -123,7 +124,7 @@ def memsets(nbytes: int) -> dict[str, float]:
 
 
 def first_reads(nbytes: int) -> dict[str, float]:
-    """A sum of all; `new`: over memory that has not been mapped before."""
+    """A sum of all; `new`: the first time that the window maps the memory."""
     window = make_window("cuda", nbytes, writable=True)
     first: dict[str, list[float]] = {"new": [], "mapped_again": [], "once_more": []}
     for _ in range(REPEATS // 2):
@@ -201,7 +202,7 @@ def product() -> Callable[[torch.Tensor], object]:
 
 
 def sort(x: torch.Tensor) -> torch.Tensor:
-    """As gpu-mode's solution has it: sorted into new memory, and copied."""
+    """The body of gpu-mode's solution, which is compiled there, and given its output."""
     output = torch.empty_like(x)
     output[...] = torch.sort(x)[0]
     return output

@@ -2,9 +2,9 @@
 
 The stream waits for a word of pinned host memory, which the host writes when everything is enqueued: the wait ends a
 few microseconds later, however long enqueueing took. If the driver refuses such waits, a kernel spins for a time that
-was measured beforehand. A submission that waits for the device inside its call would wait for ever, and so is first
-called behind a kernel that ends by itself. A graph launch that finds the driver's queue full would wait, too: a timer
-then releases the hold, and records that it had to. Untrusted: a hold affects claims only, never the score.
+was measured beforehand. Behind a hold, a call that waits for the device would never return, so it is first tried behind
+a kernel that ends by itself. A graph launch that finds the driver's queue full would not return either: a timer then
+releases the hold, and records that it had to. Untrusted: a hold affects claims only, which the judge's clock checks.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from harness.arena.mapping import check
 from harness.errors import DeviceError
 
 PATIENCE_S = 0.1  # enqueueing a call takes microseconds; compilation happens during warm-up
-_CYCLES_PER_NS = 2.0  # an upper bound of the SM clock: the spin may be too long, never too short
+_CYCLES_PER_NS = 2.0  # above the SM clock of an H100 and an H200, so that a spin is never too short there
 _LONGEST_SPIN_NS = 5_000_000
-_SHORTEST_TRIAL_NS = 20_000_000  # more than the host loses now and then to another process
+_SHORTEST_TRIAL_NS = 20_000_000  # longer than other processes usually keep the host from running
 
 
 class Hold:
-    """Holds one stream. `kind` says how; `broken`: a timer had to release it, since the call waited for the device."""
+    """Holds one stream. `kind` says how; `broken`: a timer had to release it, since a launch or call did not return."""
 
     def __init__(self, stream: int) -> None:
         self._stream = stream
@@ -47,7 +47,7 @@ class Hold:
     def would_block(self, call: Callable[[], None], enqueue_ns: int) -> bool:
         """Whether a call that takes the host up to `enqueue_ns` waits for the stream. The device is idle afterwards.
 
-        The timer could not tell: a C++ extension keeps the interpreter's lock while it waits, and no other thread runs.
+        The timer alone would not do: a C++ extension may keep the GIL while it waits, and the timer cannot run then.
         """
         spun = check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
         _spin(min(max(enqueue_ns, _SHORTEST_TRIAL_NS), int(PATIENCE_S * 1e9)))

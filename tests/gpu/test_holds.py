@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.gpu
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# A process of its own, since what fails would hang. PyDLL keeps the interpreter's lock, as a function of load_inline.
+# In a process of its own, since a failure would hang. PyDLL keeps the GIL, as a function made by load_inline does.
 CALLS = """
 import ctypes
 
@@ -46,5 +46,5 @@ def test_only_a_call_that_does_not_wait_is_held() -> None:
     names, kinds, times = zip(*(line.split() for line in ended.stdout.splitlines()), strict=True)
     assert names == ("launches", "waits_in_cpp", "waits", "launches")
     assert kinds == ("memory", "none", "none", "memory"), ended.stdout
-    # 64 MiB, read and written: the work itself is in every time, and no wait of the host for a timer.
+    # 64 MiB, read and written: the work itself is in every time, and the timer's 100 ms are in none.
     assert all(20_000 < float(each) < 1_000_000 for each in times), ended.stdout
