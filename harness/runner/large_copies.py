@@ -17,7 +17,7 @@ from harness.recording import Edge, Memcpy, Node
 SMALL_BYTES = 16 << 20  # up to here a node is at most 0.5 µs slower than the call
 PART_BYTES = 384 << 20
 ROW_BYTES = 8192
-ALIGNMENT = 128
+_ALIGNMENT = 128
 _MOST_ROWS = 65_535
 
 
@@ -35,7 +35,7 @@ def in_parts(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], 
 
 
 def _parts(node: Node) -> Iterator[Node]:
-    if not isinstance(node, Memcpy) or node.height > 1 or node.depth > 1 or _is_fast(node):
+    if not isinstance(node, Memcpy) or _stays_whole(node):
         yield node
         return
     start = 0
@@ -44,17 +44,19 @@ def _parts(node: Node) -> Iterator[Node]:
         start += width
 
 
-def _is_fast(node: Memcpy) -> bool:
-    in_rows = any(node.width % row == 0 and node.width // row <= _MOST_ROWS for row in (ROW_BYTES // 2, ROW_BYTES))
-    return node.width <= SMALL_BYTES or (in_rows and node.target % ALIGNMENT == 0)
+def _stays_whole(copy: Memcpy) -> bool:
+    """Whether a copy has a pitch, is small, or is fast as it is."""
+    in_rows = any(copy.width % row == 0 and copy.width // row <= _MOST_ROWS for row in (ROW_BYTES // 2, ROW_BYTES))
+    is_fast = in_rows and copy.target % _ALIGNMENT == 0
+    return copy.height > 1 or copy.depth > 1 or copy.width <= SMALL_BYTES or is_fast
 
 
-def _widths(node: Memcpy) -> Iterator[int]:
+def _widths(copy: Memcpy) -> Iterator[int]:
     """What comes before the first aligned address, whole rows, and the rest."""
-    head = -node.target % ALIGNMENT
+    head = -copy.target % _ALIGNMENT
     if head:
         yield head
-    rest = node.width - head
+    rest = copy.width - head
     while rest >= ROW_BYTES:
         rows = min(rest // ROW_BYTES * ROW_BYTES, PART_BYTES)
         yield rows
