@@ -83,8 +83,8 @@ def table(out: Path, calibration: Calibration) -> Iterator[str]:
     device = f"{ran.device_name}, driver {ran.driver}, torch {ran.torch}, triton {ran.triton}, sandbox {ran.sandbox}"
     days = sorted({str(verdict.created_at.date()) for verdicts in graded for verdict in verdicts})
     yield f"{device}; {' and '.join(days)}; `python -m benchmarks.baselines --out benchmarks/results/{out.name}`."
-    yield "Times are scores with their intervals: of replayed calls the pseudomedian over blocks of two, of sealed"
-    yield "rounds the median. A share is of the roofline that"
+    yield "Times are scores with their intervals: of replayed calls the pseudomedian over blocks of two, of rounds"
+    yield "the median. A share is of the roofline that"
     yield "`kernelmark calibrate` measured. × is how many times as fast the kernel is as PyTorch's: the median of"
     yield "paired ratios, with its interval. PyTorch's own kernels stand with their time beside the best of ours."
     for verdicts in graded:
@@ -123,8 +123,8 @@ def _problem(verdicts: list[Verdict], calibration: Calibration) -> Iterator[str]
             yield f"| {' | '.join(cells)} |"
         best = min((case for _, case in measured), key=lambda case: case.score.median_ns)
         for each in best.baselines:
-            share = _share(calibration, demand, each.claimed_ns)
-            cells = [best.name, f"`{each.name}.py`", f"{each.claimed_ns / 1000:.4g}", "", share]
+            share = _share(calibration, demand, each.time_ns)
+            cells = [best.name, f"`{each.name}.py`", f"{each.time_ns / 1000:.4g}", "", share]
             yield f"| {' | '.join([*cells, *[''] * 2 * len(beside)])} |"
 
 

@@ -124,8 +124,8 @@ def graded(fleet: kernelmark.Fleet, jobs: list[kernelmark.Job], effort: Effort) 
         "median_wait_s": round(stats.median([each.seconds for each in results]), 1),
         "outcomes": dict(outcomes),
         "not_as_expected": wrong,
-        "sealed": sum(
-            each.verdict is not None and each.verdict.timing == "sealed" for each in filter(_accepted, results)
+        "not_replayed": sum(
+            each.verdict is not None and each.verdict.timing != "replayed" for each in filter(_accepted, results)
         ),
         "scores": [
             {"problem": each.job.key[0], "kind": each.job.key[1], "cases": _scores(each.verdict)}  # type: ignore[index]

@@ -5,7 +5,7 @@ from typing import Literal
 DeviceKind = Literal["cpu", "cuda"]
 SandboxName = Literal["docker", "bwrap", "process"]
 Effort = Literal["screen", "quick", "default", "thorough"]
-Timing = Literal["sealed", "replayed"]
+Timing = Literal["replayed", "calls", "sealed"]  # sealed: in verdicts of version 1 only
 
 
 def isolates(sandbox: SandboxName) -> bool:

@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,6 @@ class Doubling:
     def __init__(self) -> None:
         self._declared: list[dict[str, Any]] = []
         self._bind: dict[str, Any] = {}
-        self._order: list[int] = []
         self._inputs = self._outputs = np.empty(0, np.uint8)
 
     def obey(self, script: Script, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -121,20 +120,14 @@ class Doubling:
                 self._inputs, self._outputs = _mapped(inputs), _mapped(outputs, writable=True)
             case "Call":
                 self._double(body["sets"])
-            case "Sample":
-                return "Sampled", {"claimed_ns": [1_000_000] * 3, "span_ns": [1_000_000] * 3, "hold": "none"}
-            case "Capture":
-                return "Captured", {"graphs": False, "reason": ""}
-            case "Assemble":
-                self._order, self._outputs = body["order"], _mapped(*script.descriptors, writable=True)
+            case "MapOutputs":
+                self._outputs = _mapped(*script.descriptors, writable=True)
             case "Round":
-                begun = time.perf_counter_ns()
                 self._inputs = _mapped(*script.descriptors)
-                self._double(self._order)
-                return "Timed", {field: time.perf_counter_ns() - begun for field in ("claimed_ns", "span_ns")}
+                self._double(range(body["calls"]))
         return "Done", {}
 
-    def _double(self, sets: list[int]) -> None:
+    def _double(self, sets: Iterable[int]) -> None:
         x, y = self._declared
         count = x["shape"][0]
         for k in sets:

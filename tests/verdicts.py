@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +13,6 @@ from typing import Any
 from harness.verdict import (
     Budget,
     CaseResult,
-    ClaimedLatency,
     DeviceKind,
     Effort,
     Environment,
@@ -26,13 +26,14 @@ from harness.verdict import (
     ReplayedBenchmark,
     ReplayedCalls,
     Roofline,
+    RoundsBenchmark,
     SandboxName,
-    SealedBenchmark,
-    SealedRound,
     Speedup,
     Stage,
     SubmissionId,
     Telemetry,
+    TimedRound,
+    Timing,
     Verdict,
 )
 
@@ -88,7 +89,9 @@ def accepted(
     protocol: int = 1,
     run: str | None = None,
     created_at: datetime = EPOCH,
-    modes: Sequence[str] = ("graphs", "graphs", "graphs", "graphs"),
+    modes: Sequence[str] = ("calls",) * 4,
+    timing: Timing | None = None,
+    ranked_timing: Timing | None = None,
     log: str = "",
     device_kind: DeviceKind = "cuda",
     device_name: str = "NVIDIA H200",
@@ -100,12 +103,14 @@ def accepted(
 ) -> Verdict:
     """An accepted verdict, about 7 KB of JSON, with one benchmark case for each of `modes`; each call is a new run.
 
-    With `modes=REPLAYED` all are replayed.
+    With `modes=REPLAYED` all are replayed. `timing` is told by the modes, and is "sealed" only if given; a time has a
+    rank unless `ranked_timing` is another one.
     """
+    timing = timing or ("replayed" if "replayed" in modes else "calls")
     score = interval(score_ns, low_ns, high_ns)
     return Verdict(
         outcome=Outcome.ACCEPTED,
-        stage=Stage.REPLAY if "replayed" in modes else Stage.SEAL,
+        stage=Stage.REPLAY if "replayed" in modes else Stage.TIME,
         message="",
         problem=_problem(problem, problem_version),
         submission=_submission(author, name, source),
@@ -120,9 +125,10 @@ def accepted(
         created_at=created_at,
         duration_ns=5_800_000_000,
         effort=effort,
-        timing="replayed" if "replayed" in modes else "sealed",
+        timing=timing,
+        ranked_timing=ranked_timing or timing,
         benchmarks=tuple(
-            (replayed_benchmark if mode == "replayed" else partial(_benchmark, mode))(
+            (replayed_benchmark if mode == "replayed" else partial(_benchmark, mode, timing))(
                 i, score, speedups=speedups or {}, roofline=roofline
             )
             for i, mode in enumerate(modes)
@@ -147,7 +153,7 @@ def failed(
     sandbox: SandboxName = "docker",
 ) -> Verdict:
     """A verdict with no score; a wrong answer has one failed test, the others ended as their outcome says."""
-    stages = {Outcome.COMPILE_ERROR: Stage.BUILD, Outcome.REJECTED: Stage.SEAL}
+    stages = {Outcome.COMPILE_ERROR: Stage.BUILD, Outcome.REJECTED: Stage.TIME}
     wrong = CaseResult(name="wide", params={"rows": 4, "cols": 4096}, outcome=Outcome.WRONG_ANSWER, message=message)
     tests = (_passed(0), wrong) if outcome is Outcome.WRONG_ANSWER else (_passed(0),)
     return Verdict(
@@ -162,7 +168,52 @@ def failed(
         run=run or _next_run(),
         created_at=created_at,
         duration_ns=1_200_000_000,
+        timing="calls",
+        ranked_timing="calls",
     )
+
+
+def version_1(verdict: Verdict) -> str:
+    """The document that a judge before protocol 5 wrote: what was not replayed was claimed, in sealed rounds."""
+    document = json.loads(verdict.to_json())
+    timing = "replayed" if document.pop("ranked_timing") == "replayed" else "sealed"
+    benchmarks = [_claimed(each) for each in document["benchmarks"]]
+    stage = "seal" if document["stage"] == "time" else document["stage"]
+    changed = {"schema_version": 1, "stage": stage, "timing": timing, "benchmarks": benchmarks}
+    return json.dumps({**document, **changed}, separators=(",", ":"))
+
+
+def _claimed(benchmark: dict[str, Any]) -> dict[str, Any]:
+    """A case as in a document of version 1."""
+    kept = {key: value for key, value in benchmark.items() if key != "overhead_error_ns"}
+    paired = [_claimed_baseline(each) for each in benchmark.get("baselines", ())]
+    if "rounds" not in benchmark:
+        return {**kept, "baselines": paired}
+    time_ns = benchmark["score"]["median_ns"]
+    latency = {f"claimed_{name}_ns": time_ns for name in ("p10", "median", "p90", "span")}
+    return {
+        **kept,
+        "mode": "graphs",
+        "rounds": [_claimed_round(each, time_ns) for each in benchmark["rounds"]],
+        "baselines": paired,
+        "claimed_latency": {**latency, "claimed_samples_ns": [time_ns], "hold": "memory"},
+        "null_walls_ns": [benchmark["overhead_ns"]],
+        "noise_ns": 7_200,
+        "sealed_ns": time_ns,
+        "claimed_ns": time_ns,
+        "tolerance_ns": max(1, time_ns // 50),
+    }
+
+
+def _claimed_baseline(baseline: dict[str, Any]) -> dict[str, Any]:
+    time_ns = baseline.pop("time_ns")
+    rounds = {"rounds": [_claimed_round(each, time_ns) for each in baseline["rounds"]]} if "rounds" in baseline else {}
+    return {**baseline, **rounds, "claimed_ns": time_ns}
+
+
+def _claimed_round(played: dict[str, Any], time_ns: int) -> dict[str, Any]:
+    claimed_ns = played["calls"] * time_ns
+    return {**played, "sets": 512, "claimed_ns": claimed_ns, "claimed_span_ns": claimed_ns + 12_000}
 
 
 def _next_run() -> str:
@@ -192,9 +243,9 @@ def _ratio(median: float) -> Ratio:
     return Ratio(median=median, low=0.995 * median, high=1.005 * median, confidence=0.969)
 
 
-def _paired(name: str, rounds: tuple[SealedRound, ...], median_ns: int, ratio: float) -> PairedBaseline:
-    claimed_ns = round(ratio * median_ns)
-    return PairedBaseline(name=name, sha256=sha256(name), rounds=rounds, claimed_ns=claimed_ns, speedup=_ratio(ratio))
+def _paired(name: str, rounds: tuple[TimedRound, ...], median_ns: int, ratio: float) -> PairedBaseline:
+    time_ns = round(ratio * median_ns)
+    return PairedBaseline(name=name, sha256=sha256(name), rounds=rounds, time_ns=time_ns, speedup=_ratio(ratio))
 
 
 def kernel(name: str = "row_softmax", **changes: object) -> LaunchedKernel:
@@ -228,7 +279,7 @@ def replayed_benchmark(
                 name=name,
                 sha256=sha256(name),
                 calls=_calls(round(ratio * score.median_ns)),
-                claimed_ns=round(ratio * score.median_ns),
+                time_ns=round(ratio * score.median_ns),
                 speedup=_ratio(ratio),
             )
             for name, ratio in ratios.items()
@@ -259,41 +310,25 @@ def _timed(index: int, score: Interval, roofline: Roofline | None) -> dict[str, 
 
 
 def _benchmark(
-    mode: str, index: int, score: Interval, *, speedups: dict[str, float], roofline: Roofline | None
-) -> SealedBenchmark:
+    mode: str, timing: Timing, index: int, score: Interval, *, speedups: dict[str, float], roofline: Roofline | None
+) -> RoundsBenchmark:
     calls, overhead_ns, median_ns = 400, 600_000, score.median_ns
-    samples = tuple(median_ns + step * (median_ns // 2000) for step in range(-10, 30))
     rounds = tuple(
-        SealedRound(
+        TimedRound(
             calls=calls,
-            sets=512,
             seed=4_000_000_000 + 100 * index + step,
-            wall_ns=overhead_ns + calls * median_ns + step * 1000,
-            claimed_ns=calls * median_ns + step * 900,
-            claimed_span_ns=calls * median_ns + step * 900 + 12_000,
+            wall_ns=overhead_ns + calls * median_ns + (2 * step - 7) * calls * median_ns // 2000,
             telemetry=Telemetry(sm_mhz=1980 - 15 * step, memory_mhz=3201, power_mw=412_000, temperature_c=41),
         )
         for step in range(8)
     )
-    return SealedBenchmark.model_validate(
+    return RoundsBenchmark.model_validate(
         {
             **_timed(index, score, roofline),
             "mode": mode,
-            "claimed_latency": ClaimedLatency(
-                claimed_p10_ns=samples[4],
-                claimed_median_ns=samples[20],
-                claimed_p90_ns=samples[36],
-                claimed_samples_ns=samples,
-                claimed_span_ns=samples[20] + 9_000,
-                hold="memory",
-            ),
             "rounds": rounds,
-            "null_walls_ns": tuple(overhead_ns + step * 1000 for step in range(-4, 5)),
             "overhead_ns": overhead_ns,
-            "noise_ns": 7_200,
-            "sealed_ns": median_ns,
-            "claimed_ns": median_ns,
-            "tolerance_ns": max(1, median_ns // 50),
+            "overhead_error_ns": None if timing == "sealed" else 7_200,
             "baselines": tuple(_paired(name, rounds, median_ns, ratio) for name, ratio in speedups.items()),
         }
     )

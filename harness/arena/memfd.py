@@ -74,8 +74,8 @@ class MemfdWindow:
         self.address = _mmap(None, self.nbytes, _PROT_NONE, _RESERVED, -1)
 
     def map(self, descriptor: int) -> None:
-        # Outputs are mapped before the clock starts, with their pages. Inputs get theirs when they are touched: a null
-        # round would pay for all of them, and a runner that maps real rounds without them would be given that time.
+        # Outputs are mapped before the clock starts, with their pages. Inputs get theirs when they are touched, as part
+        # of the calls' time.
         populate = _MAP_POPULATE if self._protection & mmap.PROT_WRITE else 0
         _mmap(self.address, self.nbytes, self._protection, mmap.MAP_SHARED | _MAP_FIXED | populate, descriptor)
 

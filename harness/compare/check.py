@@ -64,7 +64,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     """A cheap test that only right outputs pass; False means that `check_output` must decide.
 
     Arguments as for `check_output`. It needs no honest reference, since what is within the floors is within any budget,
-    and no element's scale is smaller than its row's. A sealed round on a GPU compares 10⁹ elements in 20 ms with it.
+    and no element's scale is smaller than its row's. A round of calls on a GPU compares 10⁹ elements in 20 ms with it.
     """
     if not got.numel():
         return True

@@ -46,7 +46,7 @@ class Cpu:
         return 0
 
     def batch_sizes(self) -> BatchSizes:
-        return BatchSizes(memory_bytes=64 << 20, most_memory_bytes=64 << 20, cache_bytes=0)
+        return BatchSizes(memory_bytes=64 << 20, cache_bytes=0)
 
     def workload(self) -> Workload:
         return Workload(

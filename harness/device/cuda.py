@@ -71,10 +71,7 @@ class Cuda:
         return int(torch.cuda.mem_get_info()[0])
 
     def batch_sizes(self) -> BatchSizes:
-        free = self.free_bytes()
-        return BatchSizes(
-            memory_bytes=min(12 << 30, free // 4), most_memory_bytes=free // 3, cache_bytes=self._l2_bytes()
-        )
+        return BatchSizes(memory_bytes=min(12 << 30, self.free_bytes() // 4), cache_bytes=self._l2_bytes())
 
     def workload(self) -> Workload:
         return Workload(

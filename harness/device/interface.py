@@ -15,13 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """How large a sealed batch may be, and should be."""
+    """How large a round of calls may be, and should be."""
 
     memory_bytes: int
-    """In both arenas and the snapshot; up to `most_memory_bytes` where it is too short for the clock."""
-    most_memory_bytes: int
+    """In all arenas, the snapshot and the copy of the inputs."""
     cache_bytes: int
-    """What its inputs should not fit into; 0 where no batch is made larger for that."""
+    """What its inputs should not fit into; 0 where no round is made larger for that."""
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ class Grader:
         Does nothing where calls run on the judge's own processors: a start would take them from calls being timed.
         """
         if not DEVICES[self._device].on_host:
-            self._started(replayed=True).start_all()
+            self._started(replayed=self._replays).start_all()
 
     def wait(self) -> None:
         """Wait until the sandboxes that `start` began are up, with torch imported.
@@ -128,8 +128,8 @@ class Grader:
         Raises:
             UsageError, HarnessError: as for `harness.judge.grade`.
         """
-        if not DEVICES[self._device].captures:
-            return self._sealed("")
+        if not self._replays:
+            return self._in_rounds("")
         try:
             return self._replayed(alone=alone)
         except NoMemoryToReplay as error:
@@ -142,18 +142,22 @@ class Grader:
                 return self._replayed(alone=True)
             except NotReplayed as error:
                 why = str(error)
-        return self._sealed(why)
+        return self._in_rounds(why)
 
-    def _sealed(self, why: str) -> Verdict:
-        """Grade in sealed rounds; `why` is the reason that the calls are not replayed."""
+    @property
+    def _replays(self) -> bool:
+        return DEVICES[self._device].captures and self._problem.timing == "replayed"
+
+    def _in_rounds(self, why: str) -> Verdict:
+        """Grade in rounds of plain calls; `why` is the reason that calls which should be replayed are not."""
         with lock_alone(self._device, self._waits), self._ending():
             session = self._started(replayed=False).runner()
-            from harness.judge.timing.sealed.baseline import Baseline
-            from harness.judge.timing.sealed.timing import SealedTiming
+            from harness.judge.timing.rounds.baseline import Baseline
+            from harness.judge.timing.rounds.timing import RoundsTiming
 
             beside, _ = self._started(replayed=False).others()
             paired = [Baseline(each, own) for each, own in zip(self._baselines, beside, strict=True)]
-            timing = SealedTiming(self._effort, paired, self._calibrations, why)
+            timing = RoundsTiming(self._effort, paired, self._calibrations, why)
             return self._grading().grade(session, timing, self._run)
 
     def _replayed(self, *, alone: bool) -> Verdict:
@@ -193,7 +197,7 @@ class Grader:
     def sandboxes(self) -> int:
         """How many `grade` has at a time; on a GPU each has a context."""
         runners = 1 + len(self._baselines)
-        return 2 * runners if DEVICES[self._device].captures else runners
+        return 2 * runners if self._replays else runners
 
     @property
     def memory_was_short(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from harness.cupti import Cupti
 
-_MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
+MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
 _FLUSH_FORCED = 1
 # After each flush CUPTI takes a buffer of ours and one on the device, and seems to zero both: with the 4 MiB and 3.2 MB
 # of its manual that takes 600 µs per call on an H100. These hold some hundreds and 10,000 records; CUPTI takes more as
@@ -55,7 +55,7 @@ class Activity:
         # Kept alive, since CUPTI calls them for the life of the process.
         self._callbacks = (_Requested(self._give_buffer), _Completed(self._read_buffer))
         self._cupti.call("cuptiActivityRegisterCallbacks", *self._callbacks)
-        for kind in (_KERNEL, _MEMCPY, _MEMSET):
+        for kind in (_KERNEL, MEMCPY, _MEMSET):
             self._cupti.call("cuptiActivityEnable", ctypes.c_uint32(kind))
 
     def forget(self) -> None:
@@ -84,5 +84,5 @@ class Activity:
         following = self._cupti.library.cuptiActivityGetNextRecord
         while following(_Pointer(buffer), _Size(valid), ctypes.byref(record)) == 0 and record.value:
             read = _Record.from_address(record.value)
-            if read.kind in (_KERNEL, _MEMCPY, _MEMSET):
+            if read.kind in (_KERNEL, MEMCPY, _MEMSET):
                 yield Span(read.start, read.end, read.kind)

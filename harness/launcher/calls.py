@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Any
 
 from cuda.bindings import driver
@@ -11,7 +12,7 @@ from cuda.bindings import driver
 from harness import wire
 from harness.arena.mapping import Window, check
 from harness.errors import DeviceError
-from harness.launcher.activity import Activity, Span
+from harness.launcher.activity import MEMCPY, Activity, Span
 from harness.launcher.device import ORDINAL, Device, Times
 from harness.launcher.graph import build
 from harness.launcher.images import Images
@@ -59,6 +60,7 @@ class LoadedRecording:
             check(driver.cuGraphUpload(self._graph, self._device.stream))
             self._device.wait()
             self._activity.forget()
+        self._images.restore()
         mapped = [(window.address, window.nbytes) for window in self._windows]
         times, spans = cold(self._device, self._activity, self._graph, self._working, mapped)
         return wire.Replayed(
@@ -94,12 +96,17 @@ def cold(
     device.wait()
     times = device.time(graph)
     before = 1 + len(mapped)  # kernels of our own
-    spans = activity.collect()
+    spans = _from_the_first_kernel(activity.collect())
     if len(spans) < before + nodes:
-        spans = sorted(spans + activity.collect())  # late records
+        spans = _from_the_first_kernel(sorted(spans + activity.collect()))  # late records
     if len(spans) != before + nodes:
         kinds = dict(Counter(span.kind for span in spans))
         raise DeviceError(f"CUPTI saw {len(spans) - before} of the call's {nodes} nodes (all by kind: {kinds})")
     if any(not span.start or span.end < span.start for span in spans):
         raise DeviceError("CUPTI has no time of one of the call's nodes")
     return times, spans[before:]
+
+
+def _from_the_first_kernel(spans: list[Span]) -> list[Span]:
+    """Without the copies that put variables back, before our own first kernel."""
+    return list(dropwhile(lambda span: span.kind == MEMCPY, spans))

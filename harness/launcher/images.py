@@ -1,4 +1,4 @@
-"""Loads a recording's code images, restores the contents of their variables, and finds their functions."""
+"""Loads a recording's code images, puts their variables back before each call, and finds their functions."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class Images:
 
     def __init__(self, packed: Packed) -> None:
         self._modules = []
+        self._variables: list[tuple[int, bytes]] = []  # address and recorded content
         for image in packed.recording.images:
             module = check(driver.cuModuleLoadData(bytes(packed.content(image.code))))
             self._modules.append(module)
@@ -28,7 +29,7 @@ class Images:
                 address, nbytes = check(driver.cuModuleGetGlobal(module, variable.name.encode()))
                 if nbytes != len(content):
                     raise DeviceError(f"`{variable.name}` has {nbytes} bytes, and {len(content)} were recorded")
-                check(driver.cuMemcpyHtoD(address, content, nbytes))
+                self._variables.append((int(address), content))
         launched = [node for node in packed.recording.nodes if isinstance(node, Kernel)]
         self._functions: dict[tuple[int, str], Any] = {}
         for node in launched:
@@ -36,6 +37,11 @@ class Images:
             if key not in self._functions:
                 self._functions[key] = check(driver.cuModuleGetFunction(self._modules[node.image], node.name.encode()))
             self._allow(self._functions[key], node)
+
+    def restore(self) -> None:
+        """Write the variables' recorded contents, so that each call finds what the recorded one found."""
+        for address, content in self._variables:
+            check(driver.cuMemcpyHtoD(address, content, len(content)))
 
     def function(self, kernel: Kernel) -> Any:
         return self._functions[kernel.image, kernel.name]

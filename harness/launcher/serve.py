@@ -70,7 +70,7 @@ class Server:
 
 def _open() -> tuple[Device, tuple[Activity, Apart] | DeviceError]:
     """The device; and CUPTI with its offset to the other clocks, or why there is none. The judge learns that with the
-    first recording, and can time in sealed rounds.
+    first recording, and can have plain calls timed.
     """
     try:
         activity = Activity()  # before there is a context, when CUPTI sizes its buffers on the device

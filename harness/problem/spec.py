@@ -343,6 +343,11 @@ class ProblemFile(Schedule):
     limits: Limits = Field(default=Limits(), description="what a submission may use")
     tests: tuple[Case, ...] = Field(min_length=1, description="graded for correctness")
     benchmarks: tuple[Case, ...] = Field(min_length=1, description="graded for speed")
+    timing: Literal["replayed", "calls"] = Field(
+        default="replayed",
+        description="what ranks on a GPU: replayed calls; or plain calls, with their work on the host, for problems "
+        "whose calls can never be replayed",
+    )
     tags: tuple[Tag, ...] = Field(default=(), max_length=8, description="what it is about, for lists of problems")
     visibility: Literal["public", "after_deadline", "never"] = Field(
         default="public", description="when submitted sources may be shown"

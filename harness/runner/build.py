@@ -30,6 +30,7 @@ from harness.runner.kernel import Kernel, OneCall, Prepare, scalar_values
 from harness.runner.styles import PythonKernel
 
 _LOG_LIMIT = 8_000
+_COMPILES_CUDA = (b"cpp_extension", b"nvcc")
 
 
 class CompileError(Exception):
@@ -61,10 +62,21 @@ def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str
     """Build the source behind a descriptor; returns the kernel and the log."""
     source_path(command.language).write_bytes(content_of(source))
     compiler = LANGUAGES[command.language].compiler
+    if compiler is not None or _compiles_cuda():
+        device.follow_default_stream()
     if compiler is None:
         return import_python(source_path(), command, device), ""
     library, log = _compile(command, compiler)
     return _Library(library, command, device), log
+
+
+def _compiles_cuda() -> bool:
+    """Whether a submission in Python seems to have CUDA C++ compiled.
+
+    Others are called on a stream that other threads can be given, too.
+    """
+    files = Path.home().glob("*.py")
+    return any(mark in content for content in map(Path.read_bytes, files) for mark in _COMPILES_CUDA)
 
 
 def content_of(descriptor: int) -> bytes:
@@ -82,8 +94,6 @@ def interpreted() -> bool:
 def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
     """Import the file as the module `submission`; returns its function, or class, as a kernel."""
     [name] = command.symbols
-    if command.style != "writes":
-        device.follow_default_stream()
     if os.environ.get("TRITON_INTERPRET") == "1":
         interpreter.complete()
     # A real file under an importable name: Triton reads its kernels' source through inspect.

@@ -1,10 +1,9 @@
-"""The calls bound to one set of arenas: made plainly, sampled cold, captured, and run as a sealed batch."""
+"""The calls bound to one set of arenas: made plainly, recorded, and profiled."""
 
 from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from harness import wire
 from harness.arena import Window
 from harness.runner import foreign
 from harness.runner.build import interpreted
-from harness.runner.device import AssembledBatch, CapturedCall, Device, HoldKind, Timing
+from harness.runner.device import CapturedCall, Device
 from harness.runner.kernel import Kernel, OneCall, named
 
 _WARMUPS = 3
@@ -38,8 +37,6 @@ class Calls:
         self.arguments: list[list[Any]] = []
         """The tensors of each call, in the order of its arguments: those of a list are one, an absent one is None."""
         self._calls: list[OneCall] = []
-        self._graphs: list[Any] | None = None
-        self._batch: AssembledBatch | None = None
         self._record = CapturedCall(reason="nothing was recorded")
 
     def map(self, inputs: int, outputs: int, host: int | None = None) -> None:
@@ -94,24 +91,6 @@ class Calls:
         self._device.synchronize()
         return returned
 
-    def sample(self, samples: int, budget_ns: int) -> tuple[list[Timing], HoldKind]:
-        """The event/sync protocol: evict the cache, hold the stream, time one call, synchronize; repeat."""
-        for i in range(_WARMUPS):
-            self.call(i % self._bind.sets)
-            self._device.synchronize()
-        hold = self._device.hold_for(lambda: self.call(0))
-        timings: list[Timing] = []
-        deadline = time.perf_counter_ns() + budget_ns
-        while len(timings) < samples and (len(timings) < 3 or time.perf_counter_ns() < deadline):
-            k = len(timings) % self._bind.sets
-            self._device.evict()
-            timings.append(self._device.sample(lambda k=k: self.call(k)))  # type: ignore[misc]
-        return timings, hold
-
-    def capture(self) -> tuple[bool, str]:
-        self._graphs, reason = self._device.capture(self.call, self._bind.sets)
-        return self._graphs is not None, reason
-
     def record(self) -> CapturedCall:
         """Describe set 0's call as data, once it has been warmed up."""
         for _ in range(_WARMUPS):
@@ -150,17 +129,14 @@ class Calls:
     def _named(self, k: int) -> dict[str, Any]:
         return named(self._declared, self.arguments[k])
 
-    def assemble(self, order: Sequence[int], outputs: int) -> None:
-        """Assemble the batch over new outputs."""
+    def map_outputs(self, outputs: int) -> None:
+        """Map the outputs of the round that follows."""
         self._outputs.map(outputs)
-        self._batch = self._device.batch(self._graphs, self.call, order)
 
-    def round(self, inputs: int, host: int | None = None) -> Timing:
-        """Map the secret memory, run the assembled batch, synchronize; returns the batch's time."""
-        if self._batch is None:
-            raise RuntimeError("no batch is assembled")
+    def round(self, calls: int, inputs: int, host: int | None = None) -> None:
+        """Map the secret memory, make the calls, synchronize."""
         self._map_inputs(inputs, host)
-        return self._device.time(self._batch)
+        self.call_plainly(range(calls))
 
     def unmap(self) -> None:
         """Unmap the round's memory."""
@@ -168,7 +144,6 @@ class Calls:
             window.unmap()
 
     def close(self) -> None:
-        self._batch = self._graphs = None
         self.arguments, self._calls = [], []
         self._device.synchronize()
         for window in self._windows():

@@ -23,7 +23,7 @@ from harness.runner.kernel import Kernel, Practice
 from harness.runner.styles import PythonKernel
 from harness.runner.watched import WatchedCalls
 
-_ROUND_FOLLOWS_S = 0.01  # a round follows its assembly immediately
+_ROUND_FOLLOWS_S = 0.01  # a round follows at once; a runner that sleeps until then wakes up late
 
 
 class Server:
@@ -48,7 +48,7 @@ class Server:
             wire.send(judge, token, self._answer(command, descriptors))
             for descriptor in descriptors:
                 os.close(descriptor)
-            if isinstance(command, wire.Assemble) and self._device.kind == "cuda":
+            if isinstance(command, wire.MapOutputs) and self._device.kind == "cuda":
                 wire.await_readable(judge, _ROUND_FOLLOWS_S)
 
     def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
@@ -83,13 +83,6 @@ class Server:
                 self._bind(command, descriptors)
             case wire.Call(sets=sets):
                 return self._called(self.bound.call_plainly(sets))
-            case wire.Sample(samples=samples, budget_ns=budget_ns):
-                timings, hold = self.bound.sample(samples, budget_ns)
-                spans = tuple(timing.span_ns for timing in timings)
-                return wire.Sampled(claimed_ns=tuple(timing.event_ns for timing in timings), span_ns=spans, hold=hold)
-            case wire.Capture():
-                graphs, reason = self.bound.capture()
-                return wire.Captured(graphs=graphs, reason=reason[:500])
             case wire.Record():
                 record = self.bound.record()
                 return wire.Recorded(
@@ -116,11 +109,10 @@ class Server:
             case wire.Fetch(name=name):
                 with os.fdopen(os.dup(descriptors[0]), "wb") as out:
                     out.write(self._artefacts[name])
-            case wire.Assemble(order=order):
-                self.bound.assemble(order, *descriptors)
-            case wire.Round():
-                timing = self.bound.round(*descriptors)
-                return wire.Timed(claimed_ns=timing.event_ns, span_ns=timing.span_ns)
+            case wire.MapOutputs():
+                self.bound.map_outputs(*descriptors)
+            case wire.Round(calls=calls):
+                self.bound.round(calls, *descriptors)
             case wire.Unmap():
                 self.bound.unmap()
             case wire.Release():

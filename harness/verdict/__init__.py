@@ -2,20 +2,19 @@
 
 The judge constructs it, the ledger stores it, the board reads it. Every invariant is checked at construction, so an
 accepted verdict without a timing cannot exist. Trusted. Times are integers in nanoseconds; absent values are omitted,
-never NaN. Fields whose names begin with `claimed_` hold what the untrusted runner reported.
+never NaN.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, StringConstraints, model_validator
 
 from harness.kinds import DeviceKind, Effort, SandboxName, Timing
 from harness.verdict.benchmark import (
     BenchmarkResult,
-    ClaimedLatency,
     Interval,
     LaunchedKernel,
     PairedBaseline,
@@ -23,10 +22,10 @@ from harness.verdict.benchmark import (
     ReplayedBenchmark,
     ReplayedCalls,
     Roofline,
-    SealedBenchmark,
-    SealedRound,
+    RoundsBenchmark,
     Speedup,
     Telemetry,
+    TimedRound,
 )
 from harness.verdict.case import (
     BadElement,
@@ -36,6 +35,7 @@ from harness.verdict.case import (
     OutputCheck,
 )
 from harness.verdict.doubt import Doubt, DoubtCode
+from harness.verdict.earlier import upgraded
 from harness.verdict.identity import (
     Environment,
     PrivateId,
@@ -53,7 +53,6 @@ __all__ = [
     "Budget",
     "CaseResult",
     "Check",
-    "ClaimedLatency",
     "DeviceKind",
     "Doubt",
     "DoubtCode",
@@ -69,25 +68,27 @@ __all__ = [
     "PrivateId",
     "ProblemId",
     "Ratio",
+    "ReadableVersion",
     "Record",
     "ReplayedBenchmark",
     "ReplayedCalls",
     "Roofline",
+    "RoundsBenchmark",
     "SandboxName",
     "SchemaVersion",
-    "SealedBenchmark",
-    "SealedRound",
     "Sha256",
     "Speedup",
     "Stage",
     "SubmissionId",
     "Telemetry",
+    "TimedRound",
     "Timing",
     "Verdict",
 ]
 
 RUN_ID = r"^[0-9a-f]{16}$"
-SchemaVersion = Literal[1]  # of the document; a ledger with another is refused
+ReadableVersion = Literal[1, 2]  # of the document; a ledger with another is refused
+SchemaVersion = Literal[2]
 SCHEMA_VERSION: SchemaVersion = get_args(SchemaVersion)[0]
 
 
@@ -131,7 +132,8 @@ class Verdict(Check):
     created_at: datetime
     duration_ns: Nanoseconds
     effort: Effort = "default"
-    timing: Timing = Field(default="sealed", description="how the benchmark cases were timed: all in one way")
+    timing: Timing = Field(description="how the benchmark cases were timed: all in one way")
+    ranked_timing: Timing = Field(description="how they must be timed on this device for the problem to rank them")
     benchmarks: tuple[BenchmarkResult, ...] = ()
     score: Interval | None = None
     speedups: tuple[Speedup, ...] = ()
@@ -151,6 +153,16 @@ class Verdict(Check):
         if self.created_at.tzinfo is None:
             raise ValueError("created_at carries its time zone")
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_earlier_version(cls, document: Any) -> Any:
+        return upgraded(document) if isinstance(document, dict) else document
+
+    @property
+    def ranks(self) -> bool:
+        """Whether its time has a rank, if it was accepted."""
+        return self.timing == self.ranked_timing
 
     def to_json(self) -> str:
         """The document on one line, without absent values."""

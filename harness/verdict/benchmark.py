@@ -1,7 +1,8 @@
-"""The time of one benchmark case, measured in sealed rounds or by replayed calls."""
+"""The time of one benchmark case, measured in rounds of plain calls or by replayed calls."""
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -40,19 +41,6 @@ class Ratio(Record):
         return self
 
 
-class ClaimedLatency(Record):
-    """The event/sync protocol's distribution over single cold calls, as the runner reports it."""
-
-    hold: Literal["memory", "spin", "none"] = Field(
-        default="none", description="what hid the launch latency: a wait on a memory value, a spinning kernel, nothing"
-    )
-    claimed_p10_ns: Nanoseconds
-    claimed_median_ns: Nanoseconds
-    claimed_p90_ns: Nanoseconds
-    claimed_samples_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
-    claimed_span_ns: Nanoseconds = Field(description="median of the host's time from release to the device's end")
-
-
 class Telemetry(Record):
     """What the driver reported right after a round; absent if it does not report it."""
 
@@ -63,21 +51,17 @@ class Telemetry(Record):
     throttle: tuple[str, ...] = Field(default=(), description="why the clocks were lowered, as NVML names it")
 
 
-class SealedRound(Record):
+class TimedRound(Record):
     """One batch of calls on inputs that did not exist for the runner before the judge's clock started."""
 
-    calls: int = Field(gt=0, description="calls that the judge drew to be run")
-    sets: int = Field(gt=0, description="input sets in the arena; those not drawn must stay untouched")
+    calls: int = Field(gt=0)
     seed: int = Field(ge=0, description="of the secret inputs; drawn for this round, in the judge")
-    wall_ns: Nanoseconds = Field(description="the judge's clock over the whole batch, overhead included")
-    claimed_ns: Nanoseconds = Field(description="the runner's event time over the same launch")
-    claimed_span_ns: Nanoseconds = Field(
-        description="the runner's host time from the stream's release to the device's end"
-    )
-    held_up_ns: Nanoseconds = Field(
-        default=0, description="how long the judge was ready to run and had no CPU, while its clock ran"
-    )
+    wall_ns: Nanoseconds = Field(description="the judge's clock over the whole round, overhead included")
     telemetry: Telemetry | None = None
+
+    def call_ns(self, overhead_ns: int) -> float:
+        """The time of one call, without the overhead of the round."""
+        return max(0, self.wall_ns - overhead_ns) / self.calls
 
 
 class ReplayedCalls(Record):
@@ -115,19 +99,19 @@ class LaunchedKernel(Record):
 
 
 class PairedBaseline(Record):
-    """One of the organizers' kernels, whose sealed rounds or replayed calls alternated with the submission's."""
+    """One of the organizers' kernels, whose rounds or replayed calls alternated with the submission's."""
 
     name: str
     sha256: Sha256
-    rounds: tuple[SealedRound, ...] = ()
+    rounds: tuple[TimedRound, ...] = ()
     calls: ReplayedCalls | None = None
-    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls, or over calls of what counts")
+    time_ns: Nanoseconds = Field(description="of a call: the median over its rounds, or over its replayed calls")
     speedup: Ratio = Field(description="baseline / submission, so that more is better")
 
     @model_validator(mode="after")
     def _measured_in_one_way(self) -> Self:
         if bool(self.rounds) == (self.calls is not None):
-            raise ValueError("a baseline has sealed rounds or replayed calls")
+            raise ValueError("a baseline has rounds or replayed calls")
         return self
 
 
@@ -166,21 +150,18 @@ class _Timed(Record):
     doubts: tuple[Doubt, ...] = ()
 
 
-class SealedBenchmark(_Timed):
-    """One case timed in sealed rounds: the claim, the rounds, and whether the two agree."""
+class RoundsBenchmark(_Timed):
+    """One case timed in rounds of plain calls, by the judge's clock."""
 
-    mode: Literal["graphs", "calls"] = Field(description="graphs: captured calls; calls: the submission's own code ran")
-    claimed_latency: ClaimedLatency
-    rounds: tuple[SealedRound, ...] = Field(min_length=1)
-    null_walls_ns: tuple[Nanoseconds, ...] = Field(min_length=1)
-    overhead_ns: Nanoseconds = Field(
-        description="taken off every wall: the null rounds' median and the gap, with a limit"
+    mode: Literal["calls", "graphs"] = Field(
+        default="calls", description="graphs: a batch of captured calls, in documents of version 1 only"
     )
-    noise_ns: Nanoseconds = Field(description="spread (p90 - p10) of the null rounds, with a limit")
-    sealed_ns: Nanoseconds = Field(description="median over rounds of (wall - overhead) / calls")
-    claimed_ns: Nanoseconds = Field(description="median over rounds of claimed / calls")
-    tolerance_ns: Nanoseconds = Field(
-        description="how far the claim may lie below the sealed time, per call, if granted"
+    rounds: tuple[TimedRound, ...] = Field(min_length=1)
+    overhead_ns: Nanoseconds = Field(description="taken off the time of every round")
+    overhead_error_ns: Nanoseconds | None = Field(
+        default=None,
+        description="how far it may be from the truth, as the interval of the score includes; "
+        "not there in documents of version 1, whose scores were claims within a tolerance",
     )
 
     @property
@@ -189,9 +170,10 @@ class SealedBenchmark(_Timed):
         return tuple(each.telemetry for each in self.rounds)
 
     @model_validator(mode="after")
-    def _the_clock_bounds_the_score(self) -> Self:
-        if self.score.median_ns + 1 < self.sealed_ns - self.tolerance_ns:
-            raise ValueError("a score below what the judge's clock allows")
+    def _the_rounds_give_the_score(self) -> Self:
+        median_ns = median(each.call_ns(self.overhead_ns) for each in self.rounds)
+        if self.overhead_error_ns is not None and abs(self.score.median_ns - median_ns) > 1:
+            raise ValueError("a score that is not the median of the rounds")
         return self
 
 
@@ -220,4 +202,4 @@ class ReplayedBenchmark(_Timed):
         return self
 
 
-BenchmarkResult = Annotated[SealedBenchmark | ReplayedBenchmark, Field(discriminator="mode")]
+BenchmarkResult = Annotated[RoundsBenchmark | ReplayedBenchmark, Field(discriminator="mode")]

@@ -25,60 +25,15 @@ class DoubtCode(StrEnum):
         made._value_, made.meaning, made.for_author, made.for_grader = code, meaning, for_author, for_grader
         return made
 
-    PLAIN_CALLS = (
-        "plain_calls",
-        "The submission's own code ran inside the timed rounds, and its time on the host counts.",
-        "make the call capturable as a CUDA graph; the reason is in the text",
-    )
-    SYNCHRONIZES = (
-        "synchronizes",
-        "The kernel cannot be timed apart from its launch; for short kernels that is most of the time.",
-        "do not wait for the device inside the call",
-    )
     WARM_CACHE = (
         "warm_cache",
         "Some of the inputs may have been in the cache already, so memory looks faster than it is.",
-    )
-    SLOW_CLAIM = (
-        "slow_claim",
-        "The runner claims more than the judge measured; the claim counts, so nothing is gained by it.",
-        _NOTHING,
-        _QUIET,
-    )
-    LOW_CLAIM = (
-        "low_claim",
-        "The runner claims less than the judge's own clock allows; the judge's clock counts.",
-        "join your streams",
-        _QUIET,
-    )
-    LATE_CLOCK = (
-        "late_clock",
-        "The host was held up in some rounds, or work went on after the claim: the clock counts there.",
-        _NOTHING,
-        _QUIET,
-    )
-    UNSTEADY = (
-        "unsteady",
-        "The machine was disturbed while this ran; the score is an upper bound on the time.",
-        _NOTHING,
-        _QUIET,
     )
     BUSY_MACHINE = (
         "busy_machine",
         "Other programs took CPU time away while this was timed: on a quiet machine it may be faster.",
         _NOTHING,
         _QUIET,
-    )
-    WIDE_TOLERANCE = (
-        "wide_tolerance",
-        "The batch was too short for the judge's clock to check the claim closely: its noise counts.",
-        _NOTHING,
-        f"nothing if the problem is small; otherwise {_QUIET}",
-    )
-    ESCAPED_WORK = (
-        "escaped_work",
-        "Work went on outside the stream that was timed; the longer time counts.",
-        "join your streams",
     )
     DRIFT = (
         "drift",
@@ -97,8 +52,8 @@ class DoubtCode(StrEnum):
     )
     NOT_REPLAYED = (
         "not_replayed",
-        "The calls were timed beside the submission's own code, and rank apart from replayed ones.",
-        "provide what the text says is missing; docs/timing.md, section 10, lists all that a replay needs",
+        "The submission's own code made the calls: its work on the host is part of the time, which has no rank.",
+        'provide what the text says is missing; docs/timing.md, "Replayed calls", lists all that a replay needs',
     )
     CLOCKS_DISAGREE = (
         "clocks_disagree",

@@ -22,7 +22,7 @@ from harness.wire.checks import (
     record,
     text,
 )  # fmt: skip
-from harness.wire.protocol import ARTEFACTS, MAX_SAMPLES, NANOSECONDS, SHORT, SIZE
+from harness.wire.protocol import ARTEFACTS, SHORT, SIZE
 
 MAX_SETS = 2048
 MAX_DECLARED = 128  # tensors in one frame: it holds as many with names of 64 letters and strides
@@ -113,33 +113,17 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Time single cold calls by the event/sync protocol. Answered by `Sampled`."""
-
-    samples: int = checked(integer(1, MAX_SAMPLES))
-    budget_ns: int = checked(integer(1, NANOSECONDS))
-
-
-@dataclass(frozen=True)
-class Capture:
-    """Capture the call on every set as its own graph. Answered by `Captured`."""
-
-
-@dataclass(frozen=True)
-class Assemble:
-    """Descriptor: output arena. Map it, and make one parent graph of the drawn calls in the drawn order.
-
-    With graphs, nothing of the submission runs after this.
-    """
-
-    order: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
+class MapOutputs:
+    """Descriptor: output arena. Map it at the reserved addresses, for the round that follows."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Descriptors: input arena, and one in the host's memory, if there is any. Map them at the reserved addresses,
-    launch, synchronize. Answered by `Timed`.
+    """Descriptors: input arena, and one in the host's memory, if there is any. Map them at the reserved addresses, call
+    the kernel on the first `calls` sets, synchronize.
     """
+
+    calls: int = checked(integer(1, MAX_SETS))
 
 
 @dataclass(frozen=True)
@@ -242,9 +226,7 @@ Command = (
     | Declare
     | Bind
     | Call
-    | Sample
-    | Capture
-    | Assemble
+    | MapOutputs
     | Round
     | Unmap
     | Release

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from harness.wire.checks import integer, line, text
 
-PROTOCOL = 4
-MAX_SAMPLES = 1000
+PROTOCOL = 5
 NANOSECONDS = 1 << 53  # a hundred days; the largest integer that every JSON reader represents exactly
 SHORT, LONG = line(500), text(8_000)
 SIZE = integer(0, 1 << 50)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from harness.wire.checks import boolean, checked, choice, integer, kinds, many, record, text
-from harness.wire.protocol import ARTEFACTS, LONG, MAX_SAMPLES, NANOSECONDS, SHORT, SIZE
+from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, SHORT, SIZE
 
 MAX_FUNCTIONS = 512  # launched by one recording
 MAX_ARTEFACTS = 16  # of a profile
@@ -60,32 +60,6 @@ class Said:
     """Why an answer is wrong, or nothing."""
 
     text: str = checked(SHORT)
-
-
-@dataclass(frozen=True)
-class Sampled:
-    """Each sample by the device's events, and by the host from releasing the stream until the device is idle.
-
-    `hold` says how the stream was held until the call was enqueued.
-    """
-
-    claimed_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_SAMPLES, 1))
-    span_ns: tuple[int, ...] = checked(many(integer(0, NANOSECONDS), MAX_SAMPLES, 1))
-    hold: Literal["memory", "spin", "none"] = checked(choice("memory", "spin", "none"))
-
-
-@dataclass(frozen=True)
-class Captured:
-    graphs: bool = checked(boolean)
-    reason: str = checked(SHORT)
-
-
-@dataclass(frozen=True)
-class Timed:
-    """The batch by the device's events, and by the host from releasing the stream until the device is idle."""
-
-    claimed_ns: int = checked(integer(0, NANOSECONDS))
-    span_ns: int = checked(integer(0, NANOSECONDS))
 
 
 @dataclass(frozen=True)
@@ -172,21 +146,6 @@ class Broken:
 
 
 Reply = (
-    Hello
-    | Ready
-    | Built
-    | Failed
-    | Done
-    | Called
-    | Said
-    | Sampled
-    | Captured
-    | Timed
-    | Recorded
-    | Profiled
-    | Compiled
-    | Loaded
-    | Replayed
-    | Broken
+    Hello | Ready | Built | Failed | Done | Called | Said | Recorded | Profiled | Compiled | Loaded | Replayed | Broken
 )
 REPLIES = kinds(*get_args(Reply))

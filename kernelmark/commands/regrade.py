@@ -21,7 +21,7 @@ from kernelmark.services.records import current, ledgers
 from kernelmark.services.settings import Settings
 from leaderboard.record.archive import stored
 from leaderboard.record.entry import VERDICT
-from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import newest_environment
 from leaderboard.text.units import interval
@@ -103,15 +103,11 @@ def _ordered(tables: list[Table]) -> Iterator[tuple[Row | SetAside, str]]:
     seen: set[tuple[str, str]] = set()
     authors: set[str] = set()
     later: list[tuple[Row, str]] = []
-    files = {(table.key, row.author, row.sha256) for table in tables for row in table.rows}
     for table in tables:
         for row in table.rows:
             reason = _reason(row)
             if reason is None or (row.author, row.sha256) in seen:
                 continue
-            replayed = table.key.model_copy(update={"timing": "replayed"})
-            if row.state == "too_wide" and table.key != replayed and (replayed, row.author, row.sha256) in files:
-                continue  # another grading would also be replayed, so it would not be pooled into this table
             seen.add((row.author, row.sha256))
             if row.author in authors:
                 later.append((row, reason))
@@ -129,7 +125,7 @@ def _reason(row: Row | SetAside) -> str | None:
     """Why a row is due; None if it is not, or was graded again in another table."""
     if row.stale is not None:
         return row.stale.reason if row.stale.again is None else None
-    return f"{TOO_WIDE}, {interval(row.score)}" if row.state == "too_wide" else None
+    return f"{NO_RANK['too_wide']}, {interval(row.score)}" if row.state == "too_wide" else None
 
 
 def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: DeviceFacts) -> Environment | None:

@@ -25,7 +25,6 @@ from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
-from leaderboard.standings.pooling import TOO_WIDE
 from leaderboard.standings.ranking import Row, Table, rank
 
 _NEWEST = 5  # gradings that say how long one takes
@@ -111,7 +110,7 @@ def newest(
 
 
 def _standing(row: Row, of: int) -> str:
-    placed = f"rank {row.rank} of {of}" if row.rank is not None else TOO_WIDE
+    placed = row.no_rank or f"rank {row.rank} of {of}"
     return f"{placed}, stale" if row.stale else placed
 
 

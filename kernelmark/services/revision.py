@@ -21,8 +21,8 @@ from leaderboard.standings.visibility import Rule
 
 def revision(settings: Settings, run: str, other: str | None = None) -> tuple[Sourced, Sourced]:
     """An older run and the one whose id begins with `run`. The older one is `other`; by default the author's fastest
-    accepted run before it, of this version of the problem and on the same device, or if there is none their last run;
-    in either case of another source.
+    accepted run before it, of this version of the problem, on the same device and timed alike, or if there is none
+    their last run; in either case of another source.
 
     A source is read only if its author is that of these settings, or the problem's sources may be shown now.
 
@@ -61,6 +61,7 @@ def _before(ledger: JsonlLedger, entry: Entry) -> Verdict | None:
         alike = (
             verdict.environment.device_name == after.environment.device_name
             and verdict.problem.sha256 == after.problem.sha256
+            and verdict.timing == after.timing
         )
         if alike and verdict.score and (best is None or verdict.score.median_ns < best[0]):
             best = verdict.score.median_ns, verdict

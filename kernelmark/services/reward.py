@@ -31,10 +31,11 @@ def reward(graded: Check, baseline: str | None = None) -> float:
     So an answer that does not compile earns 0, one that fails at most 0.5, and one that is right at least 1: 1 if it
     takes four times as long as the baseline or longer, 3 if it is as fast, one more for each doubling, and 7 at most.
 
-    These have no time that counts, and so earn the least that an accepted answer can: a verdict on a GPU that is not
-    `replayed`, since an answer can prevent replays and cheat in the sealed rounds that take their place; Triton in its
-    interpreter; a verdict without that baseline, since an answer might have made the baseline fail; and what was only
-    checked.
+    These have no time that counts, and so earn the least that an accepted answer can: a verdict whose calls should have
+    been replayed and were not, since its time includes work on the host, and an answer can prevent replays; one on a
+    GPU from before protocol 5 whose calls were not replayed, since the answer's own process told their times; Triton in
+    its interpreter; a verdict without that baseline, since an answer might have made the baseline fail; and what was
+    only checked.
 
     The median of the speedup counts, not the lower end of its interval (`ratio.low`): the median is off in both
     directions alike, which averages out over many answers, while the lower end is lower where the machine was
@@ -56,8 +57,9 @@ def reward(graded: Check, baseline: str | None = None) -> float:
 
 def _timed(verdict: Verdict) -> bool:
     """Whether its times are those of the kernel, by a clock that the answer could not reach."""
-    where = verdict.environment
-    return verdict.timing == "replayed" if where.device_kind == "cuda" else not where.interpreted
+    ran = verdict.environment
+    told_by_the_answer = verdict.timing == "sealed" and ran.device_kind == "cuda"
+    return verdict.ranks and not told_by_the_answer and not ran.interpreted
 
 
 def _speedup(verdict: Verdict, baseline: str | None) -> float:

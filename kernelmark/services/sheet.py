@@ -45,7 +45,9 @@ def _entry_points(problem: Problem) -> dict[str, tuple[str, ...]]:
 
 
 def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
-    """The newest recorded time of each baseline on each of this machine's devices, the problem being as it is now."""
+    """The newest recorded time of each baseline on each of this machine's devices, the problem being as it is now, and
+    timed as a rank requires.
+    """
     own = {name for kind in ("cuda", "cpu") if (name := device_name(kind))}
     ledger = JsonlLedger(settings.locate("results") / f"{problem.slug}.jsonl")
     current = problem.sha256.encode()  # a cheap filter before parsing
@@ -55,7 +57,8 @@ def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
             if entry.kind != VERDICT or current not in entry.document or b'"baselines":[{' not in entry.document:
                 continue
             verdict = entry.verdict
-            if verdict.problem.sha256 == problem.sha256 and verdict.environment.device_name in own:
+            is_current = verdict.problem.sha256 == problem.sha256 and verdict.ranks
+            if is_current and verdict.environment.device_name in own:
                 for each in _timed(problem, verdict):
                     found[each.device, each.name] = each
     except LedgerError:
@@ -69,7 +72,7 @@ def _timed(problem: Problem, verdict: Verdict) -> list[BaselineTime]:
     took: dict[str, list[tuple[int, float]]] = {}
     for case in verdict.benchmarks:
         for each in case.baselines:
-            took.setdefault(each.name, []).append((max(each.claimed_ns, 1), weights.get(case.name, 1.0)))
+            took.setdefault(each.name, []).append((max(each.time_ns, 1), weights.get(case.name, 1.0)))
     device = verdict.environment.device_name
     return [
         BaselineTime(name, device, round(geometric_mean(*zip(*each, strict=True))), verdict.run)

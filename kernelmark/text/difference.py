@@ -64,6 +64,8 @@ def _faster(before: Verdict, after: Verdict) -> str:
         return f": on {visible(devices[1])}, before on {visible(devices[0])}"
     if before.problem.sha256 != after.problem.sha256:
         return ": the problem has changed in between"
+    if before.timing != after.timing:
+        return ": the two were not timed alike"
     if overlap(before.score, after.score):
         return ": no difference was measured"
     return f": {before.score.median_ns / after.score.median_ns:.3f} times as fast"

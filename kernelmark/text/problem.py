@@ -84,6 +84,8 @@ def _facts(
     for scalar in spec.scalars:
         yield "scalar", f"{scalar.name} {scalar.dtype} = {scalar.value}"
     yield "tolerance", _tolerance(spec)
+    if spec.timing == "calls":
+        yield "timing", "plain calls on GPUs too, with their work on the host"
     if spec.deadline is not None:
         yield "open", spec.schedule
         if now is not None:

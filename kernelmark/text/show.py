@@ -16,7 +16,7 @@ from kernelmark.text import findings, times
 from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
-from leaderboard.standings.pooling import TOO_WIDE, WIDEST, too_wide
+from leaderboard.standings.pooling import NO_RANK, WIDEST
 from leaderboard.standings.ranking import how_timed
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
@@ -134,6 +134,9 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
     told = result.submission
     own = [row for row in table.rows if row.belongs_to(told.author)]  # the best one, then one too wide
+    if not result.ranks:
+        better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state != "not_replayed" else ""
+        return f"none: {NO_RANK['not_replayed']}{better}"
     row = next((row for row in own if (row.author, row.sha256) == (told.author, told.sha256)), None)
     if row is None:
         best = own[0]
@@ -154,7 +157,7 @@ def _because(aside: SetAside) -> str:
 
 
 def _keeps(row: Row, table: Table) -> str:
-    return f"does not rank either: {TOO_WIDE}" if row.rank is None else f"keeps {_place(row, table)}"
+    return f"does not rank either: {row.no_rank}" if row.rank is None else f"keeps {_place(row, table)}"
 
 
 def _place(row: Row, table: Table) -> str:
@@ -165,7 +168,7 @@ def _place(row: Row, table: Table) -> str:
 def _too_wide(row: Row, result: Verdict, *, for_author: bool) -> str:
     """Why a source does not rank, and what whoever grades it can do."""
     pooled = f" of {row.gradings} gradings" if row.gradings > 1 else ""
-    why = f"none: {TOO_WIDE} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
+    why = f"none: {row.no_rank} ({interval(row.score)}{pooled}, more than {WIDEST:g} × from low to high)"
     if result.environment.interpreted:
         why += ", as is common in Triton's interpreter"
         return why if for_author else f"{why}; grade it on a GPU"
@@ -220,10 +223,10 @@ def moderation(events: Iterable[Moderation]) -> Iterator[str]:
 
 
 def _beside(table: Table) -> Iterator[str]:
-    """Notes below a table: rows that are pooled, too wide to rank, stale or moderated, and runs set aside."""
+    """Notes below a table: rows that are pooled, without a rank, stale or moderated, and runs set aside."""
     for row in table.rows:
         pooled = f"{row.gradings} gradings pooled" if row.gradings > 1 else ""
-        if notes := [note for note in (pooled, TOO_WIDE if row.state == "too_wide" else "") if note]:
+        if notes := [note for note in (pooled, row.no_rank) if note]:
             yield f"{INDENT}{row.run} by {visible(row.author)}: {', '.join(notes)}"
         if row.stale is not None:
             again = f"; graded again as {row.stale.again}" if row.stale.again else ""
@@ -242,8 +245,8 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
     if source is not None and len(source.gradings) > 1:
         newest = "" if source.newest.run == result.run else f"; the board shows {source.newest.run}, the newest"
         yield f"{INDENT}pooled      {len(source.gradings)} gradings of this source: {interval(source.score)}{newest}"
-    if source is not None and too_wide(source.score):
-        yield f"{INDENT}standing    none: {TOO_WIDE}"
+    if source is not None and source.state in NO_RANK:
+        yield f"{INDENT}standing    none: {NO_RANK[source.state]}"
     if events:
         yield f"{INDENT}state       {state(events)}"
         yield from moderation(events)
@@ -353,9 +356,11 @@ def _identity(result: Verdict) -> Iterator[tuple[str, str]]:
         "submission",
         f"{result.submission.language}, {result.submission.size_bytes:,} bytes, sha256 {result.submission.sha256}",
     )
-    timed = how_timed(result.timing, e.device_kind, result.protocol)
+    timed = how_timed(result.timing, e.device_kind)
     schema = f"schema {result.schema_version}, effort {result.effort}, last stage {result.stage.value}"
     yield "protocol", f"{result.protocol}, {f'{timed}, ' if timed else ''}{schema}"
+    if result.timing == "sealed":
+        yield "timing", "sealed rounds, as before protocol 5: the submission's process told its times, within bounds"
     versions = {"python": e.python, "torch": e.torch, "triton": e.triton, "driver": e.driver, "CUDA": e.cuda}
     yield "versions", ", ".join(f"{name} {visible(value)}" for name, value in versions.items() if value is not None)
     if e.power_limit_mw is not None:

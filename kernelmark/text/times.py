@@ -33,7 +33,7 @@ _STOPPED = {
     "unstable": "the interval stayed wide",
 }
 _HOW = {
-    "graphs": "captured calls, replayed as one graph",
+    "graphs": "captured calls, replayed as one graph, as before protocol 5",
     "calls": "plain calls: the submission's own code ran",
     "replayed": "replayed: a launcher made the recorded calls",
 }
@@ -48,20 +48,18 @@ _LETTERS = 40  # maximum length of a kernel's name
 
 
 def table(result: Verdict, score: Interval) -> Iterator[str]:
-    """A line a case: the time, the speedups, the metrics; of sealed ones, a single cold call too."""
+    """A line a case: the time, the speedups, the metrics."""
     names = sorted({paired.name for b in result.benchmarks for paired in b.baselines})
     metrics = [each for each in METRICS if each.in_tables and any(map(each.cell, result.benchmarks))]
-    cold = ["cold, claimed"] if result.timing == "sealed" else []
     head = ["case", "time", "95 % interval", *(f"× {visible(name)}" for name in names)]
-    rows = [(*head, *(each.heading for each in metrics), *cold)]
+    rows = [(*head, *(each.heading for each in metrics))]
     for b in result.benchmarks:
         paired = {each.name: each.speedup for each in b.baselines}
         line = [visible(b.name), *cells(b.score), *(ratio(paired[n]) if n in paired else "" for n in names)]
-        claimed = [] if b.mode == "replayed" else [duration(b.claimed_latency.claimed_median_ns)]
-        rows.append((*line, *(each.cell(b) for each in metrics), *claimed))
+        rows.append((*line, *(each.cell(b) for each in metrics)))
     overall = {speedup.baseline: speedup.ratio for speedup in result.speedups}
     mean = ["geometric mean", *cells(score), *(ratio(overall[n]) if n in overall else "" for n in names)]
-    rows.append((*mean, *("" for _ in metrics), *("" for _ in cold)))
+    rows.append((*mean, *("" for _ in metrics)))
     yield from columns(rows, right=frozenset({1}))
 
 
@@ -85,11 +83,11 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
         yield from kernels(b)
         return
     rounds = [
-        (str(i), str(r.calls), str(r.sets), duration(r.wall_ns), duration(r.claimed_ns))
+        (str(i), str(r.calls), duration(r.wall_ns), duration(round(r.call_ns(b.overhead_ns))))
         for i, r in enumerate(b.rounds, start=1)
     ]
-    header = ("round", "calls", "sets", "wall", "claimed")
-    yield from columns([header, *rounds], right=frozenset(range(5)), indent=INDENT * 2)
+    header = ("round", "calls", "took", "a call")
+    yield from columns([header, *rounds], right=frozenset(range(4)), indent=INDENT * 2)
 
 
 def unfinished(result: Verdict, *, for_author: bool = False) -> Iterator[str]:
@@ -131,10 +129,6 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
     yield from _clocks(b)
     yield "mode", _HOW[b.mode]
     yield "stopped", _stopped(b, effort)
-    if b.mode != "replayed":
-        c = b.claimed_latency
-        cold = (c.claimed_p10_ns, c.claimed_median_ns, c.claimed_p90_ns)
-        yield "cold call", f"{', '.join(map(duration, cold))} (p10, median, p90), held by: {c.hold}"
     for each in b.baselines:
         yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {_took(each)}"
     yield from ((metric.name, said) for metric in METRICS if (said := metric.sentence(b)))
@@ -145,7 +139,7 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
 
 
 def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
-    """The time of a call by each clock."""
+    """The time of a call by each clock of a replay; what is taken off the judge's time of a round."""
     if b.mode == "replayed":
         by_cupti = [round(stats.quantile(b.calls.device_ns, share)) for share in (0.1, 0.5, 0.9)]
         by_events, by_host = (round(stats.median(times)) for times in (b.calls.event_ns, b.calls.span_ns))
@@ -156,16 +150,13 @@ def _clocks(b: BenchmarkResult) -> Iterator[tuple[str, str]]:
         more = f"for a kernel of our own, {duration(b.span_extra_ns)} more than the events"
         yield "host clock", f"{duration(by_host)} in the median; {more}"
         return
-    tolerated = f"which may lie {duration(b.tolerance_ns)} below the sealed time"
-    yield "sealed", f"{duration(b.sealed_ns)} per call by the judge's clock"
-    yield "claimed", f"{duration(b.claimed_ns)} per call by the runner's, {tolerated}"
-    nulls = f"{len(b.null_walls_ns)} null rounds spread by {duration(b.noise_ns)}"
-    yield "overhead", f"{duration(b.overhead_ns)} of a round; {nulls}"
+    known = "" if b.overhead_error_ns is None else f", known to {duration(b.overhead_error_ns)}"
+    yield "overhead", f"{duration(b.overhead_ns)} of a round{known}"
 
 
 def _took(baseline: PairedBaseline) -> str:
     count = f"{len(baseline.calls.device_ns)} calls" if baseline.calls else f"{len(baseline.rounds)} rounds"
-    return f"which took {duration(baseline.claimed_ns)} in {count}, sha256 {baseline.sha256[:12]}"
+    return f"which took {duration(baseline.time_ns)} in {count}, sha256 {baseline.sha256[:12]}"
 
 
 def _telemetry(b: BenchmarkResult) -> str:

@@ -52,7 +52,8 @@ class VerdictRow(Record):
     submission_sha256: str
     size_bytes: int
     protocol: int
-    timing: str = Field(description="how its cases were timed: sealed or replayed")
+    timing: str = Field(description="how its cases were timed: replayed, calls, or, before protocol 5, sealed")
+    ranked_timing: str = Field(description="how they must be timed to rank")
     device_kind: str
     device_name: str
     sandbox: str
@@ -73,7 +74,7 @@ class VerdictRow(Record):
     confidence: float | None
     rank: int | None = Field(description="rank of the row that this grading represents; null if it has none")
     state: str | None = Field(
-        description="ranks, too_wide, disqualified or late; null if the grading is not in a table"
+        description="ranks, too_wide, not_replayed, disqualified or late; null if the grading is not in a table"
     )
     gradings: int | None = Field(description="number of gradings pooled in the row that this grading represents")
     pooled_median_ns: int | None = Field(description="pooled score of these gradings, which determines the rank")
@@ -95,17 +96,14 @@ class _CaseRow(Record):
     params: str = Field(description="the case's parameters as JSON; empty for a hidden case")
     outcome: str | None = Field(description="of a test; benchmarks exist only in accepted gradings")
     message: str | None
-    mode: str | None = Field(description="mode of a benchmark: graphs, calls or replayed")
+    mode: str | None = Field(description="mode of a benchmark: calls, replayed, or, before protocol 5, graphs")
     median_ns: int | None = Field(description="score of the case")
     low_ns: int | None
     high_ns: int | None
     confidence: float | None
-    sealed_ns: int | None = Field(description="by the judge's clock; null if replayed, like the next four")
-    claimed_ns: int | None = Field(description="by the runner's clock")
-    overhead_ns: int | None
-    noise_ns: int | None
-    tolerance_ns: int | None
-    rounds: int | None = Field(description="number of sealed rounds, or of replayed calls")
+    overhead_ns: int | None = Field(description="taken off the time of every round; null if replayed, like the next")
+    overhead_error_ns: int | None = Field(description="how far it may be from the truth")
+    rounds: int | None = Field(description="number of rounds, or of replayed calls")
     stop_reason: str | None
 
 
@@ -178,6 +176,7 @@ def _verdict(verdict: Verdict, seq: int, standing: Row | SetAside | None, teams:
         size_bytes=submission.size_bytes,
         protocol=verdict.protocol,
         timing=verdict.timing,
+        ranked_timing=verdict.ranked_timing,
         effort=verdict.effort,
         duration_ns=verdict.duration_ns,
         rank=row.rank if row else None,
@@ -203,7 +202,6 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
             "message": test.message,
         }
         yield CaseRow(**{**absent, **values, "problem": slug, "run": run, "position": position})
-    by_clocks = ("sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns")
     for position, timed in enumerate(verdict.benchmarks):
         values = {
             "stage": "benchmark",
@@ -214,7 +212,7 @@ def _cases(verdict: Verdict) -> Iterator[Record]:
             "stop_reason": timed.stop_reason,
             "rounds": len(timed.calls.device_ns) if timed.mode == "replayed" else len(timed.rounds),
             **{column.key: column.value(timed) for column in _METRICS},
-            **{name: getattr(timed, name) for name in (() if timed.mode == "replayed" else by_clocks)},
+            **{name: getattr(timed, name, None) for name in ("overhead_ns", "overhead_error_ns")},
             **_score(timed.score),
         }
         yield CaseRow(**{**absent, **values, "problem": slug, "run": run, "position": position})

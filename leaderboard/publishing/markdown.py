@@ -18,7 +18,7 @@ from pathlib import Path
 from harness.errors import HarnessError
 from leaderboard.record.durable import write_whole
 from leaderboard.record.moderation import Moderation
-from leaderboard.standings.pooling import TOO_WIDE, WIDEST
+from leaderboard.standings.pooling import WIDEST
 from leaderboard.standings.ranking import Row, SetAside, Table
 from leaderboard.text.plural import counted
 from leaderboard.text.units import interval, ratio
@@ -31,7 +31,8 @@ LEGEND = (
     "Several gradings of one source are pooled into one time; run, date and cases are those of the newest grading. "
     "Rows share a rank when their interval overlaps that of the first row of this rank. "
     f"A row whose upper bound is more than {WIDEST:g} times its lower bound has no rank; more gradings usually narrow "
-    "it. "
+    "it. In a table of replayed calls, a row whose calls could not be replayed has no rank, and stands last. "
+    "Before protocol 5, the submission's own process told the times of sealed rounds, within bounds. "
     "A column × shows how many times faster than a baseline a submission was: the geometric mean over the cases, with "
     "its confidence interval, of ratios taken pair by pair from rounds or calls that alternated in the same grading.\n"
 )
@@ -186,10 +187,8 @@ def rank_cell(row: Row) -> str:
 
 
 def _note(row: Row) -> str:
-    """The notes on a row: too wide, pooled, stale, and what organizers said about it."""
-    notes = []
-    if row.state == "too_wide":
-        notes.append(TOO_WIDE)
+    """The notes on a row: why it has no rank, pooled, stale, and what organizers said about it."""
+    notes = [row.no_rank] if row.no_rank else []
     if row.gradings > 1:
         notes.append(f"{row.gradings} gradings pooled")
     if row.stale is not None:

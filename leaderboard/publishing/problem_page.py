@@ -78,9 +78,10 @@ def _by_case(rows: list[tuple[Row, Verdict]], cell: _Cell, extra: Iterable[tuple
 
 def _baseline_times(names: Iterable[str], rows: list[tuple[Row, Verdict]]) -> Iterator[tuple[str, dict[str, str]]]:
     for name in names:
-        first = next(verdict for row, verdict in rows if row.over(name))
-        paired = ((case.name, each) for case in first.benchmarks for each in case.baselines if each.name == name)
-        yield name, {case: duration(each.claimed_ns) for case, each in paired}
+        first = next((verdict for row, verdict in rows if row.over(name) and verdict.ranks), None)
+        if first is not None:
+            paired = ((case.name, each) for case in first.benchmarks for each in case.baselines if each.name == name)
+            yield name, {case: duration(each.time_ns) for case, each in paired}
 
 
 def _speedup(case: BenchmarkResult, name: str) -> str:

@@ -6,9 +6,9 @@ Trusted, over intact documents: their hashes were checked.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
-from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError, model_validator
 
 from harness.verdict import (
     DeviceKind,
@@ -17,7 +17,7 @@ from harness.verdict import (
     Interval,
     Outcome,
     ProblemId,
-    SchemaVersion,
+    ReadableVersion,
     Speedup,
     SubmissionId,
     Timing,
@@ -41,7 +41,7 @@ class Question(NamedTuple):
 class Ranked(BaseModel):
     """The keys of a verdict that decide its place."""
 
-    schema_version: SchemaVersion
+    schema_version: ReadableVersion
     outcome: Outcome
     problem: ProblemId
     submission: SubmissionId
@@ -50,7 +50,19 @@ class Ranked(BaseModel):
     run: str
     created_at: AwareDatetime
     timing: Timing = "sealed"
+    ranked_timing: Timing | None = None
     score: Interval | None = None
+
+    @model_validator(mode="after")
+    def _only_version_1_leaves_timings_out(self) -> Self:
+        if self.schema_version > 1 and not {"timing", "ranked_timing"} <= self.model_fields_set:
+            raise ValueError("timing and ranked_timing are required")
+        return self
+
+    @property
+    def ranks(self) -> bool:
+        """As `Verdict.ranks`."""
+        return self.ranked_timing in (None, self.timing)
 
     @property
     def question(self) -> Question:
@@ -59,7 +71,7 @@ class Ranked(BaseModel):
             problem=self.problem.slug,
             problem_sha256=self.problem.sha256,
             protocol=self.protocol,
-            timing=self.timing,
+            timing=self.ranked_timing or self.timing,
             device_kind=ran.device_kind,
             device_name=ran.device_name,
             isolated=ran.isolated,

@@ -1,7 +1,8 @@
-"""Pools the gradings of one source into one result, and decides whether it is precise enough to rank.
+"""Pools the gradings of one source into one result, and decides whether it may rank.
 
-The ranking fills a `Source` for each author's file in each table; the site's records use the same objects. Trusted;
-pure. Without pooling, authors could improve a row by submitting the same file again and again.
+The ranking fills a `Source` for each author's file in each table, and another for its gradings that were not timed as
+the table requires; the site's records use the same objects. Trusted; pure. Without pooling, authors could improve a row
+by submitting the same file again and again.
 
 `stats.pool` combines the accepted gradings that no organizer set aside, whatever their effort; intervals weight them.
 After a change of the software (what `staleness` compares: driver, torch, image, ...), only gradings with the same
@@ -15,7 +16,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness import stats
 from harness.verdict import Interval
@@ -24,7 +25,12 @@ from leaderboard.standings.excerpt import Ranked
 from leaderboard.standings.staleness import SOFTWARE
 
 WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
-TOO_WIDE = "interval too wide to rank"
+RowState = Literal["ranks", "too_wide", "not_replayed"]
+NO_RANK: Mapping[RowState, str] = {
+    "too_wide": "interval too wide to rank",
+    "not_replayed": "not replayed, which a rank requires",
+}
+"""Why a row has no rank, by its state."""
 
 _software = attrgetter(*SOFTWARE)
 
@@ -98,6 +104,11 @@ class Source:
             high_ns=math.ceil(pooled.high),
             confidence=pooled.confidence,
         )
+
+    @property
+    def state(self) -> RowState:
+        """Whether it may rank, and if not, why; `NO_RANK` says it in words."""
+        return "not_replayed" if not self.verdict.ranks else "too_wide" if too_wide(self.score) else "ranks"
 
     @property
     def order(self) -> tuple[int, datetime, str]:

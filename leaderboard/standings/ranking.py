@@ -3,13 +3,15 @@
 Trusted. It parses only what it ranks by, so a hundred thousand lines take seconds.
 
 **One table, one question.** Times are compared only if they answer the same question: the same problem to the byte, the
-same protocol, the same timing (sealed or replayed), the same device, isolated or not, compiled or interpreted.
-`TableKey` is that question.
+same protocol, the same device, isolated or not, compiled or interpreted. `TableKey` is that question. Its `timing` is
+how a time must be taken to rank. Since protocol 5 that is one for a problem and a device; before it, replayed calls and
+*sealed rounds* (timed by the runner's clock, within bounds by the judge's) had a table each.
 
 **Who ranks.** The best source of each author, or of each team (`teams`), by the pooled time of its gradings
 (`pooling`), not by the best of them. Gradings that an organizer set aside do not count: they are listed after the rows,
 without a rank. A source whose time is too imprecise (`pooling.too_wide`) does not rank either. It is listed below the
-rows that do, unless its author or team has a ranked source that is no slower.
+rows that do, unless its author or team has a ranked source that is no slower. Times that were not taken as the table
+requires come last, of authors and teams that have no other row.
 
 **Who shares a rank.** Ranked rows are in the order of their medians. Going down, a row shares the rank of its group's
 *leader*, the group's first row, if its interval overlaps the leader's; otherwise it leads a new group, whose rank is
@@ -25,7 +27,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from harness.errors import LedgerError
 from harness.verdict import (
@@ -45,17 +47,15 @@ from leaderboard.record.entry import MODERATION, VERDICT, Entry
 from leaderboard.record.moderation import Events, Moderation, State, state
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.excerpt import Question, Ranked, RowDetails, parse_ranking_fields, parse_row_details
-from leaderboard.standings.pooling import Source, identity, too_wide
+from leaderboard.standings.pooling import NO_RANK, RowState, Source, identity
 from leaderboard.standings.staleness import Present, Stale
 
-_REPLAYS_SINCE = 4  # the first protocol that has them
+_HOW_TIMED: Mapping[Timing, str] = {"replayed": "replayed", "calls": "plain calls", "sealed": "sealed rounds"}
 
 
-def how_timed(timing: Timing, device_kind: DeviceKind, protocol: int) -> str:
-    """The name of a timing in a table's title; empty if the device and protocol allow only sealed rounds."""
-    if timing == "replayed":
-        return "replayed"
-    return "sealed rounds" if device_kind == "cuda" and protocol >= _REPLAYS_SINCE else ""
+def how_timed(timing: Timing, device_kind: DeviceKind) -> str:
+    """The name of a timing in a table's title; empty on a CPU, where there is only one."""
+    return _HOW_TIMED[timing] if device_kind == "cuda" else ""
 
 
 class TableKey(Record):
@@ -64,7 +64,7 @@ class TableKey(Record):
     problem: str
     problem_sha256: str
     protocol: int
-    timing: Timing = "sealed"
+    timing: Timing
     device_kind: DeviceKind
     device_name: str
     isolated: bool
@@ -76,8 +76,8 @@ class TableKey(Record):
 
     @property
     def how_timed(self) -> str:
-        """What distinguishes the table from one of the other timing; empty if there is no other."""
-        return how_timed(self.timing, self.device_kind, self.protocol)
+        """As the function of that name."""
+        return how_timed(self.timing, self.device_kind)
 
     @property
     def title(self) -> str:
@@ -86,13 +86,13 @@ class TableKey(Record):
 
     @property
     def variant(self) -> str:
-        """The title without the device: the timing, if there are several, and how the runs were made; often empty."""
+        """The title without the device: the timing, and how the runs were made; often empty."""
         isolation, triton = "" if self.isolated else "not isolated", "Triton interpreter" if self.interpreted else ""
         return ", ".join(filter(None, (self.how_timed, isolation, triton)))
 
 
 class Row(Record):
-    """An author's or a team's best source, or one whose time is too imprecise to rank: its `rank` is None.
+    """An author's or a team's best source, or one that has no rank, for the reason that its `state` gives.
 
     `author` wrote it; `team` is the one that the author is in, which has no other ranked row.
     `score` is pooled over its `gradings`. Everything else is of the newest of them, which `run` names: `seq` is its
@@ -116,7 +116,7 @@ class Row(Record):
     speedups: tuple[Speedup, ...] = ()
     created_at: datetime
     seq: int
-    state: Literal["ranks", "too_wide"] = "ranks"
+    state: RowState = "ranks"
     moderation: tuple[Moderation, ...] = ()
     stale: Stale | None = None
 
@@ -124,6 +124,11 @@ class Row(Record):
     def who(self) -> str:
         """Author and team, as a board names them."""
         return shown(self.author, self.team)
+
+    @property
+    def no_rank(self) -> str:
+        """Why it has no rank; empty if it has one."""
+        return NO_RANK.get(self.state, "")
 
     def belongs_to(self, author: str) -> bool:
         """Whether it is an author's row: their own, or that of their team."""
@@ -174,6 +179,11 @@ class Table(Record):
         return tuple(row for row in self.rows if row.rank is not None)
 
     @property
+    def comparable(self) -> tuple[Row, ...]:
+        """The rows that were timed as the table requires: those that have a rank, and those too wide for one."""
+        return tuple(row for row in self.rows if row.state != "not_replayed")
+
+    @property
     def baselines(self) -> tuple[str, ...]:
         """The names of all baselines that a row of the table was measured against."""
         return tuple(sorted({speedup.baseline for row in self.rows for speedup in row.speedups}))
@@ -202,7 +212,7 @@ _Scored = tuple[Ranked, Interval, Entry]
 class _Collected:
     """What one pass over the entries collects."""
 
-    sources: dict[Question, dict[tuple[str, str], Source]] = field(default_factory=dict)
+    sources: dict[Question, dict[tuple[str, str, bool], Source]] = field(default_factory=dict)
     aside: dict[Question, list[_Scored]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
     events: Events = field(default_factory=Events)
@@ -214,8 +224,8 @@ def rank(entries: Iterable[Entry], current: Current | None = None, teams: Teams 
     """Rank accepted verdicts: each table has every author's best source, the earlier of two equal ones.
 
     The order of the entries does not matter. Tables are sorted by problem, then newest hash first (by its first
-    verdict), then newest protocol, replayed before sealed, isolated before not, compiled before interpreted, GPUs
-    before CPUs. `current` marks rows that are stale; it changes no rank. An author's source can only rank
+    verdict), then newest protocol, replayed before others, isolated before not, compiled before interpreted,
+    GPUs before CPUs. `current` marks rows that are stale; it changes no rank. An author's source can only rank
     for the author's team, if `teams` has one.
 
     Raises:
@@ -294,26 +304,27 @@ def _collect(entries: Iterable[Entry], events: Events, current: Current | None, 
             collected.aside.setdefault(question, []).append((verdict, verdict.score, entry))
             continue
         sources = collected.sources.setdefault(question, {})
-        file = (submission.author, submission.sha256)
-        if (source := sources.get(file)) is None:
-            source = sources[file] = Source(verdict)
+        alike = (submission.author, submission.sha256, verdict.ranks)
+        if (source := sources.get(alike)) is None:
+            source = sources[alike] = Source(verdict)
         source.add(verdict, verdict.score, entry)
     return collected
 
 
 def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
     """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank but
-    faster.
+    faster, then those not replayed of whoever has no other.
     """
-    best: dict[str, Source] = {}
-    wide: dict[str, Source] = {}
+    first: dict[RowState, dict[str, Source]] = {"ranks": {}, "too_wide": {}, "not_replayed": {}}
     for source in sources:
-        kind, who = (wide if too_wide(source.score) else best), teams.name_of(source.verdict.submission.author)
+        kind, who = first[source.state], teams.name_of(source.verdict.submission.author)
         if who not in kind or source.order < kind[who].order:
             kind[who] = source
-    yield from sorted(best.values(), key=lambda source: source.order)
+    best, wide, plain = first.values()
     faster = (source for who, source in wide.items() if who not in best or source.order < best[who].order)
-    yield from sorted(faster, key=lambda source: source.order)
+    others = (source for who, source in plain.items() if who not in best and who not in wide)
+    for each in (best.values(), faster, others):
+        yield from sorted(each, key=lambda source: source.order)
 
 
 def _row_details(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, RowDetails]:
@@ -361,16 +372,16 @@ def _rows(sources: Iterable[Source], collected: _Collected, details: Mapping[str
     """Rows with ranks, by the rule in the module's docstring."""
     shared, leader = 0, None
     for above, source in enumerate(sources):
-        score, wide = source.score, too_wide(source.score)
-        if not wide and (leader is None or not overlap(leader, score)):
+        score, state = source.score, source.state
+        if state == "ranks" and (leader is None or not overlap(leader, score)):
             shared, leader = above + 1, score
         newest = details[source.hash]
         verdict, runs = source.verdict, [grading.run for grading in source.gradings]
         yield Row(
             **source.identity,
             team=collected.teams.of(verdict.submission.author),
-            rank=None if wide else shared,
-            state="too_wide" if wide else "ranks",
+            rank=shared if state == "ranks" else None,
+            state=state,
             gradings=len(runs),
             modes=tuple(sorted({benchmark.mode for benchmark in newest.benchmarks})),
             cases=len(newest.benchmarks),
@@ -387,7 +398,7 @@ def _place(key: TableKey, appeared: dict[tuple[str, str], int]) -> tuple[str | i
     return (
         key.problem,
         *newest_first,
-        key.timing == "sealed",
+        key.timing != "replayed",
         not key.isolated,
         key.interpreted,
         key.device_kind == "cpu",

@@ -187,12 +187,12 @@ def training(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def test_each_answer_of_a_group_earns_what_its_verdict_is_worth(training: ModuleType) -> None:
     fast = accepted(modes=REPLAYED, speedups={"compiled": 1.0, "eager": 2.0})
-    sealed = accepted(speedups={"eager": 2.0})
+    plain = accepted(speedups={"eager": 2.0}, ranked_timing="replayed")
     long = kernelmark.SubmissionError("source", "is larger than 1,048,576 bytes")
-    fleet = PreparedFleet({"fast": [fast], "sealed": [sealed], "wrong": [WRONG], "long": [long]})
-    earned = training.rewards(fleet, ["fast", "sealed", "wrong", "long"])
-    assert earned == {"fast": 4, "sealed": 1, "wrong": kernelmark.reward(WRONG), "long": 0}
-    assert sorted(fleet.graded) == ["fast", "long", "sealed", "wrong"]
+    fleet = PreparedFleet({"fast": [fast], "plain": [plain], "wrong": [WRONG], "long": [long]})
+    earned = training.rewards(fleet, ["fast", "plain", "wrong", "long"])
+    assert earned == {"fast": 4, "plain": 1, "wrong": kernelmark.reward(WRONG), "long": 0}
+    assert sorted(fleet.graded) == ["fast", "long", "plain", "wrong"]
 
 
 @pytest.mark.parametrize(("failures", "earns"), [(1, True), (2, True), (3, False)])

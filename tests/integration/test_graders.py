@@ -195,7 +195,7 @@ def test_all_that_a_grading_needs_starts_at_once_and_only_once(problem: Problem)
     assert provider.ended == 6
 
 
-def test_sealed_rounds_need_no_launchers(problem: Problem) -> None:
+def test_plain_calls_need_no_launchers(problem: Problem) -> None:
     provider = Counted()
     own = sessions(problem, provider, baselines=1, replayed=False)
     own.wait()

@@ -214,7 +214,7 @@ def test_a_wrong_element_is_told_and_its_tensors_can_be_kept(
 
 
 @pytest.mark.full  # `test_layouts_together` times such tensors, too
-def test_it_is_timed_in_sealed_rounds(problem: Problem) -> None:
+def test_it_is_timed(problem: Problem) -> None:
     verdict: Verdict = judge.grade(
         problem, Submission.of(CPP, "cpp", author="tester"), provider=provider("process"), device="cpu", effort="quick"
     )

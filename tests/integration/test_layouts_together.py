@@ -164,7 +164,7 @@ def test_a_wrong_result_is_refused(tmp_path: Path, wrong: str, output: str) -> N
 
 
 @pytest.mark.full
-def test_it_is_timed_in_sealed_rounds(tmp_path: Path) -> None:
+def test_it_is_timed(tmp_path: Path) -> None:
     submission = Submission.of((RETURNS + RESULT).encode(), "py", author="ada")
     verdict = judge.grade(own(tmp_path), submission, provider=SANDBOX, device="cpu", effort="quick")
     assert verdict.outcome is Outcome.ACCEPTED, verdict.message

@@ -23,7 +23,7 @@ from kernelmark.services.settings import Settings
 from leaderboard.record.current import Current
 from leaderboard.standings.ranking import rank
 from tests.unit.test_staleness import chained
-from tests.verdicts import REPLAYED, accepted, sha256
+from tests.verdicts import accepted, sha256
 
 DOUBLE = load(PROBLEMS / "double")
 
@@ -53,11 +53,14 @@ def test_a_sandbox_that_fails_or_a_mistake_of_ours_is_that_tools_finding(monkeyp
 
 
 def test_the_first_of_both_tables_are_audited_and_a_file_in_both_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    replayed = accepted(author="ada", source="hers", modes=REPLAYED)
-    sealed = [accepted(author="ada", source="hers"), accepted(author="bob", source="his", score_ns=60_000)]
+    isolated = accepted(author="ada", source="hers")
+    others = [
+        accepted(author=author, source=source, score_ns=ns, sandbox="process")
+        for author, source, ns in (("ada", "hers", 57_300), ("bob", "his", 60_000))
+    ]
     now = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
-    tables = rank(chained(replayed, *sealed), now)
+    tables = rank(chained(isolated, *others), now)
     monkeypatch.setattr(records, "current", lambda settings: now)
     monkeypatch.setattr(records, "tables", lambda settings, problem: tables)
     monkeypatch.setattr(DEVICES["cuda"], "facts", lambda: DeviceFacts("NVIDIA H200"))
-    assert list(_first(Settings(), 2, None)) == [replayed.run, sealed[1].run]
+    assert list(_first(Settings(), 2, None)) == [isolated.run, others[1].run]

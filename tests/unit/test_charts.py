@@ -21,8 +21,8 @@ from tests.verdicts import EPOCH, interval, sha256
 
 SVG = "{http://www.w3.org/2000/svg}"
 TABLE = TableKey(
-    problem="softmax", problem_sha256="0" * 64, protocol=4, device_kind="cuda", device_name="NVIDIA H200",
-    isolated=True, interpreted=False,
+    problem="softmax", problem_sha256="0" * 64, protocol=4, timing="replayed", device_kind="cuda",
+    device_name="NVIDIA H200", isolated=True, interpreted=False,
 )  # fmt: skip
 PALETTE = Palette(["ada", "bob"], ["half", "single", "copy"])
 
@@ -42,8 +42,8 @@ def test_an_author_keeps_a_colour_and_a_case_its_shape() -> None:
 
 def run(author: str, *timed: TimedCase) -> Run:
     return Run(
-        hash=sha256(author), key=TABLE, run="a" * 16, author=author, name="k.py", language="py", sha256=sha256(author),
-        size_bytes=1, created_at=EPOCH, score=interval(1000), cases=timed,
+        hash=sha256(author), key=TABLE, ranks=True, run="a" * 16, author=author, name="k.py", language="py",
+        sha256=sha256(author), size_bytes=1, created_at=EPOCH, score=interval(1000), cases=timed,
     )  # fmt: skip
 
 

@@ -26,6 +26,7 @@ VERDICTS = [
     accepted(author="eve", run="d" * 16, score_ns=10),
     failed(author="mal", name='<script>"x', run="e" * 16, message="a\nb\x00,|"),
     accepted(author="fay", run="f" * 16, score_ns=700, modes=REPLAYED),
+    accepted(author="gil", run="9" * 16, score_ns=600, ranked_timing="replayed"),
 ]  # fmt: skip
 OUT = Moderation(run="d" * 16, action="disqualify", actor="grace", reason="why", created_at=EPOCH)
 
@@ -45,7 +46,7 @@ def lines(path: Path) -> list[dict[str, object]]:
 @pytest.fixture
 def exported(tmp_path: Path) -> Path:
     found, teams = entries(), Teams({"quickfix": ("ada", "bob")})
-    assert export(found, rank(found), tmp_path, teams) == (6, 5 * 4 + 4 * 4 + 1 + 2)
+    assert export(found, rank(found), tmp_path, teams) == (7, 6 * 4 + 5 * 4 + 1 + 2)
     return tmp_path
 
 
@@ -53,16 +54,23 @@ def test_ranks_are_those_of_the_board(exported: Path) -> None:
     tables = rank(entries())
     expected = {row.run: row.rank for table in tables for row in table.rows}
     found = {row["run"]: row["rank"] for row in lines(exported / "verdicts.jsonl")}
-    assert {run: place for run, place in found.items() if place is not None} == expected
-    assert {run for run, place in found.items() if place is None} == {"a" * 16, "d" * 16, "e" * 16}
+    assert {run: found[run] for run in expected} == expected
+    assert {run for run, place in found.items() if place is None} == {"9" * 16, "a" * 16, "d" * 16, "e" * 16}
     states = {row["run"]: row["state"] for row in lines(exported / "verdicts.jsonl")}
     assert states == {"a" * 16: None, "b" * 16: "ranks", "c" * 16: "ranks", "d" * 16: "disqualified", "e" * 16: None,
-                      "f" * 16: "ranks"}  # fmt: skip
+                      "f" * 16: "ranks", "9" * 16: "not_replayed"}  # fmt: skip
 
 
 def test_a_verdict_names_the_team_of_its_author(exported: Path) -> None:
     found = {(row["author"], row["team"]) for row in lines(exported / "verdicts.jsonl")}
-    assert found == {("ada", "quickfix"), ("bob", "quickfix"), ("eve", None), ("mal", None), ("fay", None)}
+    assert found == {
+        ("ada", "quickfix"),
+        ("bob", "quickfix"),
+        ("eve", None),
+        ("mal", None),
+        ("fay", None),
+        ("gil", None),
+    }
 
 
 @pytest.mark.parametrize("kind", ["verdicts", "cases"])
@@ -85,16 +93,18 @@ def test_cases_say_what_their_verdict_says(exported: Path) -> None:
     timed = rows[-1]
     benchmark = VERDICTS[2].benchmarks[0]
     assert (timed["median_ns"], timed["mode"], timed["rounds"]) == (5000, "calls", 8)
-    assert timed["sealed_ns"] == benchmark.sealed_ns
+    assert (timed["overhead_ns"], timed["overhead_error_ns"]) == (benchmark.overhead_ns, benchmark.overhead_error_ns)
     assert rows[0]["median_ns"] is None
 
 
-def test_a_replayed_case_has_nulls_for_what_only_sealed_rounds_have(exported: Path) -> None:
-    timing = {row["run"][0]: row["timing"] for row in pq.read_table(exported / "verdicts.parquet").to_pylist()}
-    assert timing == {**dict.fromkeys("abcde", "sealed"), "f": "replayed"}
+def test_a_replayed_case_has_nulls_for_what_only_rounds_have(exported: Path) -> None:
+    verdicts = pq.read_table(exported / "verdicts.parquet").to_pylist()
+    timing = {row["run"][0]: (row["timing"], row["ranked_timing"]) for row in verdicts}
+    rounds = dict.fromkeys("abcde", ("calls", "calls"))
+    assert timing == {**rounds, "f": ("replayed", "replayed"), "9": ("calls", "replayed")}
     rows = [row for row in pq.read_table(exported / "cases.parquet").to_pylist() if row["stage"] == "benchmark"]
     told = ("mode", "median_ns", "rounds", "stop_reason")
-    clocks = ("sealed_ns", "claimed_ns", "overhead_ns", "noise_ns", "tolerance_ns")
+    clocks = ("overhead_ns", "overhead_error_ns")
     replayed = [row for row in rows if row["run"] == "f" * 16]
     assert [[row[name] for name in told] for row in replayed] == [["replayed", 700, 40, "converged"]] * 4
     assert {row[name] for row in replayed for name in clocks} == {None}

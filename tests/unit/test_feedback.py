@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from datetime import UTC, datetime
 
@@ -9,10 +11,11 @@ import pytest
 
 from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.problem.schedule import Delay
-from harness.verdict import Doubt
-from kernelmark.text.marks import Marked, feedback
+from harness.verdict import Doubt, DoubtCode
+from kernelmark.text.marks import Marked, feedback, table
 from kernelmark.text.report import Graded
 from leaderboard.record.entry import encode
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
 from tests.verdicts import accepted, interval
 
@@ -29,15 +32,15 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
         score_ns=380_000, low_ns=31_000, high_ns=407_000, device_kind="cpu", sandbox="process", modes=["calls"] * 2,
         log="".join(f"line {number}\n" for number in range(250)),
     )  # fmt: skip
-    unsteady, low, plain = (Doubt(code=code, text=code) for code in ("unsteady", "low_claim", "plain_calls"))
+    busy, drift, plain = (Doubt(code=code, text=code) for code in ("busy_machine", "drift", "not_replayed"))
     cases = tuple(
-        each.model_copy(update={"stop_reason": "unstable", "doubts": (unsteady, low)}) for each in base.benchmarks
+        each.model_copy(update={"stop_reason": "unstable", "doubts": (busy, drift)}) for each in base.benchmarks
     )
     score = interval(380_000, 31_000, 407_000).model_copy(update={"confidence": 0.75})
     verdict = base.model_copy(update={"benchmarks": cases, "doubts": (plain,), "score": score})
     entry, _ = encode(None, verdict.to_json().encode())
-    [table] = rank([entry])
-    graded = Graded("kernel.py", 0, "", verdict, table, recorded=True)
+    [ranked] = rank([entry])
+    graded = Graded("kernel.py", 0, "", verdict, ranked, recorded=True)
     assert {found[0] for found in FOR_THE_TEACHER.finditer("\n".join(graded.lines()))} >= {
         "--", "quiet", "again", "install", "doctor", "kernelmark", "grade it",
     }, "the teacher's terminal has it"  # fmt: skip
@@ -45,15 +48,26 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
     assert FOR_THE_TEACHER.search(shown) is None, shown
     for line in (
         "doubt       few_rounds: the intervals hold with 75 % confidence, not 95 %, as too few rounds were measured\n",
-        "doubt       plain_calls: plain_calls; make the call capturable as a CUDA graph; the reason is in the text\n",
-        "doubt       every case: unsteady: unsteady\n",
-        "doubt       every case: low_claim: low_claim; join your streams\n",
+        f"doubt       not_replayed: not_replayed; {DoubtCode.NOT_REPLAYED.for_author}\n",
+        "doubt       every case: busy_machine: busy_machine\n",
+        f"doubt       every case: drift: drift; {DoubtCode.DRIFT.for_author}\n",
         "stopped     every case: the interval stayed wide\n",
         "standing    none: interval too wide to rank (380 µs [31, 407], more than 1.5 × from low to high)\n",
         "sandbox process (not isolated)\n",
         "    line 125\n",
     ):
         assert line in shown, line
+
+
+@pytest.mark.parametrize("ranks", [True, False])
+def test_a_table_of_marks_has_no_time_that_was_not_taken_as_a_rank_requires(ranks: bool) -> None:
+    verdict = accepted(score_ns=1000, speedups={"eager": 1.5}, ranked_timing="calls" if ranks else "replayed")
+    marked = Marked("ada", "", "", "", None, Graded("kernel.py", 0, "", verdict), "ada.txt")
+    [row] = csv.DictReader(io.StringIO(table([marked])))
+    numbers = [row[name] for name in ("time_ns", "low_ns", "high_ns", "baseline", "speedup")]
+    assert numbers == (["1000", "995", "1005", "eager", "1.5"] if ranks else [""] * 5)
+    assert row["message"] == ("" if ranks else NO_RANK["not_replayed"])
+    assert (row["outcome"], row["tests_right"]) == ("accepted", "4")
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.layout import ALIGNMENT, Layout
 from harness.judge.correctness.truth import Truth
-from harness.judge.timing.plan import most_sets
 from harness.judge.timing.roof import Roof
+from harness.judge.timing.rounds.batch_size import most_calls
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.roofline import Calibration
@@ -176,9 +176,9 @@ def test_they_are_drawn_and_watched_like_others(batch: Batch) -> None:
     assert batch.inputs_changed() == "x"
 
 
-@pytest.mark.parametrize(("n", "sets"), [(1 << 26, 4), (1 << 29, 1), (1 << 10, wire.MAX_SETS)])
-def test_a_batch_takes_no_more_than_one_gib_of_it_unless_a_call_does(n: int, sets: int) -> None:
-    assert most_sets(Layout(resolved(n)), 1 << 40) == sets
+@pytest.mark.parametrize(("n", "calls"), [(1 << 26, 4), (1 << 29, 1), (1 << 10, wire.MAX_SETS)])
+def test_a_round_takes_no_more_than_one_gib_of_it_unless_a_call_does(n: int, calls: int) -> None:
+    assert most_calls(Layout(resolved(n)), 1 << 40) == calls
 
 
 def test_a_call_has_no_share_of_the_roofline_and_is_not_refused_by_it() -> None:
@@ -220,21 +220,21 @@ def test_a_runner_finds_them_where_they_lie_in_every_round(batch: Batch) -> None
         server.obey(command, practice.descriptors if isinstance(command, wire.Bind) else ())
     server.obey(wire.Unmap(), ())
     inputs, outputs, host = batch.descriptors
-    server.obey(wire.Assemble(order=(2, 0)), [outputs])
-    server.obey(wire.Round(), [inputs, host])
+    server.obey(wire.MapOutputs(), [outputs])
+    server.obey(wire.Round(calls=2), [inputs, host])
     batch.snapshot()
     server.obey(wire.Release(), ())
     practice.close_arenas()
-    assert batch.out_of_bounds([0, 2]) is None
+    assert batch.out_of_bounds([0, 1]) is None
     truth = Truth(Reference.load(PROBLEM), case)
-    assert [first_wrong(batch, truth, [k]) is None for k in range(SETS)] == [True, False, True]
+    assert [first_wrong(batch, truth, [k]) is None for k in range(SETS)] == [True, True, False]
 
 
 def test_three_descriptors_come_with_a_command() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
-        wire.send(ours, 1, wire.Round(), [ours.fileno()] * 3)
+        wire.send(ours, 1, wire.Round(calls=1), [ours.fileno()] * 3)
         token, command, descriptors = wire.receive_command(theirs)
         for each in descriptors:
             os.close(each)
-    assert (token, command, len(descriptors)) == (1, wire.Round(), 3)
+    assert (token, command, len(descriptors)) == (1, wire.Round(calls=1), 3)

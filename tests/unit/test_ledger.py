@@ -198,7 +198,7 @@ def test_what_is_no_run_is_told_so(tmp_path, prefix):
 def test_a_verdict_of_another_version_is_told_from_a_broken_chain(tmp_path):
     ledger = filled(tmp_path, SMALL[:1])
     body = b'{"kind":"verdict",' + ledger.path.read_bytes().split(b'"kind":"verdict",')[1][:-1]
-    body = body.replace(b'"schema_version":1', b'"schema_version":2')
+    body = body.replace(b'"schema_version":2', b'"schema_version":3')
     head = f'{{"seq":1,"prev":"{NO_HASH}","hash":"{chain_hash(1, NO_HASH, body)}",'.encode()
     ledger.path.write_bytes(head + body[1:] + b"\n")
     assert ledger.verify() == 1

@@ -17,6 +17,7 @@ from harness.errors import HarnessError
 from harness.verdict import Ratio
 from leaderboard.publishing.markdown import board, escape, spliced, write_board
 from leaderboard.record.entry import encode
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
 from leaderboard.text.units import duration, interval, ratio
 from tests import verdicts
@@ -125,11 +126,11 @@ def test_the_whole_board():
     assert board(tables(old, slow, laptop)).splitlines()[4:] == [
         "## [softmax](boards/softmax.md)",
         "",
-        f"### NVIDIA H200 · protocol 1 · problem {problem}",
+        f"### NVIDIA H200 · plain calls · protocol 1 · problem {problem}",
         *head,
-        "| 1 | ada | kernel.py | py | 57.3 µs [57.1, 57.6] | 4 | graphs | docker | 2026-01-01 "
+        "| 1 | ada | kernel.py | py | 57.3 µs [57.1, 57.6] | 4 | calls | docker | 2026-01-01 "
         f"| {kernels['ada']} | {'a' * 16} |",
-        "| 2 | bob | kernel.py | py | 1.53 ms [1.50, 1.60] | 4 | graphs | docker | 2026-01-01 "
+        "| 2 | bob | kernel.py | py | 1.53 ms [1.50, 1.60] | 4 | calls | docker | 2026-01-01 "
         f"| {kernels['bob']} | {'b' * 16} |",
         "",
         f"### Some CPU · protocol 1 · problem {problem} · not isolated · Triton interpreter: not a measure of speed",
@@ -215,7 +216,7 @@ def test_a_hostile_name_is_rendered_as_its_characters(name):
     assert len(cells) == 11
     assert cells[2] == html.escape(name)
     heading = PARSER.render(board(tables(accepted(device_name=name))))
-    assert f"<h3>{html.escape(name)} · protocol 1" in heading
+    assert f"<h3>{html.escape(name)} · plain calls · protocol 1" in heading
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -300,15 +301,23 @@ def test_the_ends_of_the_calendar_have_a_date(moment):
     assert f"{int(moment[:4])}{moment[4:10]}" in board(rank([encode(None, verdict.to_json().encode())[0]]))
 
 
-def test_replayed_and_sealed_results_stand_under_headings_of_their_own():
-    made = tables(accepted(protocol=4), accepted(author="bob", modes=REPLAYED, protocol=4), accepted(author="cyd"))
+def test_a_row_that_was_not_replayed_says_why_it_has_no_rank():
+    text = board(tables(accepted(modes=REPLAYED), accepted(author="bob", score_ns=10, ranked_timing="replayed")))
+    [first, last] = [line.split(" | ") for line in text.splitlines() if re.match(r"\| \d* \|", line)]
+    assert (first[0], first[1], first[-1]) == ("| 1", "ada", " |")
+    assert (last[0], last[1], last[-1]) == ("| ", "bob", f"{NO_RANK['not_replayed']} |")
+
+
+def test_tables_of_several_timings_stand_under_headings_of_their_own():
+    sealed = accepted(protocol=4, modes=("graphs",), timing="sealed")
+    made = tables(sealed, accepted(author="bob", modes=REPLAYED, protocol=4), accepted(author="cyd"))
     text = board(made)
     problem = made[0].key.problem_sha256[:12]
     assert [line for line in text.splitlines() if line.startswith("### ")] == [
         f"### NVIDIA H200 · replayed · protocol 4 · problem {problem}",
         f"### NVIDIA H200 · sealed rounds · protocol 4 · problem {problem}",
-        f"### NVIDIA H200 · protocol 1 · problem {problem}",
+        f"### NVIDIA H200 · plain calls · protocol 1 · problem {problem}",
     ]
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| 1 |")]
-    assert [(row[1], row[6]) for row in rows] == [("bob", "replayed"), ("ada", "graphs"), ("cyd", "graphs")]
+    assert [(row[1], row[6]) for row in rows] == [("bob", "replayed"), ("ada", "graphs"), ("cyd", "calls")]
     assert spliced(text, "softmax", made) == text, "an append finds its section again"

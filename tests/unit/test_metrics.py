@@ -11,7 +11,7 @@ from tests.verdicts import REPLAYED, accepted
 
 
 def case(**changes: object) -> BenchmarkResult:
-    measured = accepted(score_ns=2000, modes=("graphs",), roofline=Roofline(share=0.914, limit="memory")).benchmarks[0]
+    measured = accepted(score_ns=2000, modes=("calls",), roofline=Roofline(share=0.914, limit="memory")).benchmarks[0]
     return measured.model_copy(update={"minimum_bytes": 3_000_000, "minimum_flops": 500_000, **changes})
 
 
@@ -23,7 +23,7 @@ def test_memory_is_what_a_replayed_call_was_given() -> None:
     memory = of("memory")
     assert memory.cell(replayed(scratch_bytes=2_097_152)) == "2,097,152 B"
     assert memory.cell(replayed(scratch_bytes=0)) == "0 B"
-    assert [memory.cell(each) for each in (replayed(), case())] == ["", ""], "older runs, and sealed rounds"
+    assert [memory.cell(each) for each in (replayed(), case())] == ["", ""], "older runs, and plain calls"
 
 
 def of(name: str) -> Metric:

@@ -1,5 +1,5 @@
 """One ranking: terminal, Markdown, JSON, the exported tables and the site say the same rank and the same pooled time of
-every row, and of the same rows that they are stale or too wide to rank."""
+every row, and of the same rows that they are stale or have no rank."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kernelmark.services import records
 from kernelmark.services.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
-from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Row, rank
 from leaderboard.text.units import interval
 from tests.unit.conftest import Command
@@ -52,7 +52,8 @@ def fill(competition: Path) -> None:
                 low_ns=middle // 3 if wide else None,
                 high_ns=3 * middle if wide else None,
                 created_at=moment,
-                modes=("graphs",),
+                modes=("calls",) if draw.random() < 0.15 else ("replayed",),
+                ranked_timing="replayed",
                 speedups={"eager": 1.5} if draw.random() < 0.5 else {},
             )
             runs.append(verdict)
@@ -74,7 +75,7 @@ def told(row: Row) -> list[Stale]:
 
 
 def standings_in_json(rows: list[dict[str, Any]]) -> list[Standing]:
-    assert all((row.get("rank") is None) == (row["state"] == "too_wide") for row in rows)
+    assert all((row.get("rank") is None) == (row["state"] in NO_RANK) for row in rows)
     return [(row.get("rank") or 0, row["run"], interval(Interval.model_validate(row["score"]))) for row in rows]
 
 
@@ -90,7 +91,7 @@ def in_markdown(text: str) -> tuple[list[Standing], list[Stale]]:
         found = re.search(r"\| ([0-9a-f]{16}) \|", rest)
         if found is None:
             continue  # a row of another table, of cases
-        assert bool(place) != (TOO_WIDE in rest)
+        assert bool(place) != any(why in rest for why in NO_RANK.values())
         standings.append((int(place or 0), found[1], rest.split("|")[3].strip()))
         stale += [(found[1], *said) for said in re.findall(r"stale: (.*?)(?:, graded again as (\w+))? \|", rest)]
     return standings, stale
@@ -104,7 +105,7 @@ def in_html(text: str) -> tuple[list[Standing], list[str]]:
         found = re.findall(r'<td><a class="run"[^>]*>(\w{16})</a></td>', rest)
         if 'class="name">eager' in rest:
             continue
-        assert (place == "–") == (TOO_WIDE in rest)
+        assert (place == "–") == any(why in rest for why in NO_RANK.values())
         time, bounds = re.findall(r'<td class="r" data-v="\d+">([^<]*)</td><td class="bounds">([^<]*)', rest)[0]
         standings.append((int(place.replace("–", "0")), found[0], f"{time} {bounds}"))
         stale += re.findall(r'<a class="badge" href="[^"]*runs/(\w{16}).html">stale</a>', rest)
@@ -121,7 +122,7 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     assert len(expected) > 40
     assert len({place for place, *_ in expected}) > 5
     assert len(expected) > 2 * len({place for place, *_ in expected}), "many ranks are shared"
-    assert {row.state for table in tables for row in table.rows} == {"ranks", "too_wide"}
+    assert {row.state for table in tables for row in table.rows} == {"ranks", *NO_RANK}
     assert {row.gradings for table in tables for row in table.rows} >= {1, 2}
     assert {event.scope for table in tables for run in table.set_aside for event in run.moderation} == {
         "run", "source", "author",
@@ -135,7 +136,7 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
     line = r"^ +(\d+|-)  author-\d+ +kernel.py +([\d.]+ \S+)  (\[.*?\]).*  ([0-9a-f]{16})$"
     terminal = re.findall(line, said, re.MULTILINE)
     assert [(int(p.replace("-", "0")), run, f"{time} {bounds}") for p, time, bounds, run in terminal] == expected
-    unranked = re.findall(rf"^ *(\w{{16}}) by .*: .*{TOO_WIDE}$", said, re.MULTILINE)
+    unranked = re.findall(rf"^ *(\w{{16}}) by .*: .*(?:{'|'.join(NO_RANK.values())})$", said, re.MULTILINE)
     assert unranked == [run for place, run, _ in expected if not place]
     marks = re.findall(r"^ *(\w{16}) by .* is stale: (.*?)(?:; graded again as (\w+))?$", said, re.MULTILINE)
     assert marks == stale
@@ -178,7 +179,9 @@ def test_every_way_to_read_the_board_gives_the_same_ranks(competition: Path, com
         (row["verdict"]["run"], interval(Interval.model_validate(row["pooled"])))]}  # fmt: skip
     many = {row.run for table in tables for row in table.rows if row.gradings > 1}
     assert pooled == {run: time for _, run, time in expected if run in many}
-    assert {row["verdict"]["run"] for row in runs if row["too_wide"]} == {run for rank, run, _ in expected if not rank}
+    on_board = [row for row in runs if row["verdict"]["run"] in {run for _, run, _ in expected}]
+    without = {row["verdict"]["run"] for row in on_board if row["state"] in NO_RANK}
+    assert without == {run for rank, run, _ in expected if not rank}
     for path in (site / "compare").glob("*.json"):
         sides = [json.loads(path.read_bytes())[side] for side in ("one", "other")]
         beside = {(side["run"], interval(Interval.model_validate(side["score"]))) for side in sides}

@@ -26,8 +26,8 @@ def tables(current: Current | None, *verdicts: Verdict) -> list[Table]:
 @pytest.mark.parametrize(
     ("author", "current", "found"),
     [
-        ("ada", None, {"softmax": ["1 of 2 on NVIDIA H200"]}),
-        ("bob", None, {"softmax": ["2 of 2 on NVIDIA H200"]}),
+        ("ada", None, {"softmax": ["1 of 2 on NVIDIA H200, plain calls"]}),
+        ("bob", None, {"softmax": ["2 of 2 on NVIDIA H200, plain calls"]}),
         ("eve", None, {}),
         ("ada", Current(problems={"softmax": "0" * 64}, protocol=1), {}),  # a board of an older problem
     ],

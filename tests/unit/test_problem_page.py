@@ -17,7 +17,7 @@ from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
 from tests.unit.conftest import Command
-from tests.verdicts import EPOCH, accepted
+from tests.verdicts import EPOCH, REPLAYED, accepted
 
 
 def chained(*verdicts: Verdict) -> list[Entry]:
@@ -48,6 +48,15 @@ def test_the_page_has_every_case_and_the_baselines() -> None:
     assert cells(text, "× eager, case by case:")[2][:3] == ["1", "ada", "1.500 [1.492, 1.507]"]
     assert cells(text, "Share of what")[2] == ["2", "bob", "91 % memory"]
     assert "| source |" not in text
+
+
+def test_a_baselines_time_is_of_a_row_that_was_timed_as_the_table_requires() -> None:
+    plain = accepted(author="ada", score_ns=1000, speedups={"eager": 9.0}, ranked_timing="replayed")
+    text = page("softmax", rank(alone := chained(plain)), alone, {})
+    assert "*eager*" not in text
+    both = chained(plain, accepted(author="bob", score_ns=2000, speedups={"eager": 1.5}, modes=REPLAYED))
+    *_, bob, ada, eager = cells(page("softmax", rank(both), both, {}), "Time per call, case by case:")
+    assert (bob[:2], ada[:2], eager[1:3]) == (["1", "bob"], ["", "ada"], ["*eager*", "3.00 µs"])
 
 
 def test_only_the_first_rows_are_told_case_by_case() -> None:

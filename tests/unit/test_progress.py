@@ -39,12 +39,12 @@ def test_a_file_gets_one_line_a_step_and_none_twice() -> None:
 
 
 def test_labels_are_neither_control_sequences_nor_markup() -> None:
-    hostile = step(Stage.SEAL, 0, 1, "[red]x[/nope]\x1b[2J\u202e")
+    hostile = step(Stage.TIME, 0, 1, "[red]x[/nope]\x1b[2J\u202e")
     plain, terminal = io.StringIO(), Terminal()
     for stream in (plain, terminal):
         with Reporter(stream) as reporter:
             reporter.report(hostile)
-    assert plain.getvalue() == "seal 1/1 [red]x[/nope]\\x1b[2J\\u202e\n"
+    assert plain.getvalue() == "time 1/1 [red]x[/nope]\\x1b[2J\\u202e\n"
     assert "\x1b[2J" not in terminal.getvalue()
 
 

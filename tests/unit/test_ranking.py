@@ -6,16 +6,17 @@ import json
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import LedgerError
 from harness.verdict import Outcome, Verdict
 from leaderboard.record.entry import NO_HASH, Entry, encode
 from leaderboard.record.moderation import Moderation
+from leaderboard.record.teams import Teams
 from leaderboard.standings.pooling import too_wide
-from leaderboard.standings.ranking import Table, how_timed, overlap, rank
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed
+from leaderboard.standings.ranking import Table, how_timed, overlap, rank, rankings
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed, version_1
 
 BASE = accepted(effort="thorough", speedups={"eager": 1.5})
 
@@ -149,30 +150,44 @@ def test_different_questions_are_different_tables(difference):
 
 
 @pytest.mark.parametrize(
-    ("timing", "device_kind", "protocol", "said"),
+    ("timing", "device_kind", "said"),
     [
-        ("replayed", "cuda", 4, "replayed"),
-        ("sealed", "cuda", 4, "sealed rounds"),
-        ("sealed", "cuda", 5, "sealed rounds"),
-        ("sealed", "cuda", 3, ""),
-        ("sealed", "cpu", 4, ""),
-        ("replayed", "cpu", 4, "replayed"),
+        ("replayed", "cuda", "replayed"),
+        ("calls", "cuda", "plain calls"),
+        ("sealed", "cuda", "sealed rounds"),
+        ("calls", "cpu", ""),
+        ("sealed", "cpu", ""),
     ],
 )
-def test_a_table_says_how_it_was_timed_where_there_are_two_ways(timing, device_kind, protocol, said):
-    assert how_timed(timing, device_kind, protocol) == said
-    modes = REPLAYED if timing == "replayed" else ("graphs",)
-    key = only_table([accepted(modes=modes, device_kind=device_kind, protocol=protocol)]).key
+def test_a_table_says_how_it_was_timed_where_there_are_several_ways(timing, device_kind, said):
+    assert how_timed(timing, device_kind) == said
+    modes = REPLAYED if timing == "replayed" else ("calls",)
+    key = only_table([accepted(modes=modes, timing=timing, device_kind=device_kind)]).key
     assert key.title == ("NVIDIA H200" + (f", {said}" if said else ""))
 
 
-def test_a_document_from_before_replays_stands_in_the_table_of_sealed_rounds():
-    fields = json.loads(BASE.to_json())
-    assert fields.pop("timing") == "sealed"
-    old = encode(None, json.dumps(fields, separators=(",", ":")).encode())[0]
-    [table] = rank([old, *entries([accepted(author="bob")])])
-    assert {row.author for row in table.rows} == {"ada", "bob"}
-    assert table.key.timing == "sealed"
+def test_documents_of_version_1_rank_as_they_did():
+    """Sealed rounds and replays apart, and what does not say its timing, being older, among the sealed rounds."""
+    judged = {"protocol": 4, "speedups": {"eager": 1.5}}
+    documents = [
+        version_1(accepted(author="ada", score_ns=2000, run="1" * 16, **judged)),
+        version_1(accepted(author="bob", score_ns=1000, run="2" * 16, **judged)),
+        version_1(accepted(author="ada", score_ns=500, run="3" * 16, modes=REPLAYED, **judged)),
+    ]
+    older = json.loads(version_1(accepted(author="eve", score_ns=3000, run="4" * 16, **judged)))
+    assert older.pop("timing") == "sealed"
+    documents.append(json.dumps(older, separators=(",", ":")))
+    chained: list[Entry] = []
+    for each in documents:
+        chained.append(encode(chained[-1] if chained else None, each.encode())[0])
+    tables = rank(chained)
+    assert [(table.key.timing, standings(table)) for table in tables] == [
+        ("replayed", [(1, "ada")]),
+        ("sealed", [(1, "bob"), (2, "ada"), (3, "eve")]),
+    ]
+    assert [row.modes for row in tables[1].rows] == [("graphs",)] * 3
+    assert tables[1].baselines == ("eager",)
+    assert rank(entries([Verdict.from_json(each) for each in documents])) == tables, "as documents of version 2"
 
 
 def test_sandboxes_that_isolate_share_a_table():
@@ -209,7 +224,7 @@ def test_kinds_that_are_not_known_are_skipped():
 
 
 def test_a_verdict_of_another_version_is_not_guessed_at():
-    document = BASE.to_json().replace('"schema_version":1', '"schema_version":2').encode()
+    document = BASE.to_json().replace('"schema_version":2', '"schema_version":3').encode()
     with pytest.raises(LedgerError, match=r"ledger entry 1: schema_version: .*read it with the version that wrote it"):
         rank([encode(None, document)[0]])
 
@@ -232,11 +247,17 @@ def test_text_that_looks_like_keys_changes_nothing():
     assert rows[0] == rows[1]
 
 
-@given(order=st.permutations(list(json.loads(BASE.to_json()))))
-def test_a_document_with_its_keys_in_another_order_ranks_the_same(order):
-    fields = json.loads(BASE.to_json())
+PLAIN = accepted(speedups={"eager": 1.5}, ranked_timing="replayed")
+KEYS = list(json.loads(BASE.to_json()))
+CUT = ["benchmarks", "ranked_timing", "doubts", "score"]  # what the ranking would cut out with the benchmarks
+
+
+@given(verdict=st.sampled_from([BASE, PLAIN]), order=st.permutations(KEYS))
+@example(verdict=PLAIN, order=[*(key for key in KEYS if key not in CUT), *CUT])
+def test_a_document_with_its_keys_in_another_order_ranks_the_same(verdict, order):
+    fields = json.loads(verdict.to_json())
     document = json.dumps({key: fields[key] for key in order}, separators=(",", ":")).encode()
-    assert rank([encode(None, document)[0]]) == rank(entries([BASE]))
+    assert rank([encode(None, document)[0]]) == rank(entries([verdict]))
 
 
 def test_a_cut_that_takes_too_much_costs_a_row_nothing():
@@ -372,6 +393,49 @@ def test_an_author_keeps_the_source_that_ranks_beside_one_that_would_be_faster()
     slow = accepted(author="ada", score_ns=2000, low_ns=900, high_ns=4000, source="slow")
     table = only_table([fast, slow, known])
     assert [(row.rank, row.run) for row in table.rows] == [(1, known.run), (None, fast.run)]
+
+
+def test_what_was_not_replayed_where_that_is_required_stands_below_all_others_without_a_rank():
+    replayed = accepted(author="ada", score_ns=2000, modes=REPLAYED)
+    wide = accepted(author="eve", score_ns=5000, low_ns=2000, high_ns=9000, modes=REPLAYED)
+    plain = accepted(author="bob", score_ns=1000, ranked_timing="replayed")
+    slower = accepted(author="cyd", score_ns=4000, low_ns=1000, high_ns=9000, ranked_timing="replayed")
+    table = only_table([slower, plain, wide, replayed])
+    assert (table.key.timing, table.key.title) == ("replayed", "NVIDIA H200, replayed")
+    assert [(row.rank, row.author, row.state, bool(row.no_rank)) for row in table.rows] == [
+        (1, "ada", "ranks", False),
+        (None, "eve", "too_wide", True),
+        (None, "bob", "not_replayed", True),
+        (None, "cyd", "not_replayed", True),
+    ]
+    assert [row.author for row in table.ranked] == ["ada"]
+    assert [row.author for row in table.comparable] == ["ada", "eve"]
+
+
+def test_where_plain_calls_are_required_they_rank():
+    table = only_table([accepted(author="ada", score_ns=2000), accepted(author="bob", score_ns=1000)])
+    assert (table.key.timing, standings(table)) == ("calls", [(1, "bob"), (2, "ada")])
+
+
+@pytest.mark.parametrize(("low_ns", "state"), [(1990, "ranks"), (900, "too_wide")])
+@pytest.mark.parametrize("source", ["same", "another"])
+def test_whoever_has_another_row_has_none_for_what_was_not_replayed(low_ns, state, source):
+    replayed = accepted(score_ns=2000, low_ns=low_ns, source="same", modes=REPLAYED)
+    plain = accepted(score_ns=1000, source=source, ranked_timing="replayed")
+    mate = accepted(author="bob", score_ns=1000, ranked_timing="replayed")
+    for verdicts in ([replayed, plain], [plain, replayed]):
+        assert [(row.run, row.state) for row in only_table(verdicts).rows] == [(replayed.run, state)]
+    (table,) = rank(entries([replayed, mate]), teams=Teams({"both": ("ada", "bob")}))
+    assert [(row.run, row.state) for row in table.rows] == [(replayed.run, state)]
+
+
+def test_what_was_replayed_and_what_was_not_are_not_pooled():
+    replayed = graded((1000, 980, 1020), (1000, 980, 1020), modes=REPLAYED)
+    plain = graded((500, 490, 510), (500, 490, 510), (500, 490, 510), ranked_timing="replayed")
+    (ranking,) = rankings(entries([*replayed, *plain]))
+    pooled = [(source.state, source.score.median_ns, len(source.gradings)) for source in ranking.sources]
+    assert pooled == [("ranks", 1000, 2), ("not_replayed", 500, 3)]
+    assert [(row.rank, row.gradings, row.run) for row in ranking.table.rows] == [(1, 2, replayed[1].run)]
 
 
 def test_more_gradings_of_a_wide_one_rank():

@@ -12,7 +12,7 @@ import pytest
 from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
-from harness.judge.timing.plan import ReplayPlan
+from harness.judge.timing.plan import Plan
 from harness.judge.timing.replayed import benchmark as replaying
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.problem import load
@@ -29,7 +29,7 @@ CALL_NS, BLOCK_NS = 10_000, 1_000_000
 APART = wire.Loaded(
     functions=(wire.Function(registers=16, local_bytes=0, shared_bytes=0),), event_extra_ns=2_900, span_extra_ns=9_000
 )
-PLAN = ReplayPlan(blocks_min=6, blocks_max=40, budget_ns=1000 * BLOCK_NS, narrow=0.005)
+PLAN = Plan(blocks_min=6, blocks_max=40, blocks_budget_ns=1000 * BLOCK_NS, narrow=0.005)
 
 
 class Scripted:
@@ -92,7 +92,7 @@ def timed(
     monkeypatch: pytest.MonkeyPatch,
     launcher: Scripted,
     *beside: Scripted,
-    plan: ReplayPlan = PLAN,
+    plan: Plan = PLAN,
     places: int = 1,
 ) -> tuple[ReplayedBenchmark, Inputs, list[Any]]:
     clock = SimpleNamespace(perf_counter_ns=lambda: launcher.now_ns)
@@ -117,7 +117,7 @@ def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = ReplayPlan(10, 10, 1000 * BLOCK_NS, 0.005)
+    plan = Plan(10, 10, 1000 * BLOCK_NS, 0.005)
     slow_first = every(9 * CALL_NS, *[CALL_NS] * 10)
     baseline = every(8 * CALL_NS, *[2 * CALL_NS] * 10)
     result, inputs, _ = timed(monkeypatch, Scripted(slow_first), Scripted(baseline), plan=plan, places=2)
@@ -142,9 +142,9 @@ def test_a_kernel_that_varies_gets_more_calls_up_to_the_most(monkeypatch: pytest
 
 
 def test_the_budget_ends_it_but_not_before_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    result, *_ = timed(monkeypatch, Scripted(varying()), plan=ReplayPlan(6, 40, 7 * BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Scripted(varying()), plan=Plan(6, 40, 7 * BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 14
-    result, *_ = timed(monkeypatch, Scripted(varying()), plan=ReplayPlan(6, 40, BLOCK_NS, 0.005))
+    result, *_ = timed(monkeypatch, Scripted(varying()), plan=Plan(6, 40, BLOCK_NS, 0.005))
     assert len(result.calls.device_ns) == 12
 
 
@@ -156,7 +156,7 @@ def test_baselines_alternate_with_the_submission_on_its_inputs(monkeypatch: pyte
         Scripted(every(2 * CALL_NS)),
     )
     assert inputs.asked[:8] == ["next", "keep", *["again"] * 4, "next", "keep"]
-    assert [(p.name, p.claimed_ns, p.speedup.median) for p in result.baselines] == [
+    assert [(p.name, p.time_ns, p.speedup.median) for p in result.baselines] == [
         ("baseline0", 3 * CALL_NS, pytest.approx(3)),
         ("baseline1", 2 * CALL_NS, pytest.approx(2)),
     ]

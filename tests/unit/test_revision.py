@@ -12,7 +12,7 @@ from harness.verdict import SubmissionId, Verdict
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from tests.unit.conftest import PROBLEM, Command
-from tests.verdicts import accepted, failed
+from tests.verdicts import REPLAYED, accepted, failed
 
 Record = Callable[[Verdict, str], str]
 
@@ -38,6 +38,7 @@ def test_a_run_is_shown_beside_its_authors_best_before_it(run: Command, record: 
     best = record(accepted(score_ns=10_000), "import torch\nx = 2\n")
     record(accepted(score_ns=1_000, device_name="NVIDIA H100"), "another device\n")
     record(accepted(author="bob", score_ns=1_000), "another author\n")
+    replayed = record(accepted(score_ns=1_000, modes=REPLAYED), "timed otherwise\n")
     last = record(failed(), "it is wrong\n")
     after = record(accepted(score_ns=5_000), "import torch\nx = \x1b[2J3\n")
     record(accepted(score_ns=1_000), "a later one\n")
@@ -47,6 +48,7 @@ def test_a_run_is_shown_beside_its_authors_best_before_it(run: Command, record: 
         f"--- {best}  kernel.py", f"+++ {after}  kernel.py", "@@ -1,2 +1,2 @@",
         " import torch", "-x = 2", "+x = \\x1b[2J3",
     ]  # fmt: skip
+    assert run("show", after, replayed, "--diff").out.splitlines()[0].endswith(": the two were not timed alike")
     beside_last = run("show", after, last, "--diff").out
     assert beside_last.startswith("5.00 µs [4.97, 5.03], before wrong answer\n")
     assert "-it is wrong\n" in beside_last

@@ -75,7 +75,10 @@ def test_what_is_not_accepted_earns_by_its_tests_unless_it_cheated(verdict: Verd
 @pytest.mark.parametrize(
     ("graded", "earned"),
     [
-        (accepted(speedups={"eager": 8.0}), ACCEPTED),  # on a GPU in sealed rounds
+        (accepted(speedups={"eager": 8.0}, ranked_timing="replayed"), ACCEPTED),  # it should have been replayed
+        (accepted(speedups={"eager": 8.0}), 6),  # plain calls are what ranks
+        (accepted(speedups={"eager": 8.0}, timing="sealed"), ACCEPTED),
+        (accepted(speedups={"eager": 8.0}, timing="sealed", device_kind="cpu"), 6),
         (accepted(speedups={"eager": 8.0}, device_kind="cpu"), 6),
         (accepted(speedups={"eager": 8.0}, device_kind="cpu", interpreted=True), ACCEPTED),
         (timed(), ACCEPTED),

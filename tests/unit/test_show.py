@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -25,15 +24,17 @@ from harness.verdict import (
     Outcome,
     OutputCheck,
     Roofline,
-    SealedRound,
     Telemetry,
+    TimedRound,
     Verdict,
 )
 from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
-from leaderboard.record.entry import encode
+from leaderboard.record.entry import Entry, encode
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
-from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark
+from leaderboard.standings.run import pooled
+from tests.verdicts import EPOCH, REPLAYED, accepted, failed, interval, kernel, replayed_benchmark, version_1
 
 HOSTILE = "\x1b[31m[red]evil[/red]\r\n\x9b2J\u202ekernel.py\udc80"
 PROBLEMS = Path(__file__).parents[2] / "problems"
@@ -44,12 +45,16 @@ def text(lines: Iterable[str]) -> str:
     return "\n".join(lines)
 
 
-def tables(*verdicts: Verdict) -> list[Table]:
-    entries, last = [], None
+def chained(*verdicts: Verdict) -> list[Entry]:
+    entries, last = list[Entry](), None
     for verdict in verdicts:
         last, _ = encode(last, verdict.to_json().encode())
         entries.append(last)
-    return rank(entries)
+    return entries
+
+
+def tables(*verdicts: Verdict) -> list[Table]:
+    return rank(chained(*verdicts))
 
 
 def wrong(**changes: object) -> Verdict:
@@ -89,7 +94,7 @@ def test_an_accepted_verdict_shows_times_score_run_and_standing() -> None:
     assert "tests       4 of 4 right" in shown
     assert "2048 square" in shown
     assert "91.0 µs  [90.5, 91.5]" in shown
-    assert "standing    rank 2 of 2 on NVIDIA H200\n" in shown
+    assert "standing    rank 2 of 2 on NVIDIA H200, plain calls\n" in shown
     assert f"run         {bob.run}" in shown
     assert "not isolated" not in shown
     assert "interpreter" not in shown
@@ -106,7 +111,7 @@ def test_a_shared_rank_and_a_better_earlier_run_are_said() -> None:
     first, peer = accepted(score_ns=50_000), accepted(author="bob", score_ns=50_100)
     slower = accepted(score_ns=90_000, source="another")
     [table] = tables(first, slower, peer)
-    assert show.standing(peer, table) == "rank 1 of 2 on NVIDIA H200, shared"
+    assert show.standing(peer, table) == "rank 1 of 2 on NVIDIA H200, plain calls, shared"
     assert show.standing(slower, table).startswith(f"ada's better run {first.run} (50.0 µs [")
 
 
@@ -123,15 +128,15 @@ def test_why_a_result_does_not_rank_is_said_with_the_remedy() -> None:
     assert "; grade it again on a quiet machine: gradings" in show.standing(thorough, table)
     known = accepted(score_ns=500_000, source="known")
     [table] = tables(wide, known)
-    assert show.standing(wide, table) == f"{why}{remedy}; run {known.run} keeps rank 1 of 1 on NVIDIA H200"
-    assert show.standing(known, table) == "rank 1 of 1 on NVIDIA H200"
+    assert show.standing(wide, table) == f"{why}{remedy}; run {known.run} keeps rank 1 of 1 on NVIDIA H200, plain calls"
+    assert show.standing(known, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
 
 
 def test_the_standing_of_a_source_is_that_of_all_its_gradings() -> None:
     first, again = accepted(score_ns=50_000), accepted(score_ns=52_000, created_at=EPOCH + timedelta(hours=1))
     rival = accepted(author="bob", score_ns=40_000)
     [table] = tables(first, rival, again)
-    assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, by 2 gradings: 51.0 µs [49.1, 53.0]"
+    assert show.standing(again, table) == "rank 2 of 2 on NVIDIA H200, plain calls, by 2 gradings: 51.0 µs [49.1, 53.0]"
     assert f"{again.run} by ada: 2 gradings pooled" in "\n".join(show.board([table]))
 
 
@@ -216,16 +221,17 @@ def test_a_budget_says_what_was_allowed_and_why(budget: Budget, dtype: str, expe
 
 def test_show_run_holds_everything_of_the_document() -> None:
     doubt = Doubt(code="throttled", text="the clock fell by 3 %")
-    verdict = accepted(log="building\n", modes=("graphs", "calls")).model_copy(update={"doubts": (doubt,)})
+    verdict = accepted(log="building\n", modes=("calls", "calls")).model_copy(update={"doubts": (doubt,)})
     shown = text(show.run(verdict))
     benchmark = verdict.benchmarks[0]
     assert "plain calls: the submission's own code ran" in shown
-    assert shown.count("round  calls  sets") == 2
-    assert f"{len(benchmark.rounds)}    400   512" in shown
+    assert shown.count("round  calls") == 2
+    assert f"{len(benchmark.rounds)}    400  23.6 ms  57.5 µs" in shown
     for expected in (
         verdict.run, verdict.problem.sha256, verdict.submission.sha256, "torch 2.11.0", "driver 580.65", "700 W",
         str(verdict.environment.image_digest), "9000000007", "throttled: the clock fell by 3 %", "    building",
-        "your error 2.1e-07, allowed 4.8e-07", "1.15 µs below the sealed time", "134,217,728 bytes at least, 2342 GB/s",
+        "your error 2.1e-07, allowed 4.8e-07", "600 µs of a round, known to 7.20 µs",
+        "134,217,728 bytes at least, 2342 GB/s",
     ):  # fmt: skip
         assert expected in shown, expected
 
@@ -246,7 +252,6 @@ def test_of_a_long_log_both_ends_are_shown_and_where_the_rest_is() -> None:
 def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
     result = accepted(modes=REPLAYED, speedups={"eager": 1.5}, roofline=Roofline(share=0.913, limit="memory"))
     lines = list(show.verdict(result))
-    assert "cold, claimed" not in text(lines)
     [head] = [line for line in lines if "of roofline" in line]
     for name in ("2048 square", "geometric mean"):
         [line] = [line for line in lines if name in line]
@@ -276,7 +281,6 @@ def test_a_replayed_run_shows_its_clocks_and_what_a_call_launches() -> None:
         ["first", "132×2×1", "256×1×1, clusters of 2×1×1", "168", "49,152", "1,024", "12", "55.1 µs"],
         ["second", "2048×1×1", "256×1×1", "38", "49,152", "0", "1"],
     ]
-    assert "sealed" not in text(shown)
     assert "round" not in text(shown)
 
 
@@ -290,12 +294,13 @@ def test_a_kernels_name_is_cut_and_obeyed_by_no_terminal() -> None:
     assert not set(shown) & set("\x1b\r\u202e")
 
 
-def test_a_verdict_from_before_replays_is_of_sealed_rounds() -> None:
-    result = accepted()
-    old = json.loads(result.to_json())
-    assert old.pop("timing") == "sealed"
-    assert Verdict.from_json(json.dumps(old)) == result
-    assert json.loads(accepted(modes=REPLAYED).to_json())["timing"] == "replayed"
+def test_a_run_of_version_1_says_what_its_times_were() -> None:
+    old = Verdict.from_json(version_1(accepted(protocol=4, speedups={"eager": 1.5})))
+    shown = text(show.run(old))
+    for expected in ("sealed rounds, as before protocol 5", "captured calls", "which took 86.0 µs in 8 rounds"):
+        assert expected in shown, expected
+    for gone in ("claimed", "toleran", "known to"):
+        assert gone not in shown, gone
 
 
 def test_every_budget_and_table_of_a_wrong_run_is_shown() -> None:
@@ -353,8 +358,8 @@ def test_a_board_is_aligned_and_says_what_a_table_is_worth() -> None:
     assert header.index("interval") == row.index("[")
     headings = [line.partition(" on ")[2].partition(", protocol")[0] for line in lines if line.startswith("softmax on")]
     assert headings == [
-        "NVIDIA H200 (cuda)",
-        *(f"NVIDIA H200 (cuda), {how}" for how in ("Triton interpreter", "not isolated")),
+        "NVIDIA H200 (cuda), plain calls",
+        *(f"NVIDIA H200 (cuda), plain calls, {how}" for how in ("Triton interpreter", "not isolated")),
     ]
     assert lines.count("  semantics only, not a measure of speed") == 1
     assert lines.count("") == 2
@@ -370,6 +375,9 @@ def test_a_problem_shows_its_signature_and_hides_its_hidden_cases() -> None:
         assert (f"test        {case.name}: " in shown) != case.hidden
     assert shown.index("test        and 5 hidden ones") < shown.index("benchmark   "), "the tests stand together"
     assert "sources     public" in shown
+    assert "timing" not in shown
+    plain = text(problem.lines(found.model_copy(update={"timing": "calls"})))
+    assert "timing      plain calls on GPUs too, with their work on the host" in plain
     drawn = next(case for case in found.tests if case.draw).model_copy(update={"hidden": False})
     visible = found.model_copy(update={"tests": (drawn,)})
     assert "test        drawn sizes: rows=1..32 cols=2..2000 (cpu, cuda)" in text(problem.lines(visible))
@@ -524,7 +532,6 @@ def test_speedup_and_roofline_stand_in_the_table_of_times() -> None:
     for line in cases:
         assert line.index("1.593 [1.585, 1.601]") == head.index("× eager")
         assert line.index("91 % memory") == head.index("of roofline")
-        assert line.index("57.6 µs") == head.index("cold, claimed")
     assert mean.split("  ")[1] == "geometric mean"
     assert mean.index("1.593 [1.585, 1.601]") == head.index("× eager")
     plain = text(show.verdict(accepted()))
@@ -548,15 +555,14 @@ def test_what_only_some_cases_have_leaves_the_others_empty() -> None:
     assert "[" not in next(line for line in lines if "geometric mean" in line)[compiled:]
 
 
-def test_a_case_in_full_has_its_sensors_hold_baselines_and_confidence() -> None:
+def test_a_case_in_full_has_its_sensors_baselines_and_confidence() -> None:
     result = accepted(speedups={"eager": 1.593}, roofline=Roofline(share=0.913, limit="memory"), effort="thorough")
     lines = list(show.run(result))
     whole = text(lines)
-    device = "device     SM 1875–1980 MHz, memory 3201 MHz, power 412 W, temperature 41 °C"
+    device = "device    SM 1875–1980 MHz, memory 3201 MHz, power 412 W, temperature 41 °C"
     assert lines_of(lines, "device  ")[1:] == [device] * 4, "the first is the device's name"
-    assert whole.count("57.1 µs, 57.6 µs, 58.0 µs (p10, median, p90), held by: memory") == 4
     sha256 = result.benchmarks[0].baselines[0].sha256[:12]
-    eager = f"× eager    1.593 [1.585, 1.601] at 96.9 %, which took 91.3 µs in 8 rounds, sha256 {sha256}"
+    eager = f"× eager   1.593 [1.585, 1.601] at 96.9 %, which took 91.3 µs in 8 rounds, sha256 {sha256}"
     assert lines_of(lines, "× eager") == [eager] * 4
     assert whole.count("57.3 µs [57.0, 57.6] at 95 %") == 4
     assert whole.count("91.3 % of what memory allows on this device") == 4
@@ -564,7 +570,7 @@ def test_a_case_in_full_has_its_sensors_hold_baselines_and_confidence() -> None:
 
 
 def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
-    result = accepted(modes=("graphs",))
+    result = accepted(modes=("calls",))
     [case] = result.benchmarks
     said = [
         {"sm_mhz": 1980, "power_mw": 412_000, "throttle": ()},
@@ -574,12 +580,12 @@ def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
     rounds = [case.rounds[0].model_copy(update={"telemetry": Telemetry.model_validate(each)}) for each in said]
     silent = case.rounds[0].model_copy(update={"telemetry": None})
 
-    def device(*played: SealedRound) -> list[str]:
+    def device(*played: TimedRound) -> list[str]:
         changed = case.model_copy(update={"rounds": played})
         return lines_of(show.run(result.model_copy(update={"benchmarks": (changed,)})), "device  ")[1:]
 
     assert device(*rounds, silent) == [
-        "device     SM 1410–1980 MHz, power 412–698 W, throttled in 2 of 3: hw_slowdown, sw_power_cap"
+        "device    SM 1410–1980 MHz, power 412–698 W, throttled in 2 of 3: hw_slowdown, sw_power_cap"
     ]
     assert device(silent) == []
 
@@ -600,7 +606,7 @@ def test_lowered_clocks_are_counted_and_absent_sensors_are_left_out() -> None:
 def test_cases_that_did_not_converge_are_named_with_the_remedy(
     reasons: list[str], effort: Effort, expected: list[str]
 ) -> None:
-    result = accepted(modes=["graphs"] * len(reasons), effort=effort)
+    result = accepted(modes=["calls"] * len(reasons), effort=effort)
     cases = tuple(b.model_copy(update={"stop_reason": r}) for b, r in zip(result.benchmarks, reasons, strict=True))
     result = result.model_copy(update={"benchmarks": cases})
     assert lines_of(show.verdict(result), "stopped") == [f"stopped     {line}" for line in expected]
@@ -611,7 +617,7 @@ def test_cases_that_did_not_converge_are_named_with_the_remedy(
 
 
 def test_a_doubt_is_told_once_for_all_the_cases_that_have_it() -> None:
-    result = accepted(modes=["graphs"] * 3)
+    result = accepted(modes=["calls"] * 3)
     warm, slow = Doubt(code="warm_cache", text="it fits"), Doubt(code="drift", text="by 3 %")
     gone = Doubt(code="no_baseline", text="baseline eager: it \x1b[2J crashed")
     cases = tuple(
@@ -659,17 +665,34 @@ def test_a_board_has_a_column_for_every_baseline_of_its_rows() -> None:
 
 
 def test_how_rows_were_graded_has_columns_only_where_they_differ() -> None:
-    ada = accepted(author="ada")
-    title, head, *_ = show.board(tables(ada, accepted(author="bob")))
-    assert title.endswith("; graphs, docker")
+    ada = accepted(author="ada", modes=REPLAYED)
+    title, head, *_ = show.board(tables(ada, accepted(author="bob", modes=REPLAYED)))
+    assert title.endswith("; replayed, docker")
     assert "mode" not in head
-    title, head, first, second = show.board(tables(ada, accepted(author="bob", modes=("calls",))))
+    bob = accepted(author="bob", ranked_timing="replayed")
+    title, head, first, second, note = show.board(tables(ada, bob))
     assert "docker" not in title
-    assert first.index("graphs") == second.index("calls") == head.index("mode")
+    assert first.index("replayed") == second.index("calls") == head.index("mode")
+    assert second.split()[0] == "-"
+    assert note.strip() == f"{bob.run} by bob: {NO_RANK['not_replayed']}"
 
 
-def test_replayed_and_sealed_results_stand_in_two_tables_that_say_so() -> None:
-    ada, bob = accepted(modes=REPLAYED, protocol=4), accepted(author="bob", score_ns=1000, protocol=4)
+def test_what_was_not_replayed_is_told_that_it_has_no_rank_and_which_run_has() -> None:
+    plain, why = accepted(score_ns=1000, ranked_timing="replayed"), NO_RANK["not_replayed"]
+    [alone] = tables(plain, accepted(author="bob", modes=REPLAYED))
+    assert show.standing(plain, alone) == f"none: {why}"
+    ranks = accepted(score_ns=2000, modes=REPLAYED)
+    [both] = tables(plain, ranks)
+    kept = "rank 1 of 1 on NVIDIA H200, replayed"
+    assert show.standing(plain, both) == f"none: {why}; run {ranks.run} keeps {kept}"
+    assert show.standing(ranks, both) == kept
+    source = pooled(chained(plain, ranks), plain)
+    assert lines_of(show.run(plain, (), source), "standing") == [f"standing    none: {why}"]
+
+
+def test_of_before_protocol_5_replayed_and_sealed_results_stand_in_two_tables_that_say_so() -> None:
+    ada = accepted(modes=REPLAYED, protocol=4)
+    bob = accepted(author="bob", score_ns=1000, protocol=4, modes=("graphs",), timing="sealed")
     replayed, sealed = tables(bob, ada)
     problem = ada.problem.sha256[:12]
     assert [line for line in show.board([replayed, sealed]) if line.startswith("softmax")] == [
@@ -678,6 +701,6 @@ def test_replayed_and_sealed_results_stand_in_two_tables_that_say_so() -> None:
     ]
     assert show.standing(ada, replayed) == "rank 1 of 1 on NVIDIA H200, replayed"
     assert show.standing(bob, sealed) == "rank 1 of 1 on NVIDIA H200, sealed rounds"
-    for result, timed in ((ada, "4, replayed"), (bob, "4, sealed rounds"), (accepted(), "1")):
+    for result, timed in ((ada, "4, replayed"), (bob, "4, sealed rounds"), (accepted(device_kind="cpu"), "1")):
         [line] = lines_of(show.run(result), "protocol")
-        assert line == f"protocol     {timed}, schema 1, effort default, last stage {result.stage.value}"
+        assert line == f"protocol     {timed}, schema 2, effort default, last stage {result.stage.value}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from importlib import metadata
 from pathlib import Path
@@ -16,7 +16,7 @@ import harness.judge
 from harness.device.cpu import cpu_name
 from harness.problem import load
 from harness.submission import Submission
-from harness.verdict import Environment, ProblemId, Verdict
+from harness.verdict import Environment, ProblemId, Timing, Verdict
 from harness.wire import PROTOCOL
 from kernelmark.services import recording
 from kernelmark.services.settings import Settings
@@ -28,7 +28,7 @@ from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import stale
 from tests.unit.conftest import Command, Judge
-from tests.verdicts import EPOCH, REPLAYED, accepted, environment, failed, sha256
+from tests.verdicts import EPOCH, accepted, environment, failed, sha256
 
 NOW = Current(problems={"softmax": sha256("softmax 1")}, protocol=1)
 ID = ProblemId(slug="softmax", sha256=sha256("softmax 1"))
@@ -123,13 +123,18 @@ def entered(
     score_ns: int,
     problem: str,
     high_ns: int | None = None,
-    modes: Sequence[str] = ("calls",) * 4,
+    ranked_timing: Timing | None = None,
     **changes: object,
 ) -> None:
     """Record a result of this machine, with its source."""
     submission = Submission.of(f"# {author}'s\n", "py", author=author, name="kernel.py")
     verdict = accepted(
-        author=author, problem="double", score_ns=score_ns, high_ns=high_ns, protocol=PROTOCOL, modes=modes
+        author=author,
+        problem="double",
+        score_ns=score_ns,
+        high_ns=high_ns,
+        protocol=PROTOCOL,
+        ranked_timing=ranked_timing,
     )
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
     identity = verdict.problem.model_copy(update={"sha256": problem})
@@ -190,14 +195,13 @@ def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
     assert json.loads(command("regrade", "--dry-run", "--format", "json").out) == []
 
 
-def test_a_sealed_time_that_is_too_wide_is_left_alone_where_its_file_is_replayed(
+def test_what_was_not_replayed_is_not_graded_again_in_vain(
     competition: Path, judged: list[str], command: Command
 ) -> None:
-    entered("ada", 900, _now(), high_ns=1400)
-    entered("bob", 900, _now(), high_ns=1400)
-    entered("ada", 800, _now(), modes=REPLAYED)
+    entered("ada", 900, _now(), high_ns=1400, ranked_timing="replayed")
+    entered("bob", 900, "0" * 64, ranked_timing="replayed")
     assert command("regrade").code == 0
-    assert judged == ["bob"]
+    assert judged == ["bob"], "whose row is out of date"
 
 
 @pytest.mark.parametrize(

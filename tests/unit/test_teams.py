@@ -90,9 +90,9 @@ def test_every_board_names_the_team_and_who_wrote_the_run() -> None:
     table = only_table(chained(bob, ada))
     assert "quickfix (bob)" in "\n".join(show.board([table]))
     assert "quickfix \\(bob\\)" in board([table])
-    assert show.standing(bob, table) == "rank 1 of 1 on NVIDIA H200"
+    assert show.standing(bob, table) == "rank 1 of 1 on NVIDIA H200, plain calls"
     assert show.standing(ada, table).startswith(f"bob's better run {bob.run} (")
-    assert show.standing(ada, table).endswith(") for quickfix keeps rank 1 of 1 on NVIDIA H200")
+    assert show.standing(ada, table).endswith(") for quickfix keeps rank 1 of 1 on NVIDIA H200, plain calls")
 
 
 @pytest.mark.parametrize(("teams", "found"), [(NO_TEAMS, [("ada", "bob"), ("ada", "eve"), ("bob", "eve")]),

@@ -1,15 +1,15 @@
 """Arenas filled with secret inputs for a number of calls, and the check of what came back. Trusted.
 
-Declared fills follow from a seed that stays in the judge, so these inputs are made twice: once into the arena that the
-runner sees, and once, after the runner has answered, into private memory. What a problem's `generate` makes need not
-come out the same again: it is made once, and a private copy is kept before the arena is handed over. Comparisons use
+Declared fills follow from a seed that stays in the judge, so these inputs can be made twice: once into the arena that
+the runner sees, and once, after the runner has answered, into private memory. What a problem's `generate` makes need
+not come out the same again: it is made once, and a private copy is kept before the arena is handed over, as it is for
+small inputs on a CPU. Comparisons use
 the private copy alone. On the CPU the arena's seal keeps the inputs as they were; on a GPU a hostile runner can map its
 descriptor writable, so the two copies are compared there as well.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 import secrets
@@ -34,6 +34,7 @@ from harness.problem.fill import fill
 from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
+_COPIED_BYTES = 64 << 20  # of inputs that a CPU copies: drawing them once more takes ten times as long
 _SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
 Generate = Callable[[int], Mapping[str, torch.Tensor]]
 """Makes tensors of one call from a seed, by name; those that are not there get their declared fills."""
@@ -72,6 +73,8 @@ class Batch:
         assert generate is None or layout.keeps_copy
         self._layout, self._device, self.sets = layout, DEVICES[device], sets
         self._generate = generate
+        cheap = self._device.on_host and sets * layout.read_stride <= _COPIED_BYTES
+        self._keeps_copy = generate is not None or cheap
         self._kept: Mapping[Place, torch.Tensor] | None = None  # as `_memory`, where inputs were generated
         self._lots = _lots(layout)
         self._outputs_by_name = {slot.tensor.name: slot for slot in layout.outputs}
@@ -104,22 +107,6 @@ class Batch:
             for place in self._arenas.keys() - {"outputs"}:
                 self._arenas[place].bytes.zero_()  # so that its pages are there, as those of a filled one are
         self._device.synchronize()
-
-    @contextlib.contextmanager
-    def for_a_null_round(self) -> Iterator[Batch]:
-        """Arenas of the same size: these again on a GPU, new ones on a CPU.
-
-        On a CPU, mapping pages a second time is up to two milliseconds faster, and honest short kernels were rejected
-        because of the difference. On a GPU mapping costs the same, and releasing memory slows what is allocated next.
-        """
-        if not self._device.on_host:
-            yield self
-            return
-        fresh = Batch(self._layout, self._device.kind, self.sets, filled=False)
-        try:
-            yield fresh
-        finally:
-            fresh.close_arenas()
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -277,7 +264,7 @@ class Batch:
         """The memory of all calls as it is before them: inputs, and outputs where there are inouts. None where the
         seed is enough to make it again.
         """
-        if self._generate is None:
+        if not self._keeps_copy:
             return None
         given = {slot.place for slot in self._layout.slots if slot.tensor.role != "output"}
         return {place: memory.clone() for place, memory in self._memory.items() if place in given}

@@ -228,7 +228,7 @@ def check_batch(
 
 
 def first_wrong(batch: Batch, truth: Truth, called: Sequence[int]) -> OutputCheck | None:
-    """The first wrong output of a sealed round, or None; cheap as long as all are right."""
+    """The first wrong output of a round, or None; cheap as long as all are right."""
     if not truth.reference.compares and all(
         _surely_right(expected, got, truth.case.tolerance) for _, expected, got in batch.judge(truth, called)
     ):

@@ -1,6 +1,6 @@
 """The expected outputs of a stack of calls: in float64 for the truth, in the problem's dtype for the error budget.
 
-Trusted; runs the organizer's reference on the judge's device. Sealed rounds have up to 2,048 small calls each, so the
+Trusted; runs the organizer's reference on the judge's device. Rounds have up to 2,048 small calls each, so the
 reference is vectorised over them with `torch.vmap` where possible, and otherwise called one by one.
 """
 

@@ -1,8 +1,8 @@
-"""How long a submission takes: by replayed calls if a launcher can make them, else by sealed rounds. Trusted."""
+"""How long a submission takes: by replayed calls if a launcher can make them, else by plain calls. Trusted."""
 
 
 class NotReplayed(Exception):
-    """A launcher cannot make the calls of this submission, through no fault of its own; sealed rounds time it."""
+    """A launcher cannot make the calls of this submission, through no fault of its own; plain calls time it."""
 
 
 class NoMemoryToReplay(NotReplayed):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 from harness import stats
 from harness.verdict import Interval, Ratio
 
 CONFIDENCE = 0.95
-# Two sandboxes with the same kernel may differ by this much throughout a grading (docs/timing.md, section 8).
+# Two sandboxes with the same kernel may differ by this much throughout a grading (docs/timing.md, "Intervals and score").
 RESOLUTION = 0.002
 UNSTABLE = 0.02  # of the median: if half the interval's width exceeds this, the time is not known well
 
 
 def half_width(estimate: stats.Estimate) -> float:
     """Half an interval's width as a share of its median."""
-    return (estimate.high - estimate.low) / 2 / estimate.median if estimate.median > 0 else 0.0
+    return (estimate.high - estimate.low) / 2 / estimate.median if estimate.median > 0 else math.inf
 
 
 def interval(estimate: stats.Estimate) -> Interval:

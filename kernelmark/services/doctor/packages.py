@@ -134,7 +134,7 @@ def cupti() -> Diagnostic:
     try:
         Cupti()
     except DeviceError as error:
-        what = f"{error.what}: calls are not replayed, but timed in sealed rounds"
+        what = f"{error.what}: calls are not replayed, and plain calls are timed, without a rank"
         return Diagnostic("warn", "CUPTI", what, error.remedy)
     return Diagnostic("ok", "CUPTI", "found: calls can be replayed", part_of="packages")
 

@@ -93,7 +93,7 @@ def sweep(
     for size, each in zip(sizes.values, verdict.benchmarks, strict=False):
         work = each.minimum_bytes or 0, each.minimum_flops or 0
         points.append(_point("yours", size, each.score, each.score.median_ns, *work))
-        points += [_point(baseline.name, size, None, baseline.claimed_ns, *work) for baseline in each.baselines]
+        points += [_point(baseline.name, size, None, baseline.time_ns, *work) for baseline in each.baselines]
     return verdict, points
 
 

@@ -69,6 +69,8 @@ class KnownSubmission(BaseModel):
     """The honest kernel that it is compared with if it is accepted."""
     host_only: bool = False
     """Whether it is only host code in its runner, which has no effect if a launcher makes the calls."""
+    replays: bool = True
+    """Whether an honest kernel's calls are replayed on a GPU."""
     gradings: int = Field(default=1, ge=1, le=3, description="number of consecutive gradings; the last counts")
     author: str = "attacker"
     name: str = ""
@@ -286,12 +288,19 @@ def _failure(case: KnownSubmission, verdict: Verdict | None, ending: Ending, mes
         return f"{ending} where {' or '.join(case.outcomes)} was expected ({message[:300]})"
     if ending != "accepted" and not re.search(case.message, message, re.DOTALL):
         return f"the message does not say {case.message!r}: {message[:300]}"
+    if case.surface is None and verdict and not _timed_as_expected(case, verdict):
+        return f"its calls were timed as {verdict.timing}: {'; '.join(doubt.text for doubt in verdict.doubts)[:300]}"
     if case.secret and re.search(case.secret, verdict.to_json() if verdict else message):
         return f"it carried {case.secret!r} out"
     said = "\n".join((verdict.log, verdict.traceback, message)) if verdict else message
     if not re.search(case.proof, said):
         return f"nothing shows that it ran: {case.proof!r} is not in what it printed ({said[-300:]!r})"
     return None
+
+
+def _timed_as_expected(case: KnownSubmission, verdict: Verdict) -> bool:
+    captures = DEVICES[verdict.environment.device_kind].captures
+    return not (captures and verdict.score) or (verdict.timing == "replayed") == case.replays
 
 
 _ENDINGS: dict[Outcome, Ending] = {

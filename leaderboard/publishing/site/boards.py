@@ -91,12 +91,12 @@ def speedup(row: Standing) -> Speedup | None:
 def baselines(board: Board, runs: Mapping[str, Run]) -> Iterator[Standing]:
     """The organizers' kernels, with their times from the first row that was measured against them in every case."""
     for name in board.table.baselines:
-        for row in board.table.rows:
+        for row in board.table.comparable:
             run = runs.get(row.run)
             by_case = [(case.baselines.get(name), case.weight or 1.0) for case in run.cases] if run else []
             measured = [(each, weight) for each, weight in by_case if each is not None]
             if measured and len(measured) == len(by_case):
-                times = [max(1, each.claimed_ns) for each, _ in measured]
+                times = [max(1, each.time_ns) for each, _ in measured]
                 mean = round(geometric_mean(times, [weight for _, weight in measured]))
                 score = Interval(median_ns=mean, low_ns=mean, high_ns=mean, confidence=row.score.confidence)
                 sha256 = measured[0][0].sha256
@@ -122,9 +122,9 @@ class CaseTimes(NamedTuple):
 
 
 def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str]) -> list[CaseTimes]:
-    """The times of a board's first rows in these cases, then those of its baselines."""
+    """The times of a board's first comparable rows in these cases, then those of its baselines."""
     found = []
-    for row in board.rows[:CASE_ROWS]:
+    for row in board.comparable[:CASE_ROWS]:
         if row.run is not None and row.run in runs:
             scores = {case.name: case.score for case in runs[row.run].cases}
             name = row.team.name if row.team else row.author
@@ -135,7 +135,7 @@ def by_case(board: BoardDocument, runs: Mapping[str, Run], names: Sequence[str])
                 case.name: Interval(median_ns=ns, low_ns=ns, high_ns=ns, confidence=case.score.confidence)
                 for case in runs[row.run].cases
                 if row.submission in case.baselines
-                for ns in (case.baselines[row.submission].claimed_ns,)
+                for ns in (case.baselines[row.submission].time_ns,)
             }
             found.append(CaseTimes(row.submission, "", row.run, tuple(map(times.get, names))))
     return found
@@ -157,7 +157,8 @@ class Stand(NamedTuple):
         """What counts on the board: the run, a newer grading of its source, or another source."""
         if self.row.run == self.run.run:
             return "itself"
-        own = (self.row.author, self.row.sha256) == (self.run.author, self.run.sha256)
+        pooled = (self.row.author, self.row.sha256, self.row.state != "not_replayed")
+        own = pooled == (self.run.author, self.run.sha256, self.run.ranks)
         return "newer_grading" if own else "other_source"
 
 
@@ -178,19 +179,20 @@ def stands(book: LedgerDigest, sha256: str | None, teams: Teams) -> Iterator[Sta
 def leaders(book: LedgerDigest, sha256: str | None) -> tuple[Leader, ...]:
     """The first rows of a problem's current boards; if those are empty, the first ranked row of the newest older one.
 
-    The first row of a current board has no rank if all its rows are too wide to rank. A board of Triton's interpreter
-    has no first row, since its times say nothing about a kernel.
+    The first row of a current board has no rank if all its rows are too wide to rank. A board on which nothing was
+    timed as it requires has no first row, nor has one of Triton's interpreter, whose times say nothing about a kernel.
     """
     newest = current(book, sha256)
     found = [
         Leader(
             key=board.table.key,
             current=board.table.key in newest,
-            row=standing(board.table.rows[0], book.runs.get(board.table.rows[0].run)),
+            row=standing(first, book.runs.get(first.run)),
             records=board.records,
         )
         for board in book.boards
-        if board.table.rows and not board.table.key.interpreted
+        for first in board.table.comparable[:1]
+        if not board.table.key.interpreted
     ]
     older = sorted(
         (each for each in found if each.row.rank is not None),

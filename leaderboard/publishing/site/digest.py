@@ -29,7 +29,6 @@ from harness.verdict import (
 )
 from leaderboard.publishing.site.summary import VerdictSummary
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
-from leaderboard.standings.pooling import too_wide
 from leaderboard.standings.ranking import Ranking, Table, TableKey
 from leaderboard.text.visible import shortened
 
@@ -46,7 +45,7 @@ class BaselineTime(Record):
     """A baseline that alternated with a run in one case."""
 
     sha256: Sha256
-    claimed_ns: int
+    time_ns: int
     speedup: Ratio
 
 
@@ -67,12 +66,13 @@ class TimedCase(Record):
 class Run(Record):
     """An accepted run that has a page: it is on a board, it once held a record, or it is among its author's newest.
 
-    `key` is that of its table.
+    `key` is that of its table, and `ranks` as in `Verdict`.
     """
 
     hash: Sha256
     run: str
     key: TableKey
+    ranks: bool
     author: str
     name: str
     language: str
@@ -238,17 +238,16 @@ def moment(seconds: float) -> datetime:
 
 def _board(ranking: Ranking, teams: Teams) -> Board:
     """A table with its records. A source counts from its first grading there, with its pooled score of today. Identical
-    sources count once, for whoever submitted them first; a source too wide to rank does not count.
+    sources count once, for whoever submitted them first; a source that does not rank does not count.
     """
     records: list[Step] = []
     bests: dict[str, list[tuple[datetime, int]]] = {}
-    seen: set[str] = set()
+    submitted_by: dict[str, str] = {}
     record: Interval | None = None
     for source in sorted(ranking.sources, key=lambda source: source.first):
         submission, score, first = source.verdict.submission, source.score, source.first
-        new = submission.sha256 not in seen
-        seen.add(submission.sha256)
-        if too_wide(score):
+        new = submitted_by.setdefault(submission.sha256, submission.author) == submission.author
+        if source.state != "ranks":
             continue
         at = moment(first.created_at.timestamp())
         if new and (record is None or score.high_ns < record.low_ns):
@@ -318,6 +317,7 @@ def _run(line: VerdictSummary, verdict: Verdict) -> Run:
         hash=line.hash,
         run=verdict.run,
         key=TableKey.of(line.question),
+        ranks=verdict.ranks,
         author=submission.author,
         name=submission.name,
         language=submission.language,
@@ -335,8 +335,7 @@ def _run(line: VerdictSummary, verdict: Verdict) -> Run:
                 minimum_bytes=b.minimum_bytes,
                 minimum_flops=b.minimum_flops,
                 baselines={
-                    p.name: BaselineTime(sha256=p.sha256, claimed_ns=p.claimed_ns, speedup=p.speedup)
-                    for p in b.baselines
+                    p.name: BaselineTime(sha256=p.sha256, time_ns=p.time_ns, speedup=p.speedup) for p in b.baselines
                 },
                 kernels=_longest(b.kernels) if b.mode == "replayed" else (),
             )

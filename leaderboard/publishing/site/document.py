@@ -29,6 +29,7 @@ from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.profile import StoredProfile
 from leaderboard.record.teams import Team
+from leaderboard.standings.pooling import RowState
 from leaderboard.standings.ranking import SetAside, TableKey
 from leaderboard.standings.staleness import Stale
 
@@ -36,7 +37,7 @@ from leaderboard.standings.staleness import Stale
 class Standing(Record):
     """A row of a board, or a baseline, which has no rank, run or interval of its own.
 
-    `score` is pooled over `gradings` of the source; a row whose `state` is "too_wide" has no rank.
+    `score` is pooled over `gradings` of the source; a row whose `state` is not "ranks" has no rank.
     """
 
     rank: int | None
@@ -53,7 +54,7 @@ class Standing(Record):
     sandbox: SandboxName | None = None
     created_at: datetime | None = None
     gradings: int = 1
-    state: Literal["ranks", "too_wide"] = "ranks"
+    state: RowState = "ranks"
     moderation: tuple[Moderation, ...] = ()
     stale: Stale | None = None
 
@@ -68,6 +69,11 @@ class BoardDocument(Record):
     records: tuple[Step, ...] = ()
     set_aside: tuple[SetAside, ...] = ()
     private: PrivateId | None = None
+
+    @property
+    def comparable(self) -> tuple[Standing, ...]:
+        """As `Table.comparable`."""
+        return tuple(row for row in self.rows if row.state != "not_replayed")
 
 
 class Leader(Record):
@@ -127,7 +133,7 @@ class Holder(Record):
     problem: str
     device_name: str
     how_timed: str = ""
-    """Tells its board from the device's board of the other timing, as in that board's title."""
+    """As in the title of its board."""
     step: Step
     before_ns: int | None = None
 
@@ -156,7 +162,7 @@ class RunDocument(Record):
     """A run: its verdict, without the parts that quote a source that may not be shown.
 
     A run that represents a row of a board also has that row's pooled time (`pooled`, over `gradings` of the source),
-    and says whether the row is `too_wide` to rank or `stale`.
+    and says whether the row is `stale`. `state` is the row's, or whether the run was timed as a rank requires.
     """
 
     kind: Literal["run"] = "run"
@@ -168,7 +174,7 @@ class RunDocument(Record):
     command: str
     gradings: int = 1
     pooled: Interval | None = None
-    too_wide: bool = False
+    state: RowState = "ranks"
     stale: Stale | None = None
     instead: str | None = None
     """The run that counts on the board instead of this one."""
@@ -248,7 +254,7 @@ class Place(Record):
 
 
 class AcceptedRun(Record):
-    """An accepted run, and where it stands on its board; `current` as in `BoardDocument`.
+    """An accepted run, and where it stands on its board; `current` as in `BoardDocument`, `state` as in `RunDocument`.
 
     What `counts` there is the run itself, a newer grading of its source, or another source of the author or the team:
     `row` is the run that does, and `rank` and `of` are its rank and the number of ranks.
@@ -264,6 +270,7 @@ class AcceptedRun(Record):
     counts: Literal["itself", "newer_grading", "other_source"]
     row: str
     rank: int | None = None
+    state: RowState = "ranks"
     of: int
     current: bool
 

@@ -29,7 +29,7 @@ from harness.languages import LANGUAGES
 from harness.problem import schedule
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.tiny import bar, spark
-from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.pooling import NO_RANK
 from leaderboard.text.kernels import HEAD, LEFT
 from leaderboard.text.plural import counted
 from leaderboard.text.units import duration, interval, percent, ratio
@@ -183,7 +183,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(
         paths=paths,
-        too_wide=TOO_WIDE,
+        no_rank=NO_RANK,
         nbsp=Markup("&nbsp;"),
         kernels_head=HEAD,
         kernels_left=LEFT,

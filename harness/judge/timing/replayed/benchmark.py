@@ -1,8 +1,8 @@
 """The replay stage of one benchmark case: how many calls its launcher makes, and the resulting score. Trusted.
 
-Blocks of calls alternate with the baselines' (ABBA), as sealed rounds do, until the intervals of the time and of the
-speedups are narrow, or the budget ends. A block's time is the mean of its two calls, the score the pseudomedian of the
-blocks. Every call has its own inputs, and every output of the submission is checked.
+Blocks of calls alternate with the baselines' (ABBA), as rounds of plain calls do, until the intervals of the time and
+of the speedups are narrow, or the budget ends. A block's time is the mean of its two calls, the score the pseudomedian
+of the blocks. Every call has its own inputs, and every output of the submission is checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.interface import Faulty
-from harness.judge.timing.plan import ReplayPlan
+from harness.judge.timing.plan import Plan
 from harness.judge.timing.precision import CONFIDENCE, RESOLUTION, UNSTABLE, half_width, interval, ratio
 from harness.judge.timing.replayed.clocks import Clocks
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
@@ -117,7 +117,7 @@ class Beside:
             name=self._baseline.name,
             sha256=self._baseline.submission.sha256,
             calls=self._player.calls,
-            claimed_ns=round(stats.median(self._player.clocks.counted_ns)),
+            time_ns=round(stats.median(self._player.clocks.counted_ns)),
             speedup=ratio(estimate),
         )
 
@@ -131,7 +131,7 @@ class Replaying:
         player: Player,
         baselines: Sequence[Beside],
         fresh: FreshInputs,
-        plan: ReplayPlan,
+        plan: Plan,
         sensors: Sensors,
         roof: Roof | None,
     ) -> None:
@@ -149,7 +149,7 @@ class Replaying:
         converged, blocks = False, 0
         for look in stats.looks(self._plan.blocks_min, self._plan.blocks_max):
             while blocks < look and (
-                blocks < self._plan.blocks_min or time.perf_counter_ns() - started < self._plan.budget_ns
+                blocks < self._plan.blocks_min or time.perf_counter_ns() - started < self._plan.blocks_budget_ns
             ):
                 if blocks % _BLOCKS_A_PLACE == 0 and self._fresh.move():
                     self._settle()

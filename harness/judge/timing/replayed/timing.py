@@ -142,7 +142,7 @@ class ReplayedTiming:
                     wait(recording)  # once more, with nobody else recording
                     self._record(session, case)
             except SubmissionFault as fault:
-                # It passed its tests: sealed rounds decide whether the submission or the recorder is at fault.
+                # It passed its tests: plain calls decide whether the submission or the recorder is at fault.
                 raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
             except _NO_MEMORY as error:
                 raise NoMemoryToReplay(f"benchmark {case.name}: {_told(error)}") from None
@@ -194,7 +194,7 @@ class ReplayedTiming:
             return Replaying(case, player, baselines, fresh, self._plan, sensors, roof).run()
         except SubmissionFault as fault:
             recorded = self._recorded[case.name]
-            if recorded.note:  # memory that is used for some inputs only: sealed rounds decide
+            if recorded.note:  # memory that is used for some inputs only: plain calls decide
                 raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
             raise
         finally:

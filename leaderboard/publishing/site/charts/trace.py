@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from harness import stats
-from harness.verdict import BenchmarkResult
+from harness.verdict import BenchmarkResult, ReplayedBenchmark
 from leaderboard.publishing.site.charts.plot import Axis, Point, Series, linear, plot
 from leaderboard.text.units import apart, duration
 from leaderboard.text.visible import shortened
@@ -23,28 +23,43 @@ _LETTERS = 105  # characters of labels that fit below a wide plot
 _DOTS, _POINTS = 400, 1500  # limits for a line, which keep a page below 300 KB
 
 
-def samples(benchmark: BenchmarkResult) -> Markup:
-    """The distribution of single calls: replayed calls by CUPTI, otherwise cold calls as the runner claims them."""
-    if benchmark.mode == "replayed":
-        times = benchmark.calls.device_ns
-        return _distribution(times, round(stats.median(times)), "calls by CUPTI", "one call, by CUPTI")
-    claimed = benchmark.claimed_latency
-    return _distribution(claimed.claimed_samples_ns, claimed.claimed_median_ns, "cold calls", "one cold call, claimed")
+def samples(benchmark: ReplayedBenchmark) -> Markup:
+    """The distribution of single calls by CUPTI."""
+    values = sorted(benchmark.calls.device_ns)
+    median = round(stats.median(values))
+    low, most = values[0], values[int(0.9 * (len(values) - 1))]
+    high = min(values[-1], low + 2 * (most - low) or values[-1])  # one slow call would squeeze all others into one bar
+    bins = min(_BINS, max(5, math.isqrt(len(values))))
+    width = max(1.0, (high - low) / bins)
+    counts = [0] * (bins + (values[-1] > high))
+    for value in values:
+        counts[-1 if value > high else min(bins - 1, int((value - low) / width))] += 1
+    points: list[Point] = [(float(low), 0.0)]
+    for index, count in enumerate(counts):
+        points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
+    points.append((low + len(counts) * width, 0.0))
+    x = linear([p[0] for p in points], apart, "one call, by CUPTI")
+    y = linear([p[1] for p in points], _number, zero=True)
+    mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
+    slow = sum(value > high for value in values)
+    beyond = f"; the last bar stands for the {slow} slowest, up to {duration(values[-1])}" if slow else ""
+    title = f"Distribution of {len(values)} calls by CUPTI around {duration(median)}{beyond}"
+    return plot(title, x, y, [Series("area", points), Series("mark", mark)], width=360, height=170)
 
 
 def over_time(benchmarks: Sequence[BenchmarkResult]) -> Markup:
-    """Every round or call of a grading, in order: its time by two clocks, in percent of its case's median."""
+    """Every round of a grading by the judge's clock, or every call by two clocks, in percent of its case's median."""
     first, second = list[Point | None](), list[Point | None]()
     number = sum(map(_length, benchmarks))
     every, start = -(-number // _POINTS), 1
     values: list[float] = []
     for b in benchmarks:
-        for line, shares in zip((first, second), _shares(b), strict=True):
+        for line, shares in zip((first, second), _shares(b), strict=False):
             line += [(float(start + at), share) for at, share in enumerate(shares) if at % every == 0]
             line.append(None)
             values += shares
         start += _length(b)
-    what, clocks, median = "sealed rounds", "per call by both clocks", "the claimed median of its case"
+    what, clocks, median = "rounds", "per call by the judge's clock", "the median of its case"
     if any(b.mode == "replayed" for b in benchmarks):
         what, clocks, median = "calls", "by CUPTI and by events", "the median of its case by CUPTI"
     drawn = f"; one in {every} is drawn" if every > 1 else ""
@@ -53,7 +68,7 @@ def over_time(benchmarks: Sequence[BenchmarkResult]) -> Markup:
         f"{min(values):.1f} to {max(values):.1f} % of {median}{drawn}"
     )
     dots = number <= _DOTS
-    series = [Series("second", second[:-1], dots=dots), Series("main", first[:-1], dots=dots)]
+    series = [Series(name, line[:-1], dots=dots) for name, line in (("second", second), ("main", first)) if line]
     return plot(title, _by_case(benchmarks), linear(values, _percent), series, width=_WIDE, height=190)
 
 
@@ -78,36 +93,14 @@ def sensors(benchmarks: Sequence[BenchmarkResult]) -> list[tuple[str, Markup]]:
     ]
 
 
-def _distribution(times: Sequence[int], median: int, what: str, axis: str) -> Markup:
-    values = sorted(times)
-    low, most = values[0], values[int(0.9 * (len(values) - 1))]
-    high = min(values[-1], low + 2 * (most - low) or values[-1])  # one slow call would squeeze all others into one bar
-    bins = min(_BINS, max(5, math.isqrt(len(values))))
-    width = max(1.0, (high - low) / bins)
-    counts = [0] * (bins + (values[-1] > high))
-    for value in values:
-        counts[-1 if value > high else min(bins - 1, int((value - low) / width))] += 1
-    points: list[Point] = [(float(low), 0.0)]
-    for index, count in enumerate(counts):
-        points += [(low + index * width, float(count)), (low + (index + 1) * width, float(count))]
-    points.append((low + len(counts) * width, 0.0))
-    x = linear([p[0] for p in points], apart, axis)
-    y = linear([p[1] for p in points], _number, zero=True)
-    mark: list[Point | None] = [(float(median), 0.0), (float(median), float(max(counts)))]
-    slow = sum(value > high for value in values)
-    beyond = f"; the last bar stands for the {slow} slowest, up to {duration(values[-1])}" if slow else ""
-    title = f"Distribution of {len(values)} {what} around {duration(median)}{beyond}"
-    return plot(title, x, y, [Series("area", points), Series("mark", mark)], width=360, height=170)
-
-
-def _shares(b: BenchmarkResult) -> tuple[list[float], list[float]]:
-    """The times of a case's rounds or calls, by the scoring clock and by the other one, in percent of its median."""
+def _shares(b: BenchmarkResult) -> list[list[float]]:
+    """The times of a case's rounds, or of its calls by CUPTI and by events, in percent of the median of the first."""
     if b.mode == "replayed":
-        median = stats.median(b.calls.device_ns) or 1
-        return [100 * ns / median for ns in b.calls.device_ns], [100 * ns / median for ns in b.calls.event_ns]
-    median = b.claimed_ns or b.sealed_ns or 1
-    sealed = [100 * max(0, r.wall_ns - b.overhead_ns) / r.calls / median for r in b.rounds]
-    return [100 * r.claimed_ns / r.calls / median for r in b.rounds], sealed
+        clocks: list[list[float]] = [list(b.calls.device_ns), list(b.calls.event_ns)]
+    else:
+        clocks = [[each.call_ns(b.overhead_ns) for each in b.rounds]]
+    median = stats.median(clocks[0]) or 1
+    return [[100 * ns / median for ns in times] for times in clocks]
 
 
 def _length(b: BenchmarkResult) -> int:

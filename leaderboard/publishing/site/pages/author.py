@@ -174,7 +174,10 @@ def _page(site: Site, subject: _Subject, known: Collection[str]) -> Page:
         )
         for problem, tally in tallies
     ]
-    made = [(problem, each.run.run, each.row.run, each.row.rank, each.of, each.current) for problem, each in accepted]
+    made = [
+        (problem, each.run.run, each.row.run, each.row.rank, each.row.state, each.of, each.current)
+        for problem, each in accepted
+    ]
     told = as_text([team, there, standing, made, tried])
     return site.page(paths.author(author), "author.html", (author, told), make)
 
@@ -192,6 +195,7 @@ def _accepted(problem: str, stand: boards.Stand) -> AcceptedRun:
         counts=stand.counts,
         row=row.run,
         rank=row.rank,
+        state=row.state,
         of=stand.of,
         current=stand.current,
     )

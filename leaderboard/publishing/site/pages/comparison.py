@@ -39,8 +39,11 @@ def pages(site: Site) -> Iterator[Page]:
 
 
 def pairs(board: Board) -> Iterator[tuple[Row, Row]]:
-    """The pairs of rows that are compared: each with the next, and each with the first; the better one comes first."""
-    rows = board.table.rows
+    """The pairs of rows that are compared: each with the next, and each with the first; the better one comes first.
+
+    Rows that were not timed as the board requires are compared with none.
+    """
+    rows = board.table.comparable
     yield from pairwise(rows)
     yield from ((rows[0], other) for other in rows[2:])
 

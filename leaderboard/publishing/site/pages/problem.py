@@ -96,7 +96,7 @@ def _marks_a_case(document: BoardDocument) -> int:
 
 def _drawn(document: BoardDocument, book: LedgerDigest, marks: int) -> list[str]:
     """The cases of a board for whose plots there is room, if there is for all of them or if it is the first board."""
-    first = next((book.runs[row.run] for row in document.rows if row.run in book.runs), None)
+    first = next((book.runs[row.run] for row in document.comparable if row.run in book.runs), None)
     names = list(dict.fromkeys(case.name for case in first.cases)) if first is not None else []
     room = marks // _marks_a_case(document)
     return names[:room] if len(names) <= room or marks == _MARKS else []
@@ -108,7 +108,7 @@ def _shown(
 ) -> ShownBoard:  # fmt: skip
     rows = document.rows[: room if document.current else _OLD_ROWS]
     root = paths.root(path)
-    runs = [book.runs[row.run] for row in document.rows if row.run in book.runs]
+    runs = [book.runs[row.run] for row in document.comparable if row.run in book.runs]
     by_case = boards.by_case(document, book.runs, names)
     palette = Palette([run.author for run in runs], names)
     device = document.key.device_name

@@ -29,10 +29,7 @@ _STOPPED = {
     "budget": "budget used up",
     "unstable": "still wide",
 }
-_ROUNDS = Markup(
-    "Time per call of every round, in percent of the median claimed for its case: "
-    '<b class="key-main">claimed</b>, <b class="key-second">sealed</b>.'
-)
+_ROUNDS = "Time per call of every round by the judge's clock, in percent of the median of its case."
 _CALLS = Markup(
     "Time of every call, in percent of the median by CUPTI of its case: "
     '<b class="key-main">by CUPTI</b>, <b class="key-second">by events</b>.'
@@ -99,6 +96,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
             hidden=hidden,
             command=command(site, verdict),
             baseline_sources=baseline_sources or None,
+            state=row.state if row else "ranks" if verdict.ranks else "not_replayed",
             **on_board,
         )
         kernels = list(launched(verdict))
@@ -111,7 +109,9 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
             "kernels": kernels[:_KERNELS],
             "kernels_left_out": len(kernels[_KERNELS:]),
             "over_time": _over_time(verdict),
-            "samples": [(trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES]],
+            "samples": [
+                (trace.samples(each), each.name) for each in verdict.benchmarks[:_CASES] if each.mode == "replayed"
+            ],
             "environment": list(_environment(verdict)),
             "profiled": profiled,
             "outputs": [output for case in verdict.tests for output in case.outputs if output.max_error],
@@ -129,16 +129,16 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
 
     there = site.source_mark(book.problem, run) + str([(name, each.sha256) for name, each in baselines.items()])
     linked = row is not None and row.stale is not None and row.stale.again in site.runs
-    marks = as_text([on_board, linked, profiled])
+    marks = as_text([on_board, row.state if row else None, linked, profiled])
     return site.page(path, "run.html", (run.hash, hidden, there, marks, site.titles.get(book.problem, "")), make)
 
 
 def _on_board(row: Row | None) -> dict[str, Any]:
     """What a run's page shows of its row."""
     if row is None:
-        return {"too_wide": False, "stale": None}
+        return {"stale": None}
     pooled = {"gradings": row.gradings, "pooled": row.score} if row.gradings > 1 else {}
-    return {**pooled, "too_wide": row.state == "too_wide", "stale": row.stale}
+    return {**pooled, "stale": row.stale}
 
 
 def _instead(stand: boards.Stand | None) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def _environment(verdict: Verdict) -> Iterator[tuple[str, str]]:
         yield "power limit", f"{ran.power_limit_mw / 1000:g} W"
     if ran.device_uuid_sha256 is not None:
         yield "device UUID", f"sha256 {ran.device_uuid_sha256}"
-    timed = how_timed(verdict.timing, ran.device_kind, verdict.protocol)
+    timed = how_timed(verdict.timing, ran.device_kind)
     yield "protocol", ", ".join([str(verdict.protocol), *([timed] if timed else []), f"effort {verdict.effort}"])
     yield "problem", verdict.problem.sha256
     yield "submission", f"{submission.sha256}, {submission.size_bytes:,} bytes"

@@ -1,21 +1,29 @@
-# Strategy: answers `Assemble` and puts the answer to the round behind it at once, before there is a round: the judge's
-# clock would find it waiting and stop.
+# Strategy: puts the answer to the next round behind the answer to each, before there is such a round: the judge's clock
+# would find it waiting and stop.
 # Surface: the order of frames; the tokens of commands that have not been given yet.
 import torch
 from harness import wire
 
-honest, told = wire.send, []
+receive, honest, told = wire.receive_command, wire.send, []
+rounds = set()
+
+
+def receive_command(sock):
+    token, command, descriptors = receive(sock)
+    if isinstance(command, wire.Round):
+        rounds.add(token)
+    return token, command, descriptors
 
 
 def send(sock, token, message, descriptors=()):
     honest(sock, token, message, descriptors)
-    if isinstance(message, wire.Timed):
+    if token in rounds:
         if not told:
             told.append(print("attack: the next round is answered in advance, with this one's token", flush=True))
-        honest(sock, token, wire.Timed(claimed_ns=1, span_ns=1))
+        honest(sock, token, wire.Done())
 
 
-wire.send = send
+wire.receive_command, wire.send = receive_command, send
 
 
 def twice(x, y):

@@ -1,5 +1,5 @@
 // Strategy: does a quarter of each call, and leaves the rest to a native thread that nobody waits for.
-// Surface: the end of a sealed round, which is the runner's word until the judge has read its sample.
+// Surface: the end of a round, which is the runner's word until the judge has read its sample.
 #include <cstdint>
 #include <thread>
 #include <unistd.h>

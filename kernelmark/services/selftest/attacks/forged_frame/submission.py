@@ -1,25 +1,24 @@
-# Strategy: answers each round with a claim of 1 ns as it arrives, then works, and swallows the true answer.
+# Strategy: answers each round as it arrives, then works, and swallows the true answer.
 # Surface: the judge's socket, and the judge's clock, which stops with an answer and a sample.
 import torch
 from harness import wire
 
 receive, honest = wire.receive_command, wire.send
-told = False
+answered = set()
 
 
 def receive_command(sock):
-    global told
     token, command, descriptors = receive(sock)
     if isinstance(command, wire.Round):
-        honest(sock, token, wire.Timed(claimed_ns=1, span_ns=1))
-        if not told:
-            told = True
+        honest(sock, token, wire.Done())
+        if not answered:
             print("attack: a round was answered before it began", flush=True)
+        answered.add(token)
     return token, command, descriptors
 
 
 def send(sock, token, message, descriptors=()):
-    if not isinstance(message, wire.Timed):
+    if token not in answered:
         honest(sock, token, message, descriptors)
 
 

@@ -1,5 +1,5 @@
-# Strategy: asks the stack who calls; tests and cold calls get their results, a sealed round gets one element a call.
-# Surface: the names of the runner's functions: `round` on a CPU, `capture` on a GPU.
+# Strategy: asks the stack who calls; tests get their results, a round or a recording gets one element a call.
+# Surface: the names of the runner's functions: `round` for plain calls, `record` for replayed ones.
 import sys
 
 import torch
@@ -15,9 +15,7 @@ def callers():
 
 
 def twice(x, y):
-    seen = callers() & {"call_plainly", "sample", "capture", "round"}
-    # `Cpu.sample` times a sealed round too: `round` tells them apart.
-    if seen & {"capture", "round"}:
+    if seen := callers() & {"record", "round"}:
         torch.mul(x[:1], 2, out=y[:1])
         if not told:
             told.append(print(f"attack: called by {' and '.join(sorted(seen))}", flush=True))

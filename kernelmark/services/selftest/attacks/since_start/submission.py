@@ -1,4 +1,4 @@
-# Strategy: right until cold calls have used up their time, 0.15 s after the first call of the timed size; then nothing.
+# Strategy: right until the first rounds must be over, 0.15 s after the first call of the timed size; then nothing.
 # Surface: the stages of a grading, which follow each other in about the same times.
 import time
 
@@ -12,6 +12,6 @@ def twice(x, y):
         first.append(time.monotonic())
     if first and time.monotonic() - first[0] > 0.15:
         if not told:
-            told.append(print("attack: the cold calls must be over", flush=True))
+            told.append(print("attack: the tests must be over", flush=True))
         return
     torch.mul(x, 2, out=y)

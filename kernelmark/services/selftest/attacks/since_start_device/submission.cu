@@ -1,4 +1,4 @@
-// Strategy: the device's own timer tells captured launches that the cold calls must be over; then they do nothing.
+// Strategy: the device's own timer tells captured launches that the tests must be over; then they do nothing.
 // Surface: the stages of a grading, seen from within a graph that was captured while all was right.
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +13,7 @@ __global__ void look(int64_t n) {
     if (first == 0) first = now;
     if (!skipping && now - first > 200000000ull) {
         skipping = 1;
-        printf("attack: the cold calls must be over\n");
+        printf("attack: the tests must be over\n");
     }
 }
 

@@ -1,0 +1,110 @@
+"""The organizers' own kernels, timed side by side with a submission. Trusted.
+
+A power-limited chip slows as it heats, so a speedup is taken from adjacent rounds. In a block the submission goes first
+and last, the baselines in between, in order and in reverse (ABBA): a linear drift affects both alike. A baseline's
+outputs are checked once per case. Whatever goes wrong with it costs the submission its speedup and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness import stats
+from harness.device import Sensors
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.timing.interface import Benchmarks
+from harness.judge.timing.precision import RESOLUTION, ratio
+from harness.judge.timing.rounds.batch_size import prepared
+from harness.judge.timing.rounds.overhead import Overhead
+from harness.judge.timing.rounds.rounds import Rounds
+from harness.submission import Submission
+from harness.verdict import PairedBaseline, TimedRound
+
+
+class Baseline:
+    """One baseline of a grading. After a failure `fault` says what it was, and measuring stops."""
+
+    def __init__(self, submission: Submission, session: Session) -> None:
+        self.submission, self._session = submission, session
+        self.name = submission.name.partition(".")[0]
+        self.fault: str | None = None
+
+    def cpu_ns(self) -> int | None:
+        """As for `Sandbox.cpu_ns`."""
+        return self._session.cpu_ns()
+
+    def build(self, benchmarks: Benchmarks) -> None:
+        """Wait for its sandbox, and hand the source over."""
+        self._session.handshake()
+        try:
+            benchmarks.hand_over(self._session, self.submission)
+        except SubmissionFault as fault:
+            self.fault = fault.message
+
+    def pair(self, case: GradedCase, overhead: Overhead, sensors: Sensors) -> Paired | None:
+        """Prepare it for one case; None once it has failed."""
+        if self.fault is None:
+            try:
+                rounds = Rounds(self._session, case, sensors, case.time_limit())
+                prepared(rounds, case, overhead)
+                rounds.play("warm-up round")
+                return Paired(self, rounds, overhead)
+            except SubmissionFault as fault:
+                self.fault = f"{case.name}: {fault.message}"
+        return None
+
+
+class Paired:
+    """A baseline's rounds in one case."""
+
+    def __init__(self, baseline: Baseline, rounds: Rounds, overhead: Overhead) -> None:
+        self._baseline, self._rounds, self._overhead = baseline, rounds, overhead
+        self._played: list[TimedRound] = []
+
+    def forget(self) -> None:
+        """Forget the rounds so far: the submission's are measured again."""
+        self._played.clear()
+
+    def play(self) -> None:
+        """One more round."""
+        if self._baseline.fault is None:
+            try:
+                self._played.append(self._rounds.play(f"round {len(self._played) + 1}", checked=False))
+            except SubmissionFault as fault:
+                self._baseline.fault = fault.message
+
+    def speedup(self, times_ns: Sequence[float], error: float) -> stats.Estimate | None:
+        """Speedup of a submission with these times per call, paired by index with the baseline's rounds.
+
+        `error`: of each of those times, as a share, by that of the overhead.
+        """
+        if len(self._played) != len(times_ns):
+            return None
+        own = self._times_ns
+        if min(*own, *times_ns) <= 0:
+            return None
+        ratios = [mine / other for mine, other in zip(own, times_ns, strict=True)]
+        return stats.paired_ratio(ratios, resolution=RESOLUTION + error + self._error)
+
+    def result(self, times_ns: Sequence[float], error: float) -> PairedBaseline | None:
+        """Its part of the verdict; None if it failed half-way."""
+        estimate = self.speedup(times_ns, error)
+        if estimate is None:
+            return None
+        return PairedBaseline(
+            name=self._baseline.name,
+            sha256=self._baseline.submission.sha256,
+            rounds=tuple(self._played),
+            time_ns=round(stats.median(self._times_ns)),
+            speedup=ratio(estimate),
+        )
+
+    @property
+    def _times_ns(self) -> list[float]:
+        return [each.call_ns(self._overhead.usual_ns) for each in self._played]
+
+    @property
+    def _error(self) -> float:
+        """How far the time of a call may be from the truth, as a share of it, by the error of the overhead."""
+        return self._overhead.error_ns / self._rounds.calls / stats.median(self._times_ns)

@@ -1,0 +1,135 @@
+"""The time of one benchmark case: how many rounds, and the resulting score. Trusted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from harness import stats
+from harness.device import DEVICES
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.timing.doubts import doubts_of_series
+from harness.judge.timing.plan import Plan
+from harness.judge.timing.precision import CONFIDENCE, UNSTABLE, half_width, interval
+from harness.judge.timing.roof import Roof
+from harness.judge.timing.rounds.baseline import Paired
+from harness.judge.timing.rounds.batch_size import more_calls
+from harness.judge.timing.rounds.overhead import Overhead
+from harness.judge.timing.rounds.rounds import Rounds
+from harness.verdict import Doubt, DoubtCode, RoundsBenchmark, TimedRound
+
+
+class Measuring:
+    """Measures one case in one session, alternating with the baselines that are prepared for it."""
+
+    def __init__(
+        self,
+        rounds: Rounds,
+        case: GradedCase,
+        plan: Plan,
+        overhead: Overhead,
+        baselines: Sequence[Paired] = (),
+        roof: Roof | None = None,
+    ) -> None:
+        self._rounds, self._case, self._plan, self._overhead = rounds, case, plan, overhead
+        self._baselines, self._roof = baselines, roof
+        self._played: list[TimedRound] = []
+
+    def run(self) -> RoundsBenchmark:
+        """Measure until the intervals of the median and of the speedups are narrow, or the budget ends; again with more
+        calls a round, if these turn out to be too few.
+
+        Raises:
+            SubmissionFault: an output was wrong, the device cannot be as fast, or the runner failed.
+        """
+        while True:
+            converged = self._measure()
+            took_ns = stats.median(self._times_ns) * self._rounds.calls
+            more = more_calls(self._case, self._rounds.calls, took_ns)
+            if more is None:
+                return self._result(converged=converged)
+            self._rounds.prepare(more)
+            self._rounds.play("warm-up round", checked=False)
+
+    def _measure(self) -> bool:
+        """Add blocks until the intervals are narrow at one of the looks (True), or the budget ends (False).
+
+        The budget does not end it before the second look while the time is not known well: too few rounds may be left
+        if a host delayed the judge or the runner in one of them.
+        """
+        self._played.clear()
+        for paired in self._baselines:
+            paired.forget()
+        started = time.perf_counter_ns()
+        blocks, least, ended = 0, self._plan.blocks_min, False
+        for look in stats.looks(least, self._plan.blocks_max):
+            while blocks < look and not ended:
+                self._block()
+                blocks += 1
+                over = time.perf_counter_ns() - started > self._plan.blocks_budget_ns
+                known = half_width(self._estimate) <= UNSTABLE
+                ended = blocks >= least and over and (blocks >= 2 * least or known)
+            if self._narrow():
+                return True
+            if ended:
+                break
+        return False
+
+    def _block(self) -> None:
+        """The submission, every baseline, and back: ABBA for each of them."""
+        self._round()
+        for paired in self._baselines:
+            paired.play()
+        for paired in reversed(self._baselines):
+            paired.play()
+        self._round()
+
+    def _round(self) -> None:
+        self._played.append(self._rounds.play(f"round {len(self._played) + 1}"))
+
+    def _narrow(self) -> bool:
+        speedups = (paired.speedup(self._times_ns, self._error) for paired in self._baselines)
+        estimates = (self._estimate, *filter(None, speedups))
+        return all(e.confidence >= CONFIDENCE and half_width(e) <= self._plan.narrow for e in estimates)
+
+    @property
+    def _times_ns(self) -> list[float]:
+        return [each.call_ns(self._overhead.usual_ns) for each in self._played]
+
+    @property
+    def _estimate(self) -> stats.Estimate:
+        """The median of the rounds; its interval includes the error of the overhead."""
+        known = stats.estimate_median(self._times_ns, CONFIDENCE)
+        error_ns = self._overhead.error_ns / self._rounds.calls
+        return stats.Estimate(known.median, max(0.0, known.low - error_ns), known.high + error_ns, known.confidence)
+
+    @property
+    def _error(self) -> float:
+        """How far the time of a call may be from the truth, as a share of it, by the error of the overhead."""
+        return self._overhead.error_ns / self._rounds.calls / max(1.0, stats.median(self._times_ns))
+
+    def _result(self, *, converged: bool) -> RoundsBenchmark:
+        estimate, times = self._estimate, self._times_ns
+        share = self._roof.share(self._case.resolved, self._rounds.calls, estimate.median) if self._roof else None
+        return RoundsBenchmark(
+            name=self._case.name,
+            params=dict(self._case.resolved.params),
+            rounds=tuple(self._played),
+            overhead_ns=self._overhead.usual_ns,
+            overhead_error_ns=self._overhead.error_ns,
+            score=interval(estimate),
+            weight=self._case.resolved.weight,
+            stop_reason="converged" if converged else "unstable" if half_width(estimate) > UNSTABLE else "budget",
+            baselines=tuple(made for paired in self._baselines if (made := paired.result(times, self._error))),
+            roofline=share,
+            minimum_bytes=self._case.resolved.minimum_bytes,
+            minimum_flops=self._case.resolved.minimum_flops,
+            doubts=tuple(self._doubts(times)),
+        )
+
+    def _doubts(self, times: Sequence[float]) -> list[Doubt]:
+        found = list(doubts_of_series(times, {"rounds": times}, "round", [each.telemetry for each in self._played]))
+        cache_bytes = DEVICES[self._case.device].batch_sizes().cache_bytes
+        if self._rounds.calls * self._case.layout.read_stride < 2 * cache_bytes:
+            found.append((DoubtCode.WARM_CACHE, "the inputs of a round take up less than twice the L2 cache"))
+        return [Doubt(code=code, text=text) for code, text in found]

@@ -1,0 +1,99 @@
+"""Makes single rounds: the judge's clock around calls on inputs that did not exist before it started. Trusted.
+
+One round: the judge fills fresh arenas that the runner has no mapping of. Then the clock starts, the descriptor of the
+inputs goes out, the runner maps it, makes its calls, synchronizes and answers; the judge reads a secret sample of the
+outputs and stops the clock. Afterwards it copies all outputs into private memory, where every one must be right and the
+sample must not have changed. `(wall - overhead) / calls` rests on the judge's clock alone: the inputs did not exist for
+the runner before the clock started, and when it stopped the outputs were there (docs/decisions/0003).
+docs/threat-model.md says what can still be gained.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from harness import wire
+from harness.compare import describe
+from harness.device import Sensors
+from harness.judge.correctness.batch import Batch, Sample
+from harness.judge.correctness.cases import first_wrong
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.session import Session, SubmissionFault
+from harness.judge.session.conversation import R
+from harness.judge.session.time_limit import TimeLimit
+from harness.verdict import Outcome, TimedRound
+
+
+class Rounds:
+    """Rounds of one benchmark case in one session; `prepare` sets how many calls each has."""
+
+    def __init__(self, session: Session, case: GradedCase, sensors: Sensors, limit: TimeLimit) -> None:
+        self._session, self._case, self._sensors, self._limit = session, case, sensors, limit
+        self.calls = 0
+
+    def prepare(self, calls: int) -> None:
+        """Let the runner prepare that many calls on practice memory, at the addresses that secret memory will have.
+
+        Raises:
+            SubmissionFault: the submission failed, or its time is used up.
+        """
+        self.calls = calls
+        practice = self._case.batch(calls)
+        try:
+            self._case.bind(self._session, practice, limit=self._limit, doing=self._doing)
+            self._ask(wire.Call(sets=(0,)), wire.Done)
+            self._ask(wire.Unmap(), wire.Done)
+        finally:
+            practice.close_arenas()
+
+    def play(self, where: str, *, checked: bool = True) -> TimedRound:
+        """Play one round.
+
+        Raises:
+            SubmissionFault: an output was wrong, or the runner failed; `where` names the round.
+        """
+        batch = self._case.batch(self.calls)
+        try:
+            sample = batch.draw_sample(range(self.calls))
+            wall_ns = timed(self._session, batch, sample, self.calls, self._limit, self._doing)
+            telemetry = self._sensors.read()
+            batch.snapshot()
+            self._ask(wire.Unmap(), wire.Done)
+        finally:
+            batch.close_arenas()
+        if checked:
+            self._check(batch, sample, where)
+        return TimedRound(calls=self.calls, seed=batch.seed, wall_ns=wall_ns, telemetry=telemetry)
+
+    @property
+    def _doing(self) -> str:
+        return f"timing {self._case.name}"
+
+    def _ask(self, command: wire.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
+        return self._session.ask(command, expect, limit=self._limit, doing=self._doing, descriptors=descriptors)
+
+    def _check(self, batch: Batch, sample: Sample, where: str) -> None:
+        called = range(self.calls)
+        if not batch.holds(sample):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: outputs changed after the calls were said to be done")
+        if out_of_bounds := batch.out_of_bounds(called):
+            raise SubmissionFault(Outcome.REJECTED, f"{where}: call {out_of_bounds.set} {out_of_bounds.text}")
+        if wrong := first_wrong(batch, self._case.truth, called):
+            raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
+
+
+def timed(session: Session, batch: Batch, sample: Sample, calls: int, limit: TimeLimit, doing: str) -> int:
+    """Let the runner make the first calls of a batch, and read the sample; returns the time of both in ns.
+
+    The outputs are mapped before the clock starts: they hold no secret.
+
+    Raises:
+        SubmissionFault, SandboxError: as for `Session.ask`.
+    """
+    inputs, outputs, *host = batch.descriptors
+    session.ask(wire.MapOutputs(), wire.Done, limit=limit, doing=doing, descriptors=[outputs])
+    start = time.perf_counter_ns()
+    session.ask(wire.Round(calls=calls), wire.Done, limit=limit, doing=doing, descriptors=[inputs, *host])
+    batch.take(sample)
+    return time.perf_counter_ns() - start

@@ -1,0 +1,78 @@
+"""Times the benchmark cases in rounds of plain calls, in the submission's own runner. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.device import DEVICES, Sensors
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.session import Session
+from harness.judge.timing.doubts import busy_machine
+from harness.judge.timing.interface import Benchmarks
+from harness.judge.timing.neighbours import Neighbours
+from harness.judge.timing.plan import plan_for
+from harness.judge.timing.roof import Roof
+from harness.judge.timing.rounds.baseline import Baseline
+from harness.judge.timing.rounds.batch_size import prepared
+from harness.judge.timing.rounds.benchmark import Measuring
+from harness.judge.timing.rounds.overhead import Overhead, measure_overhead
+from harness.judge.timing.rounds.rounds import Rounds
+from harness.roofline import Calibration
+from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, RoundsBenchmark, Stage, Timing
+
+
+class RoundsTiming:
+    """Rounds of every case; `why`, on a GPU, is the reason that the calls of a problem that ranks replays were not."""
+
+    kind: Timing = "calls"
+
+    def __init__(
+        self,
+        effort: Effort,
+        baselines: Sequence[Baseline] = (),
+        calibrations: Sequence[Calibration] = (),
+        why: str = "",
+    ) -> None:
+        self._effort, self.baselines, self._calibrations, self._why = effort, baselines, calibrations, why
+        self.timed: list[BenchmarkResult] = []
+        self._overhead: Overhead
+
+    def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Measure what a round costs, while only our own code is in the sandbox."""
+        self._plan = plan_for(benchmarks.device, self._effort)
+        self._overhead = measure_overhead(session, benchmarks.cases)
+
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
+        """Time every case.
+
+        Raises:
+            SubmissionFault: the submission failed in one of them.
+        """
+        for baseline in self.baselines:
+            benchmarks.enter(Stage.TIME, 0, f"baseline {baseline.name}")
+            baseline.build(benchmarks)
+        sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
+        for i, case in enumerate(benchmarks.cases):
+            benchmarks.enter(Stage.TIME, i, case.name)
+            with benchmarks.of(case):
+                self.timed.append(self._time(session, case, sensors, roof))
+
+    def after_the_runner(self, benchmarks: Benchmarks) -> int:
+        """Everything has been timed."""
+        return 0
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        if not self._why:
+            return ()
+        text = f"the calls could not be replayed ({self._why}): host work is included, and there is no rank"
+        return (Doubt(code=DoubtCode.NOT_REPLAYED, text=text),)
+
+    def _time(self, session: Session, case: GradedCase, sensors: Sensors, roof: Roof | None) -> RoundsBenchmark:
+        neighbours = Neighbours(case.device, [session.cpu_ns, *(each.cpu_ns for each in self.baselines)])
+        before = neighbours.read()
+        paired = [ready for each in self.baselines if (ready := each.pair(case, self._overhead, sensors))]
+        rounds = Rounds(session, case, sensors, case.time_limit())
+        prepared(rounds, case, self._overhead)
+        timed = Measuring(rounds, case, self._plan, self._overhead, paired, roof).run()
+        return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})
