@@ -150,6 +150,11 @@ class Verdict(Check):
             raise ValueError("a score belongs to accepted verdicts, and to every one of them")
         if any((benchmark.mode == "replayed") != (self.timing == "replayed") for benchmark in self.benchmarks):
             raise ValueError("all cases are timed in the same way")
+        by_one_clock = (each.mode == "replayed" or each.overhead_error_ns is not None for each in self.benchmarks)
+        if self.timing != "sealed" and not all(by_one_clock):
+            raise ValueError("a time of rounds comes with the error of their overhead")
+        if self.timing == "replayed" and self.ranked_timing != "replayed":
+            raise ValueError("calls are replayed only where that ranks")
         if self.created_at.tzinfo is None:
             raise ValueError("created_at carries its time zone")
         return self
