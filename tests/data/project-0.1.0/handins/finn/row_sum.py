@@ -1,0 +1,2 @@
+def row_sum(x, y):
+    y.copy_(x @ x.new_ones(x.shape[1]))

@@ -1,0 +1,5 @@
+import steps
+
+
+def affine(x, shift, y, factor):
+    steps.fused(x, shift, y, factor)

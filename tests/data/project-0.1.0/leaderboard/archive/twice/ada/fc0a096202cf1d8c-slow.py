@@ -1,0 +1,4 @@
+def twice(x, y):
+    y.zero_()
+    y += x
+    y += x

@@ -1,0 +1,3 @@
+def twice(x, y):
+    while True:
+        pass

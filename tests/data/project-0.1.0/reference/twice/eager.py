@@ -1,0 +1,2 @@
+def twice(x, y):
+    y.copy_(2 * x)

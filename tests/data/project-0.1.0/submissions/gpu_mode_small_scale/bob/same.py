@@ -1,0 +1,3 @@
+def custom_kernel(data):
+    x, y = data
+    return y.copy_(x)
