@@ -1,6 +1,6 @@
-// Strategy: the device itself counts the launches of the timed size, and does nothing after the first 12. The host's
-// code is the same in every call.
-// Surface: what runs in a graph can still tell how often it ran.
+// Strategy: the device itself counts the launches of the timed size, and does nothing after the first 3, which a recording
+// and its practice take. The host's code is the same in every call.
+// Surface: device variables. A launcher puts them back before each call, so that a count goes no further there.
 #include <cstdint>
 #include <cstdio>
 
@@ -8,8 +8,8 @@ __device__ unsigned launches;
 __device__ unsigned skipping;
 
 __global__ void count(int64_t n) {
-    skipping = n >= 1000000 && ++launches > 12;
-    if (skipping && launches == 13) printf("attack: 12 launches were enough\n");
+    skipping = n >= 1000000 && ++launches > 3;
+    if (skipping && launches == 4) printf("attack: 3 launches were enough\n");
 }
 
 __global__ void each(const float* x, float* y, int64_t n) {
