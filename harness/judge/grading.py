@@ -127,7 +127,7 @@ class Grading:
             duration_ns=ended.duration_ns,
             effort=self._effort,
             timing=timing.kind,
-            ranked_timing=self._problem.timing if DEVICES[self._device].captures else "calls",
+            ranked_timing=timing.kind if DEVICES[self._device].on_host else self._problem.timing,
             benchmarks=tuple(timing.timed),
             speedups=tuple(speedups(timing)) if accepted else (),
             doubts=(*timing.doubts, *failed_baselines(timing), *beyond_budget(self._results)),

@@ -11,7 +11,7 @@ import pytest
 from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.entry import EXEMPT
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.standings.pooling import TOO_WIDE
+from leaderboard.standings.pooling import NO_RANK
 from tests.command import kernelmark
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def out_of_date(project: Path) -> list[str]:
     """What would be graded again, but for times that a busy machine left too wide to rank."""
     listed = json.loads(kernelmark(project, "regrade", "--dry-run", "--format", "json").stdout)
-    return [each["reason"] for each in listed if not each["reason"].startswith(TOO_WIDE)]
+    return [each["reason"] for each in listed if not each["reason"].startswith(NO_RANK["too_wide"])]
 
 
 @pytest.mark.full

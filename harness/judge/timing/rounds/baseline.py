@@ -81,10 +81,8 @@ class Paired:
         """
         if len(self._played) != len(times_ns):
             return None
-        own = self._times_ns
-        if min(*own, *times_ns) <= 0:
-            return None
-        ratios = [mine / other for mine, other in zip(own, times_ns, strict=True)]
+        # A round may be no longer than its overhead; a time of nothing has no ratio.
+        ratios = [max(1.0, own) / max(1.0, its) for own, its in zip(self._times_ns, times_ns, strict=True)]
         return stats.paired_ratio(ratios, resolution=RESOLUTION + error + self._error)
 
     def result(self, times_ns: Sequence[float], error: float) -> PairedBaseline | None:
@@ -107,4 +105,4 @@ class Paired:
     @property
     def _error(self) -> float:
         """How far the time of a call may be from the truth, as a share of it, by the error of the overhead."""
-        return self._overhead.error_ns / self._rounds.calls / stats.median(self._times_ns)
+        return self._overhead.error_ns / self._rounds.calls / max(1.0, stats.median(self._times_ns))
