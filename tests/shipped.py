@@ -23,6 +23,7 @@ from harness.problem.elements import widened
 from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import compute
+from harness.runner import interpreter
 
 ROOT = Path(__file__).resolve().parents[1]
 SLUGS = tuple(sorted(file.parent.name for file in (ROOT / "problems").glob("*/problem.toml")))
@@ -92,6 +93,7 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
 
 
 def main(slugs: list[str]) -> None:
+    interpreter.complete()
     results = []
     for slug in slugs:
         of, entry = problem(slug), getattr(module(ROOT / "reference" / slug / "triton.py"), slug)
