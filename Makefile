@@ -17,7 +17,7 @@ grading := tests/integration tests/selftest tests/fuzz
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup submit check lint workflows unit integration test full test-full image demo doctor schema cli-reference clean
+.PHONY: help setup submit check lint workflows unit integration test full full-unit full-gradings test-full image demo doctor schema cli-reference clean
 
 help: ## this list
 	@sed -nE 's/^([a-z-]+):[^#]*## /\1#/p' Makefile | awk -F '#' '{ printf "make %-10s %s\n", $$1, $$2 }'
@@ -58,8 +58,12 @@ integration: $(ready)
 
 test: unit integration ## every test but the long ones and those that need a GPU
 
-full: $(ready)
+full: full-unit full-gradings
+
+full-unit: $(ready)
 	$(pytest) tests/unit tests/browser -m 'full and not gpu' $(beside) --dist loadfile $(ARGS)
+
+full-gradings: $(ready)
 	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
 	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
 

@@ -1,4 +1,4 @@
-"""What the tests share: which machines may do without Docker and bubblewrap, and a temporary folder for each worker.
+"""What the tests share: which machines may do without Docker and bubblewrap, and what each worker has of its own.
 
 On a developer's machine a missing provider skips its tests and names the remedy. Where CI=true nothing may be missing:
 there the same tests fail.
@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 
 from harness import sandbox
+from harness.judge.timing import device_lock
 from harness.verdict import SandboxName
 
 # By default an example that takes 200 ms fails, which says something of a busy machine and nothing of the code.
@@ -26,12 +27,22 @@ _reasons: dict[str, str | None] = {}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Give a worker of pytest-xdist its own temporary folder: tests look at what their gradings leave there."""
+    """Give a worker of pytest-xdist its share of the processors, and its own temporary folder.
+
+    With as many threads as processors in every worker, OpenMP's would spin while others work: a grading took 6 s of
+    processor time instead of one. Torch and NumPy read the number when they are imported, which they are not yet.
+    Tests look at what their gradings leave in the temporary folder. The locks there let workers grade beside each
+    other, as if on two machines.
+    """
     if (worker := os.environ.get("PYTEST_XDIST_WORKER")) is None:
         return
+    threads = max(1, len(os.sched_getaffinity(0)) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]))
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, str(threads))
     folder = Path(tempfile.mkdtemp(prefix=f"{worker}-"))
     folder.chmod(0o1777)  # as /tmp: sandboxes of other users reach what is below it
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    device_lock._DIRECTORY = folder
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 

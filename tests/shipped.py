@@ -1,7 +1,7 @@
 """Runs the kernels of `reference/` against the problems of this repository, in this process, on the CPU.
 
-As a program, `python -m tests.shipped SLUG...`, it runs the Triton kernels in Triton's interpreter and prints
-JSON: the interpreter is chosen by an environment variable that Triton reads at import, so it needs its own process.
+As a program, `python -m tests.shipped`, it reads slugs and runs their Triton kernels in Triton's interpreter, with a
+line of JSON for each: an environment variable that Triton reads at import chooses it, so it needs its own process.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from harness.problem.elements import widened
 from harness.problem.inputs import draw
 from harness.problem.reference import Reference
 from harness.problem_lint.null_kernels import compute
+from harness.runner import interpreter
 
 ROOT = Path(__file__).resolve().parents[1]
 SLUGS = tuple(sorted(file.parent.name for file in (ROOT / "problems").glob("*/problem.toml")))
@@ -91,15 +92,16 @@ def flaw(of: Problem, case: Case, run: Callable[[ResolvedCase, dict[str, torch.T
     return ""
 
 
-def main(slugs: list[str]) -> None:
-    results = []
-    for slug in slugs:
+def main() -> None:
+    interpreter.complete()
+    for slug in map(str.strip, sys.stdin):
+        results = []
         of, entry = problem(slug), getattr(module(ROOT / "reference" / slug / "triton.py"), slug)
         for case in cases(of, "cpu"):
             wrong = flaw(of, case, lambda resolved, tensors, entry=entry: call(entry, resolved, tensors))
             results.append({"case": [slug, case.name], "flaw": wrong})
-    print(json.dumps(results))
+        print(json.dumps(results), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

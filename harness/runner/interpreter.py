@@ -9,6 +9,7 @@ imports the module in question, and only if the module has what is replaced. Run
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -78,12 +79,31 @@ def _complete_interpreter(module: Any) -> None:
         module.InterpreterBuilder.create_extern_elementwise = _libdevice(module)
     if hasattr(module, "_patch_lang_tensor"):
         module._patch_lang_tensor = functools.partial(_bounds, module._patch_lang_tensor)
+    if hasattr(module, "_patch_builtin") and hasattr(module, "_patch_attr"):
+        module._patch_builtin = _remembering(module)
 
 
 def _bounds(patch: Callable[..., Any], tensor: Any, scope: Any) -> None:
     """Let a number bound a `range`: Triton 3.6 makes it from an array with one axis, which NumPy 2.4 refuses."""
     patch(tensor, scope)
     scope.set_attr(tensor, "__index__", lambda self: int(self.handle.data.item()))
+
+
+def _remembering(module: Any) -> Callable[..., None]:
+    """`_patch_builtin`, which at every call of a function within a kernel looks at all that a package has, for a third
+    of the interpreter's time: this one looks once, and then at the builtins alone.
+    """
+    names: dict[Any, list[str]] = {}
+
+    def patch_builtin(package: Any, builder: Any, *scope: Any) -> None:
+        is_builtin = module.tl.core.is_builtin
+        if package not in names:
+            names[package] = [name for name, member in inspect.getmembers(package) if is_builtin(member)]
+        for name in names[package]:
+            if is_builtin(member := getattr(package, name)):
+                module._patch_attr(package, name, member, builder, *scope)
+
+    return patch_builtin
 
 
 def _argument(module: Any, convert: Callable[[Any], Any], value: Any) -> Any:

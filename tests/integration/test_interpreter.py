@@ -28,13 +28,15 @@ HERE = Path(__file__).parent / "interpreter"
 
 # What the runner does, without a judge: it completes the interpreter, imports the submission, describes each failure.
 RUN = """
-import importlib.util, json, os, sys
+import importlib.util, inspect, json, os, sys
 from dataclasses import asdict
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import torch
 from harness.runner import faults, interpreter
 interpreter.complete()
+looked_at, members = [], inspect.getmembers
+inspect.getmembers = lambda of, *given: looked_at.append(repr(of)) or members(of, *given)
 spec = importlib.util.spec_from_file_location("submission", Path.home() / "submission.py")
 module = sys.modules["submission"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
@@ -51,7 +53,7 @@ for name, kernel in {**module.RIGHT, **module.HIS, **module.OURS}.items():
     else:
         told[name] = {"outcome": "right", "x": x[:16].tolist(), "y": y[:16].tolist()}
 tables = {table: list(getattr(module, table)) for table in ("RIGHT", "HIS", "OURS")}
-print(json.dumps({"told": told, "on_a_gpu": on_a_gpu, **tables}))
+print(json.dumps({"told": told, "on_a_gpu": on_a_gpu, "looked_at": looked_at, **tables}))
 """
 
 
@@ -113,6 +115,13 @@ def test_the_completed_interpreter_computes_what_the_device_would(ran: dict[str,
     torch.testing.assert_close(y, x.tanh() + x**2)
     x, y = got("libdevice_of_cuda")
     torch.testing.assert_close(y, x.exp() * x[0].rsqrt())
+
+
+def test_the_builtins_of_a_package_are_looked_for_once(ran: dict[str, Any]) -> None:
+    """Triton does at each call of a function within a kernel."""
+    looked_at = [each for each in ran["looked_at"] if "triton.language" in each]
+    assert any("tensor" in each for each in looked_at)
+    assert sorted(looked_at) == sorted(set(looked_at))
 
 
 @pytest.mark.bwrap

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from harness.errors import DeviceError
-from harness.sandbox import Exit, Options, gpu, provider
-from harness.verdict import SandboxName
+from harness.sandbox import Exit, gpu
 from kernelmark.commands.cli import main
 from kernelmark.services import doctor
 from kernelmark.services.doctor import Diagnostic, machine, packages, project, sandboxes
@@ -190,21 +189,6 @@ def test_a_provider_whose_sandbox_does_not_start_is_not_called_usable(
     assert "make image" in found[0].text
     assert "\n" not in found[0].text
     assert stuck.closed
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=getattr(pytest.mark, n)) for n in ("docker", "bwrap")])
-def test_a_sandbox_of_each_provider_is_really_launched(name: SandboxName) -> None:
-    assert sandboxes.launch_fails(provider(name)) is None
-
-
-@pytest.mark.docker
-def test_an_image_that_can_start_no_container_is_found() -> None:
-    broken = provider("docker", Options(docker_python="/no/such/python"))
-    assert broken.unavailable() is None, "which is why one is launched"
-    reason = sandboxes.launch_fails(broken)
-    assert reason is not None
-    assert reason.startswith("no sandbox starts: ")
-    assert "/no/such/python" in reason
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -72,19 +74,26 @@ def test_the_tuned_kernel_is_right_in_a_small_case(slug: str) -> None:
     _is_right(problem(slug), "max_autotune", [small_case(problem(slug))])
 
 
-def _interpreted(slug: str) -> list[dict[str, object]]:
+@pytest.fixture(scope="module")
+def interpreter() -> Iterator[subprocess.Popen[str]]:
+    """One process for all problems: importing torch and Triton takes longer than most kernels."""
     environment = {**os.environ, "TRITON_INTERPRET": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.shipped", slug]
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    results: list[dict[str, object]] = json.loads(done.stdout)
-    return results
+    command, pipe = [sys.executable, "-m", "tests.shipped"], subprocess.PIPE
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+        process.kill()
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("slug", SLUGS)
-def test_the_triton_kernel_is_right(slug: str) -> None:
-    results = _interpreted(slug)
+def test_the_triton_kernel_is_right(interpreter: subprocess.Popen[str], slug: str) -> None:
+    assert interpreter.stdin is not None
+    assert interpreter.stdout is not None
+    print(slug, file=interpreter.stdin, flush=True)
+    assert select.select([interpreter.stdout], [], [], 300)[0], "it takes more than five minutes"
+    line = interpreter.stdout.readline()
+    assert line, "it has ended; what it printed is on stderr"
+    results = json.loads(line)
     assert [result["case"] for result in results] == [[slug, case.name] for case in cases(problem(slug), "cpu")]
     assert [result["flaw"] for result in results if result["flaw"]] == []
 

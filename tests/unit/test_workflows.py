@@ -168,3 +168,17 @@ def test_what_cannot_be_verified_is_not_pushed(competition: Path, remote: Path) 
     assert done.returncode == 7
     assert "the archived source cannot be read" in done.stdout
     assert git(remote, "rev-parse", "main") == before
+
+
+def test_ci_runs_what_the_readme_says() -> None:
+    """Each part as a step of its own, in another order: nothing that `make check test test-full` runs is left out."""
+    rules = dict(re.findall(r"^([a-z-]+):([^#\n]*)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    parts, wanted = set(), {"check", "test", "test-full"}
+    while wanted:
+        target = wanted.pop()
+        needed = set(rules[target].replace("$(ready)", "").split())
+        wanted |= needed
+        if not needed:
+            parts.add(target)
+    assert len(parts) > 3
+    assert set(re.findall(r"^run (\S+)$", (ROOT / ".ci/run").read_text(), re.MULTILINE)) == parts
