@@ -8,7 +8,7 @@ from harness import stats
 from harness.verdict import Interval, Ratio
 
 CONFIDENCE = 0.95
-# Two sandboxes with the same kernel may differ by this much in all of a grading (docs/timing.md, "Intervals and score").
+# Two sandboxes with one kernel may differ by this much in all of a grading (docs/timing.md, "Intervals and score").
 RESOLUTION = 0.002
 UNSTABLE = 0.02  # of the median: if half the interval's width exceeds this, the time is not known well
 
