@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from harness.runner.scratch import Scratch
 
 _PER_THREAD = 2  # cudaStreamPerThread (driver_types.h)
-# What the runtime says of a launch on the legacy stream while another is captured: cudaErrorStreamCaptureImplicit, of
-# which the end of the capture may tell alone, as cudaErrorStreamCaptureInvalidated.
-_ON_THE_LEGACY_STREAM = ("legacy stream depend", "capturecapture_implicit", "streamcaptureimplicit")
+# What the runtime says once a wait for the device, or a launch on the legacy stream, has ended a capture: of the call
+# itself (906, 900), or of the next one (901).
+_ENDED_CAPTURE = ("previous error during capture", "legacy stream depend", "not permitted when stream is capturing")
 _ON_OUR_STREAM = "launch on `torch.cuda.current_stream().cuda_stream`, or compile with --default-stream=per-thread"
 
 
@@ -142,6 +142,6 @@ def _scratch() -> Scratch:
 
 
 def _told(error: Exception) -> str:
-    told = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
-    on_another = any(each in str(error).lower() for each in _ON_THE_LEGACY_STREAM)
-    return f"a launch on the legacy default stream: {_ON_OUR_STREAM}" if on_another else told
+    if any(each in str(error) for each in _ENDED_CAPTURE):
+        return f"the call waits for the device, or launches on the legacy default stream: {_ON_OUR_STREAM}"
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
