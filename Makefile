@@ -12,6 +12,8 @@ bin := .venv/bin
 ready := .venv/.ready
 pytest := $(bin)/python -m pytest -rs --durations=20
 beside := -n auto --maxprocesses 4
+# Many of the long gradings wait for a deadline: one more of them at a time keeps the processors busy.
+waiting := -n $(shell expr $$(nproc) + 1) --maxprocesses 5
 grading := tests/integration tests/selftest tests/fuzz
 
 .DEFAULT_GOAL := help
@@ -64,7 +66,7 @@ full-unit: $(ready)
 	$(pytest) tests/unit tests/browser -m 'full and not gpu' $(beside) --dist loadfile $(ARGS)
 
 full-gradings: $(ready)
-	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) $(grading) -m 'full and not gpu and not alone' $(waiting) $(ARGS)
 	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
 
 test-full: test full ## the long ones too
