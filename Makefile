@@ -12,7 +12,7 @@ bin := .venv/bin
 ready := .venv/.ready
 pytest := $(bin)/python -m pytest -rs --durations=20
 beside := -n auto --maxprocesses 4
-# Many of the long gradings wait for a deadline: one more of them at a time keeps the processors busy.
+# Gradings wait for sandboxes and deadlines: one more of them at a time keeps the processors busy.
 waiting := -n $(shell expr $$(nproc) + 1) --maxprocesses 5
 grading := tests/integration tests/selftest tests/fuzz
 
@@ -55,7 +55,7 @@ unit: $(ready)
 	$(pytest) tests/unit -m 'not full and not gpu' $(beside) $(ARGS)
 
 integration: $(ready)
-	$(pytest) $(grading) -m 'not full and not gpu and not alone' $(beside) $(ARGS)
+	$(pytest) $(grading) -m 'not full and not gpu and not alone' $(waiting) $(ARGS)
 	$(pytest) $(grading) -m 'not full and not gpu and alone' $(ARGS)
 
 test: unit integration ## every test but the long ones and those that need a GPU
