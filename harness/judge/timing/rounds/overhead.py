@@ -7,8 +7,6 @@ round of one, and what is left of the latter without that call is the overhead.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,15 +16,9 @@ from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.rounds.rounds import timed
 
-_ROUNDS = 8  # of each kind
+_ROUNDS = 12  # of each kind
 _SECONDS = 60.0
 _DOING = "measuring the overhead"
-# Later a runner waits while inputs are filled and outputs compared. Without a pause it may not be asleep yet and answer
-# 100 µs sooner: on an H200 the spread was 120 µs instead of 20.
-_IDLE_S = 0.02
-# The standard error of a median of n values is 1.25 σ/√n, and the spread from 10 % to 90 % of a normal law is 2.56 σ.
-_SPREAD_TO_SE = 1.25 / 2.56
-_SURE = 2.0  # standard errors, for about 95 %
 
 
 @dataclass(frozen=True)
@@ -40,16 +32,14 @@ class Overhead:
     def of(cls, one_ns: Sequence[int], two_ns: Sequence[int]) -> Overhead:
         """From the times of rounds of one call and of two.
 
-        No round is shorter than its overhead: on a machine so busy that the medians tell little, this bounds it.
+        The fastest of each count: what a busy machine adds here must not be taken off rounds that it does not delay. By
+        as much as half of the rounds of one call are slower, it may be too little. No round is shorter than its
+        overhead, which bounds the error.
         """
-        most = min(one_ns)
-        usual = min(max(0.0, 2 * stats.median(one_ns) - stats.median(two_ns)), most)
-        error = _SURE * math.hypot(2 * _error_of_median(one_ns), _error_of_median(two_ns))
-        return cls(round(usual), round(min(error, max(usual, most - usual))))
-
-
-def _error_of_median(times_ns: Sequence[int]) -> float:
-    return _SPREAD_TO_SE * stats.spread(times_ns) / math.sqrt(len(times_ns))
+        fastest = min(one_ns)
+        taken_off = min(max(0, 2 * fastest - min(two_ns)), fastest)
+        error = min(stats.median(one_ns) - fastest, max(taken_off, fastest - taken_off))
+        return cls(taken_off, round(error))
 
 
 def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
@@ -71,7 +61,6 @@ def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
 
 
 def _played(session: Session, case: GradedCase, calls: int) -> int:
-    time.sleep(_IDLE_S)
     limit, batch = TimeLimit(_SECONDS), case.batch(2, filled=False)
     try:
         wall_ns = timed(session, batch, batch.draw_sample(range(calls)), calls, limit, _DOING)
