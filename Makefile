@@ -12,8 +12,6 @@ bin := .venv/bin
 ready := .venv/.ready
 pytest := $(bin)/python -m pytest -rs --durations=20
 beside := -n auto --maxprocesses 4
-# Gradings wait for sandboxes and deadlines: one more of them at a time keeps the processors busy.
-waiting := -n $(shell expr $$(nproc) + 1) --maxprocesses 5
 grading := tests/integration tests/selftest tests/fuzz
 
 .DEFAULT_GOAL := help
@@ -55,7 +53,7 @@ unit: $(ready)
 	$(pytest) tests/unit -m 'not full and not gpu' $(beside) $(ARGS)
 
 integration: $(ready)
-	$(pytest) $(grading) -m 'not full and not gpu and not alone' $(waiting) $(ARGS)
+	$(pytest) $(grading) -m 'not full and not gpu and not alone' $(beside) $(ARGS)
 	$(pytest) $(grading) -m 'not full and not gpu and alone' $(ARGS)
 
 test: unit integration ## every test but the long ones and those that need a GPU
@@ -66,7 +64,7 @@ full-unit: $(ready)
 	$(pytest) tests/unit tests/browser -m 'full and not gpu' $(beside) --dist loadfile $(ARGS)
 
 full-gradings: $(ready)
-	$(pytest) $(grading) -m 'full and not gpu and not alone' $(waiting) $(ARGS)
+	$(pytest) $(grading) -m 'full and not gpu and not alone' $(beside) $(ARGS)
 	$(pytest) $(grading) -m 'full and not gpu and alone' $(ARGS)
 
 test-full: test full ## the long ones too
