@@ -109,8 +109,15 @@ class Reference:
         results = self._named(returned)
         return {name: self._checked(name, value, double, case) for name, value in results.items()}
 
-    def compare(self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]) -> str | None:
-        """Ask the problem's own `compare`: None if the answer is right, else the reason, on one line.
+    def compare(
+        self,
+        got: Mapping[str, Value],
+        inputs: Mapping[str, Value],
+        truth: Mapping[str, Value],
+        case: ResolvedCase | None = None,
+    ) -> str | None:
+        """Ask the problem's own `compare`, which needs no case: None if the answer is right, else the reason, on one
+        line.
 
         Raises:
             ProblemError: it fails, or returns something other than text or None.

@@ -23,6 +23,7 @@ from harness.problem import Case, DeviceKind, Problem, ResolvedCase, Tolerance
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import has_budget, numbers, rounded, same_bits, wide, widened
 from harness.problem.inputs import draw
+from harness.problem.other_values import other_values
 from harness.problem.reference import Reference
 from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import NullKernel, Scene, compute, kernels
@@ -58,7 +59,8 @@ class Examined:
         """
         truth = self.scene.truth
         if truth.reference.compares:
-            return truth.reference.compare(*(truth.grouped(each) for each in (outputs, self.given, self.exact)))
+            one = [truth.grouped(each) for each in (outputs, self.given, self.exact)]
+            return truth.reference.compare(one[0], one[1], one[2], truth.case)
         wrong = (name for name, got in outputs.items() if not self._right(name, got))
         return next((f"`{name}` is wrong" for name in wrong), None)
 
@@ -98,10 +100,31 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
                 yield from run.try_all(examined, case)
         except ProblemError as error:
             yield LintFinding("error", (case.name,), "", str(error))
+    yield from _other_values(problem, reference)
     yield from inputs.findings()
     yield from run.never_caught()
     yield from run.stale_exceptions()
     yield from _left_out(case for case, resolved in resolved_cases if _too_large(resolved))
+
+
+def _other_values(problem: Problem, reference: Reference) -> Iterator[LintFinding]:
+    """Whether the benchmarks can also be tried on what the tests hold, and the reference is right there."""
+    for case in problem.benchmarks:
+        resolved = problem.resolve(case)
+        by_name = {each.name: each for device in case.devices for each in other_values(problem, resolved, device)}
+        if not by_name:
+            what = "no test has other values: a kernel that is right for those of the benchmark alone passes"
+            remedy = "give a test another `fill`: large magnitudes, ties, zeros or masks, where they may occur"
+            yield LintFinding("warning", (case.name,), "", what, remedy)
+        for name, other in by_name.items() if not _too_large(resolved) else ():
+            try:
+                examined = Examined(problem, reference, other)
+                why = examined.refuses(examined.honest)
+            except ProblemError as error:
+                why = str(error)
+            if why:
+                what = f"the reference itself is refused with the values of test `{name}`: {why}"
+                yield LintFinding("error", (case.name,), "", what, "give that test a fill that suits every size")
 
 
 class _GeneratedInputs:

@@ -70,7 +70,8 @@ def _passing(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> Iterator
         got = kernel(right, other)
         if oracle.compares:
             wanted = {n: t[0] for n, t in expected.truth.items()}
-            passes = oracle.compare(*(truth.grouped(each) for each in (got, given, wanted))) is None
+            one = [truth.grouped(each) for each in (got, given, wanted)]
+            passes = oracle.compare(one[0], one[1], one[2], case) is None
         else:
             passes = all(is_close(got[n], expected.truth[n][0], case.tolerance) for n in got)
         if passes:

@@ -17,6 +17,10 @@ from harness.runner.device import CapturedCall, Device
 from harness.runner.kernel import Kernel, OneCall, named
 
 _WARMUPS = 3
+_past: list[list[Any]] = []
+"""The arguments of earlier calls, emptied. Who keeps something by the `id` of a tensor or list finds it under no other
+one's, whatever Python's allocator does: an id that was freed is given out again.
+"""
 
 
 class Calls:
@@ -144,8 +148,13 @@ class Calls:
             window.unmap()
 
     def close(self) -> None:
-        self.arguments, self._calls = [], []
         self._device.synchronize()
+        _past.extend(self.arguments)
+        with torch.no_grad():
+            for each in (each for arguments in self.arguments for each in arguments if each is not None):
+                for tensor in each if isinstance(each, list) else [each]:
+                    tensor.set_()  # without memory from here on
+        self.arguments, self._calls = [], []
         for window in self._windows():
             window.close()
 

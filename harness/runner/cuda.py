@@ -13,7 +13,7 @@ from cuda.bindings import driver
 from harness.arena.mapping import check
 from harness.recording import Returned
 from harness.runner.device import CapturedCall
-from harness.runner.kernel import OneCall
+from harness.runner.kernel import CallError, OneCall
 from harness.runner.results import IsNew
 from harness.runner.styles import ReturningCall
 
@@ -25,6 +25,8 @@ _PER_THREAD = 2  # cudaStreamPerThread (driver_types.h)
 # What the runtime says once a wait for the device, or a launch on the legacy stream, has ended a capture: of the call
 # itself (906, 900), or of the next one (901).
 _ENDED_CAPTURE = ("previous error during capture", "legacy stream depend", "not permitted when stream is capturing")
+_UNJOINED = "unjoined work"  # error 904
+_JOIN = "let `torch.cuda.current_stream()` wait for each stream that the call uses (`wait_stream`), before it returns"
 _ON_OUR_STREAM = "launch on `torch.cuda.current_stream().cuda_stream`, or compile with --default-stream=per-thread"
 
 
@@ -87,7 +89,11 @@ class Cuda:
             self._pooling.enter_context(torch.cuda.use_mem_pool(self._scratch.pool))
 
     def record(self, call: OneCall) -> CapturedCall:
-        """Capture one call, and describe it."""
+        """Capture one call, and describe it.
+
+        Raises:
+            CallError: it leaves work on a stream that nobody waits for, so it may not be done when it should be.
+        """
         if self._images is None or self._scratch is None:
             return CapturedCall(reason="CUPTI, which tells what the driver loads, is not available")
         from harness.runner.recorder import Recorder
@@ -104,6 +110,8 @@ class Cuda:
             file = recorder.record(raw, self._scratch.nbytes, returned)
         except Exception as error:  # noqa: BLE001  # whatever the submission raises while it is captured
             torch.cuda.synchronize()
+            if _UNJOINED in str(error):
+                raise CallError(f"leaves work on a stream that nobody waits for: {_JOIN}") from None
             return CapturedCall(reason=_told(error))
         return CapturedCall(file, self._scratch.nbytes, "", recorder.note, self._scratch.copy_to)
 

@@ -110,8 +110,8 @@ def test_the_runner_is_gone_before_a_call_is_timed() -> None:
     assert events.index("ended") < timed
     assert events[:timed].count("Replay") == 1, "one call is tried while there is a runner to go back to"
     counted = len(case.calls.device_ns)
-    assert events[timed:].count("Replay") == counted + 3 + -(-counted // 10), (
-        "warm-ups, and one each time that it moves"
+    assert events[timed:].count("Replay") == counted + 3 + -(-counted // 10) + 1, (
+        "warm-ups, one each time that it moves, and one on other values"
     )
 
 
@@ -238,21 +238,18 @@ def test_what_hidden_tests_took_is_not_told() -> None:
     assert verdict.duration_ns < 1e9 * (time.perf_counter() - begun - hidden_s)
 
 
-@pytest.mark.parametrize(
-    ("runner", "factor", "why"),
-    [
-        (recording(b"", told={"reason": "a host node"}), 2.0, "a host node"),
-        (recording(b"no recording"), 2.0, "benchmark a million: .*the runner's recording is not valid"),
-        (recording(pack(CALL, BLOBS)), 3.0, "benchmark a million: call 1: y"),
-        (recording(pack(CALL, BLOBS), told={"note": ELSEWHERE}), 3.0, f"call 1: y.* \\({ELSEWHERE}\\)$"),
-    ],
-    ids=["it says so", "what came is none", "the launcher makes something else of it", "as the runner feared"],
-)
-def test_what_a_launcher_cannot_make_is_no_fault_of_the_submission(runner: Act, factor: float, why: str) -> None:
+def test_what_cannot_be_recorded_is_no_fault_of_the_submission() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    with pytest.raises(NotReplayed, match=why):
-        graded(problem, runner, launching(problem, events, lambda call: factor), events)
+    with pytest.raises(NotReplayed, match="^a host node$"):
+        graded(problem, recording(b"", told={"reason": "a host node"}), launching(problem, events), events)
     assert "alone" not in events
+
+
+def test_what_is_no_recording_ends_the_grading() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    verdict = graded(problem, recording(b"no recording"), launching(problem, events), events)
+    assert verdict.outcome is Outcome.REJECTED
+    assert "the runner's recording is not valid" in verdict.message
 
 
 def test_a_call_is_replayed_although_it_has_a_pointer_to_elsewhere() -> None:
@@ -262,12 +259,93 @@ def test_a_call_is_replayed_although_it_has_a_pointer_to_elsewhere() -> None:
     assert (verdict.outcome, verdict.timing, verdict.doubts) == (Outcome.ACCEPTED, "replayed", ())
 
 
-def test_a_pointer_to_elsewhere_may_be_why_a_later_call_is_wrong() -> None:
+@pytest.mark.parametrize("right", [0, 9], ids=["at once", "later"])
+@pytest.mark.parametrize("note", ["", ELSEWHERE])
+def test_a_replay_that_is_wrong_has_no_second_chance(right: int, note: str) -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    runner = recording(pack(CALL, BLOBS), told={"note": note})
+    wrong = launching(problem, events, lambda call: 2.0 if call <= right else 3.0)
+    verdict = graded(problem, runner, wrong, events)
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert verdict.message.startswith("benchmark a million: ")
+    assert verdict.message.endswith(f" ({note})" if note else "")
+    assert verdict.score is None
+
+
+def failing_replay(problem: Problem, events: Events, outcome: str, right: int) -> Act:
+    honest = launching(problem, events)
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Replay" and events.count("Replay") >= right:
+            script.reply(token, "Failed", outcome=outcome, message="it broke", traceback="", fatal=True)
+        else:
+            honest(script, token, body)
+
+    return act
+
+
+def test_a_replay_that_needs_memory_which_no_launcher_has_is_made_plainly() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
     runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
-    wrong_later = launching(problem, events, lambda call: 2.0 if call < 10 else 3.0)
-    with pytest.raises(NotReplayed, match=f"^benchmark a million: .*calls .*: y.* \\({ELSEWHERE}\\)$"):
-        graded(problem, runner, wrong_later, events)
+    with pytest.raises(NotReplayed, match=f"it broke.* \\({ELSEWHERE}\\)$"):
+        graded(problem, runner, failing_replay(problem, events, "runtime_error", 0), events)
+
+
+@pytest.mark.parametrize(("note", "right"), [("", 0), (ELSEWHERE, 1)], ids=["no reason given", "not the first"])
+def test_other_failures_of_a_replay_are_the_submissions(note: str, right: int) -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    runner = recording(pack(CALL, BLOBS), told={"note": note})
+    verdict = graded(problem, runner, failing_replay(problem, events, "runtime_error", right), events)
+    assert (verdict.outcome, verdict.score) == (Outcome.RUNTIME_ERROR, None)
+
+
+def test_a_replay_that_does_not_end_has_no_second_chance() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    problem = problem.model_copy(update={"limits": problem.limits.model_copy(update={"time_s": 3.0})})
+    honest = launching(problem, events)
+
+    def endless(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] != "Replay":
+            honest(script, token, body)
+
+    runner = recording(pack(CALL, BLOBS), told={"note": ELSEWHERE})
+    verdict = graded(problem, runner, endless, events)
+    assert verdict.outcome is Outcome.TIMEOUT
+    assert verdict.message.startswith("benchmark a million: gave no answer within 3 s")
+
+
+def test_a_call_that_fails_when_it_is_recorded_is_the_submissions_fault() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    honest = recording(pack(CALL, BLOBS))
+
+    def act(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Record":
+            told = "leaves work on a stream that nobody waits for"
+            script.reply(token, "Failed", outcome="runtime_error", message=told, traceback="", fatal=False)
+        else:
+            honest(script, token, body)
+
+    verdict = graded(problem, act, launching(problem, events), events)
+    assert verdict.outcome is Outcome.RUNTIME_ERROR
+    assert verdict.message == "benchmark a million: leaves work on a stream that nobody waits for"
+
+
+def test_a_recording_that_is_right_for_the_usual_values_alone_is_wrong() -> None:
+    problem, events = load(PROBLEMS / "double"), Events()
+    honest = launching(problem, events)
+    slots = {s.tensor.name: s for s in Layout(problem.resolve(problem.benchmarks[0])).slots}
+
+    def cut(script: Script, token: int, body: dict[str, Any]) -> None:
+        honest(script, token, body)
+        if body["kind"] == "Replay":
+            with mmap.mmap(script.arenas()[1], 0) as to:
+                y = np.frombuffer(to, np.float32, slots["y"].nbytes // 4, slots["y"].offset).copy()
+                at = slots["y"].offset
+                to[at : at + y.nbytes] = y.clip(-100, 100).tobytes()
+
+    verdict = graded(problem, recording(pack(CALL, BLOBS)), cut, events)
+    assert verdict.outcome is Outcome.WRONG_ANSWER
+    assert verdict.message.startswith("benchmark a million: with the values of test large values: y: ")
 
 
 def test_a_call_that_is_wrong_when_it_is_timed_decides_the_outcome() -> None:

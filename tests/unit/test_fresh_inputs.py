@@ -102,3 +102,42 @@ def test_inputs_in_the_hosts_memory_are_laid_into_an_arena_of_their_own() -> Non
     fresh.close()
     assert not torch.equal(first, second)
     assert torch.equal(second, again)
+
+
+BENCHMARK = GradedCase(PROBLEM, CASE.reference, "cpu", PROBLEM.resolve(PROBLEM.benchmarks[0]))
+[LARGE] = BENCHMARK.other_values
+
+
+def called(fresh: FreshInputs, *, cut: float) -> float:
+    """Double what lies there, cut off beyond a magnitude; returns the largest input."""
+    slots = {slot.tensor.name: slot for slot in BENCHMARK.layout.slots}
+    x, y = (
+        memory[slots[name].offset :][: slots[name].nbytes].view(torch.float32)
+        for memory, name in ((fresh._place["inputs"].bytes, "x"), (fresh.outputs, "y"))
+    )
+    y.copy_(2 * x.clamp(-cut, cut))
+    fresh.keep()
+    return float(x.abs().max())
+
+
+def test_a_call_on_other_values_is_checked_and_the_next_one_has_the_usual_ones() -> None:
+    fresh = FreshInputs(BENCHMARK)
+    try:
+        fresh.next()
+        assert called(fresh, cut=100) < 10
+        seeds = list(fresh.seeds)
+        for each in fresh.with_values([LARGE]):
+            assert each is LARGE
+            assert called(fresh, cut=float("inf")) > 1e29
+        assert fresh.seeds == seeds, "no timed call has inputs of that seed"
+        fresh.next()
+        assert called(fresh, cut=100) < 10
+        fresh.check()
+        assert len(fresh.seeds) == 2
+        wrong = fresh.with_values([LARGE])
+        next(wrong)
+        called(fresh, cut=100)
+        with pytest.raises(SubmissionFault, match=r"^with the values of test large values: y: .* elements wrong"):
+            next(wrong)
+    finally:
+        fresh.close()

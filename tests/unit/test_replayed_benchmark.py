@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import Plan
 from harness.judge.timing.replayed import benchmark as replaying
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
-from harness.problem import load
+from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.recording import Packed
 from harness.submission import Submission
@@ -52,7 +53,7 @@ class Scripted:
 class Inputs:
     """Counts what is asked of them."""
 
-    descriptors, group = (0, 0), 20
+    descriptors, group, checking_ns = (0, 0), 20, 0
 
     def __init__(self, places: int = 1) -> None:
         self.asked: list[str] = []
@@ -66,6 +67,11 @@ class Inputs:
     @property
     def seeds(self) -> list[int]:
         return list(range(-(-self.asked.count("next") // self.group)))
+
+    def with_values(self, values: Sequence[ResolvedCase]) -> Iterator[ResolvedCase]:
+        for each in values:
+            self.asked.append(each.name)
+            yield each
 
     def __getattr__(self, name: str) -> Any:
         return lambda: self.asked.append(name)
@@ -94,6 +100,7 @@ def timed(
     *beside: Scripted,
     plan: Plan = PLAN,
     places: int = 1,
+    values: Sequence[ResolvedCase] = (),
 ) -> tuple[ReplayedBenchmark, Inputs, list[Any]]:
     clock = SimpleNamespace(perf_counter_ns=lambda: launcher.now_ns)
     monkeypatch.setattr(replaying, "time", clock)
@@ -104,7 +111,13 @@ def timed(
     ]
     found = [Beside(each, player(its)) for each, its in zip(baselines, beside, strict=True)]
     sensors: Any = SimpleNamespace(read=lambda: None)
-    return Replaying(CASE, player(launcher), found, inputs, plan, sensors, None).run(), inputs, baselines
+    left = list(values)
+
+    def deal(most: int) -> list[ResolvedCase]:
+        dealt, left[:] = left[:most], left[most:]
+        return dealt
+
+    return Replaying(CASE, player(launcher), found, inputs, plan, sensors, None, deal).run(), inputs, baselines
 
 
 def test_a_steady_kernel_needs_the_fewest_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +140,42 @@ def test_the_first_call_in_another_place_does_not_count(monkeypatch: pytest.Monk
     assert paired.calls.device_ns == (2 * CALL_NS,) * 20
     block = ["next", "keep", "again", "again", "next", "keep"]
     assert inputs.asked == [*["move", "next", "keep", "again", *block * 5] * 2, "check"]
+
+
+VALUES = [replace(CASE.resolved, name=f"value {n}") for n in range(9)]
+
+
+def test_calls_on_other_values_do_not_count_and_come_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, moments = replace(PLAN, values_once=True), set()
+    for _ in range(100):
+        slow_there = Scripted(every(CALL_NS))
+        result, inputs, _ = timed(monkeypatch, slow_there, Scripted(every(2 * CALL_NS)), plan=plan, values=VALUES)
+        assert len(result.calls.device_ns) == 12
+        assert [each for each in inputs.asked if each.startswith("value")] == ["value 0"]
+        moments.add(inputs.asked.index("value 0"))
+        assert inputs.asked[inputs.asked.index("value 0") + 1] == "keep"
+    assert len(moments) == 6, "one of the six blocks is drawn"
+
+
+def test_there_are_more_of_them_while_they_cost_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, inputs, _ = timed(monkeypatch, Scripted(every(CALL_NS)), values=VALUES)
+    assert [each for each in inputs.asked if each.startswith("value")] == [each.name for each in VALUES]
+    monkeypatch.setattr(replaying, "_VALUES_NS", 1)
+    _, inputs, _ = timed(monkeypatch, Scripted(every(CALL_NS)), values=VALUES)
+    assert sum(each.startswith("value") for each in inputs.asked) == 4
+    monkeypatch.setattr(Inputs, "checking_ns", 4 * 3 * BLOCK_NS)
+    _, inputs, _ = timed(monkeypatch, Scripted(every(CALL_NS)), values=VALUES)
+    assert sum(each.startswith("value") for each in inputs.asked) == 8, "a quarter of what its own checks cost"
+
+
+def test_a_fault_on_other_values_names_the_test_that_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = Scripted(iter([None]))
+    plan = replace(PLAN, blocks_min=1)
+    with pytest.raises(SubmissionFault, match=r"^with the values of test value 0: CUDA driver: it broke$"):
+        timed(monkeypatch, broken, plan=plan, values=VALUES)
+    hidden = [replace(VALUES[0], hidden=True)]
+    with pytest.raises(SubmissionFault, match=r"^with the values of a hidden test: runtime error$"):
+        timed(monkeypatch, Scripted(iter([None])), plan=plan, values=hidden)
 
 
 def test_a_block_counts_for_the_mean_of_its_calls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,12 +14,13 @@ from harness import wire
 from harness.device import DEVICES, BatchSizes
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
+from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.plan import Plan
 from harness.judge.timing.rounds import benchmark
 from harness.judge.timing.rounds.batch_size import most_calls, prepared, wanted_calls
 from harness.judge.timing.rounds.benchmark import Measuring
 from harness.judge.timing.rounds.overhead import Overhead
-from harness.problem import load
+from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.verdict import RoundsBenchmark, Telemetry, TimedRound
 
@@ -84,11 +87,16 @@ class Steady:
         self.calls = 200
         self.played = self.now_ns = 0
         self.sizes: list[int] = []
+        self.tried: list[tuple[int, list[str]]] = []  # after how many rounds, and which values
         self.sensed: dict[str, Any] = {}
 
     def prepare(self, calls: int) -> None:
         self.sizes.append(calls)
         self.calls = calls
+
+    def play_with_values(self, values: Sequence[ResolvedCase]) -> None:
+        self.now_ns += BLOCK_NS // 2
+        self.tried.append((self.played, [each.name for each in values]))
 
     def play(self, where: str, *, checked: bool = True) -> TimedRound:
         assert checked == (where != "warm-up round"), "every round that counts is checked"
@@ -124,10 +132,31 @@ def test_the_clock_decides_how_many_calls_a_round_has(call_ns: int, n: int, size
     assert rounds.sizes == sizes
 
 
-def measured(rounds: Steady, monkeypatch: pytest.MonkeyPatch, n: int = 1 << 19, error_ns: int = 0) -> RoundsBenchmark:
+def measured(
+    rounds: Steady, monkeypatch: pytest.MonkeyPatch, n: int = 1 << 19, error_ns: int = 0, plan: Plan = PLAN
+) -> RoundsBenchmark:
     monkeypatch.setattr(benchmark, "time", SimpleNamespace(perf_counter_ns=lambda: rounds.now_ns))
     given: Any = rounds
-    return Measuring(given, graded(n), PLAN, Overhead(OVERHEAD_NS, error_ns)).run()
+    return Measuring(given, graded(n), plan, Overhead(OVERHEAD_NS, error_ns), DealtValues()).run()
+
+
+def test_one_round_among_those_that_count_has_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = set()
+    for _ in range(50):
+        rounds = Steady()
+        assert len(measured(rounds, monkeypatch, plan=replace(PLAN, values_once=True)).rounds) == 6
+        [(after, values)] = rounds.tried
+        assert set(values) == {"large magnitudes", "infinities", "hidden magnitudes"}
+        moments.add(after)
+    assert moments == {0, 2, 4}, "when it comes is drawn"
+
+
+def test_what_a_round_has_no_calls_for_comes_later_while_it_costs_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = Steady(call_ns=60_000_000)
+    rounds.calls = 1
+    measured(rounds, monkeypatch)
+    assert [len(values) for _, values in rounds.tried] == [1, 1]
+    assert rounds.tried[0][1] != rounds.tried[1][1]
 
 
 def test_a_quiet_case_gets_six_rounds(monkeypatch: pytest.MonkeyPatch) -> None:

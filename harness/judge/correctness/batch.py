@@ -28,6 +28,7 @@ from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
 from harness.judge.correctness.layout import Layout, Place, RedZone, Slot
 from harness.judge.correctness.poison import poison
 from harness.judge.correctness.truth import Expected, Truth
+from harness.problem import Fill, ResolvedCase
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
 from harness.problem.fill import fill
@@ -36,8 +37,10 @@ from harness.verdict import DeviceKind
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096
 _COPIED_BYTES = 64 << 20  # of inputs that a CPU copies: drawing them once more takes ten times as long
 _SMALL_BYTES = 1 << 18  # of a list's member, up to which it is drawn together with its neighbours
-Generate = Callable[[int], Mapping[str, torch.Tensor]]
-"""Makes tensors of one call from a seed, by name; those that are not there get their declared fills."""
+Generate = Callable[[int, ResolvedCase | None], Mapping[str, torch.Tensor]]
+"""Makes tensors of one call from a seed, by name, and with the options of another case if there is one; tensors that
+are not there get their declared fills.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,10 +64,11 @@ class Batch:
         filled: bool = True,
         seed: int | None = None,
         generate: Generate | None = None,
+        values: Sequence[ResolvedCase] = (),
     ) -> None:
         """Make the arenas, and fill them unless `filled` is False.
 
-        `generate` needs a layout with `keeps_copy`, so that the copy is counted.
+        `generate` needs a layout with `keeps_copy`, so that the copy is counted; `values` is as for `renew`.
 
         Raises:
             DeviceError: out of memory.
@@ -83,7 +87,7 @@ class Batch:
         self.seed = 0
         self._pattern: torch.Tensor  # [16] uint8, which the poison repeats
         try:
-            self.renew(filled=filled, seed=seed)
+            self.renew(filled=filled, seed=seed, values=values)
         except BaseException:  # of `generate`: nobody else would give the memory back
             self.close_arenas()
             raise
@@ -91,10 +95,14 @@ class Batch:
     def _make_arenas(self, *, sealed: bool) -> Mapping[Place, Arena]:
         return arenas(self._layout, self._device.kind, self.sets, sealed=sealed)
 
-    def renew(self, *, filled: bool = True, seed: int | None = None) -> None:
+    def renew(self, *, filled: bool = True, seed: int | None = None, values: Sequence[ResolvedCase] = ()) -> None:
         """Draw new inputs, those of a seed if there is one, and new poison for the outputs; nobody else may still have
         the arenas mapped.
+
+        `values`: cases of the same sizes, whose fills and options the calls get in turn, in place of their own.
         """
+        self._values = values
+        self._fills = [{tensor.name: tensor.fill for tensor in case.tensors} for case in values]
         self.seed = secrets.randbits(63) if seed is None else seed
         self._pattern = poison(secrets.token_bytes(16)).to(self._device.torch_device)
         self._put_poison(self._output_bytes)
@@ -246,19 +254,29 @@ class Batch:
     def _fill(self) -> None:
         generator = self._device.generator(self.seed)
         for k in range(self.sets):
-            generated = self._generate(seed_of_set(self.seed, k)) if self._generate else {}
+            case = self.values_of(k)
+            generated = self._generate(seed_of_set(self.seed, k), case) if self._generate else {}
             for lot in self._lots:
                 if lot[0].tensor.name in generated:
                     members = [generated[slot.tensor.name] for slot in lot]
                 elif len(lot) == 1 and lot[0].tensor.strides is None:
-                    fill(self._shared(lot[0], k), lot[0].tensor.fill, generator)
+                    fill(self._shared(lot[0], k), self._fill_of(lot, k), generator)
                     continue
                 else:
                     drawn = self._room_for(lot, 1)
-                    fill(drawn, lot[0].tensor.fill, generator)
+                    fill(drawn, self._fill_of(lot, k), generator)
                     members = [tensor[0] for tensor in _members(drawn, lot)]
                 places = [carrier(self._shared(slot, k)) for slot in lot]
                 torch._foreach_copy_(places, [carrier(member) for member in members])
+
+    def values_of(self, k: int) -> ResolvedCase | None:
+        """The case whose values call k holds; None: those of the layout's own case."""
+        return self._values[k % len(self._values)] if self._values else None
+
+    def _fill_of(self, lot: Sequence[Slot], k: int) -> Fill:
+        """How a lot is drawn for call k: its tensors have one fill."""
+        tensor = lot[0].tensor
+        return self._fills[k % len(self._fills)][tensor.name] if self._fills else tensor.fill
 
     def _copy(self) -> Mapping[Place, torch.Tensor] | None:
         """The memory of all calls as it is before them: inputs, and outputs where there are inouts. None where the
@@ -296,7 +314,7 @@ class Batch:
             rooms = [self._room_for(lot, count) for lot in self._lots]
             for k in range(count):
                 for lot, room in zip(self._lots, rooms, strict=True):
-                    fill(room[k], lot[0].tensor.fill, generator)
+                    fill(room[k], self._fill_of(lot, first + k), generator)
             made: dict[str, torch.Tensor] = {}
             for lot, room in zip(self._lots, rooms, strict=True):
                 made.update(zip((slot.tensor.name for slot in lot), _members(room, lot), strict=True))

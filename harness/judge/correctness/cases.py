@@ -256,7 +256,7 @@ def _own_compare(
     values = got[name]
     for k in range(count):
         one = [truth.grouped({n: t[k] for n, t in each.items()}) for each in (got, expected.given, expected.truth)]
-        why = truth.reference.compare(*one)
+        why = truth.reference.compare(one[0], one[1], one[2], truth.case)
         if measures and why is None and not truth.reference.exact:
             honest = expected.honest()
             for each in _answered(truth.case):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from harness.judge.correctness.truth import Answers, Truth
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
+from harness.problem.other_values import other_values
 from harness.verdict import DeviceKind
 
 
@@ -47,10 +48,24 @@ class GradedCase:
         """What its outputs should be."""
         return Truth(self.reference, self.resolved)
 
-    def batch(self, sets: int, *, sealed: bool = True, filled: bool = True) -> Batch:
-        """Arenas for that many calls."""
+    @cached_property
+    def other_values(self) -> Sequence[ResolvedCase]:
+        """Of a benchmark: the case with the values of the problem's tests."""
+        return other_values(self.problem, self.resolved, self.device)
+
+    def batch(
+        self, sets: int, *, sealed: bool = True, filled: bool = True, values: Sequence[ResolvedCase] = ()
+    ) -> Batch:
+        """Arenas for that many calls; `values` is as for `Batch.renew`."""
         return Batch(
-            self.layout, self.device, sets, sealed=sealed, filled=filled, seed=self.seed, generate=self.generate
+            self.layout,
+            self.device,
+            sets,
+            sealed=sealed,
+            filled=filled,
+            seed=self.seed,
+            generate=self.generate,
+            values=values,
         )
 
     @property
@@ -58,8 +73,8 @@ class GradedCase:
         """What makes inputs of a call from a seed, if the problem has it."""
         return self._generated if self.reference.generates else None
 
-    def _generated(self, seed: int) -> Mapping[str, Tensor]:
-        return self.reference.generate(self.resolved, DEVICES[self.device].generator(seed))
+    def _generated(self, seed: int, case: ResolvedCase | None) -> Mapping[str, Tensor]:
+        return self.reference.generate(case or self.resolved, DEVICES[self.device].generator(seed))
 
     def bind(
         self, session: Session, batch: Batch, *, limit: TimeLimit, doing: str, inputs_writable: bool = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,7 +64,10 @@ class _Bound:
 
 
 class Oracle:
-    """Answers as a `Reference` does. Starts its sandbox when it is first asked; close it afterwards."""
+    """Answers as a `Reference` does. Starts its sandbox when it is first asked; close it afterwards.
+
+    Several threads may ask: baselines are recorded in threads of their own, on inputs that are drawn here.
+    """
 
     exact = False
     """It computes in the dtypes of the problem, not in float64."""
@@ -75,6 +79,7 @@ class Oracle:
         self._foreign, self._form = problem.foreign, FORMS[problem.foreign.form]
         self._session: Session | None = None
         self._bound: _Bound | None = None
+        self._asked = threading.RLock()  # its one conversation, and the memory that belongs to it
         self.weights_seed = secrets.randbits(62)
         """Of what a class draws when it is made, here and in every submission."""
 
@@ -89,12 +94,13 @@ class Oracle:
         Raises:
             ProblemError: the reference fails, or gives something that does not match problem.toml.
         """
-        bound = self._of(case)
         options = json.dumps({**case.params, **case.options})
         draw = wire.Draw(form=self._foreign.form, seed=generator.initial_seed(), options=options)
-        self._ask(draw, wire.Done, "making inputs")
-        slots = [slot for slot in bound.layout.slots if slot.tensor.role == "input"]
-        return {slot.tensor.name: copied(bound.tensor(slot)) for slot in slots}
+        with self._asked:
+            bound = self._of(case)
+            self._ask(draw, wire.Done, "making inputs")
+            slots = [slot for slot in bound.layout.slots if slot.tensor.role == "input"]
+            return {slot.tensor.name: copied(bound.tensor(slot)) for slot in slots}
 
     def __call__(
         self, tensors: Mapping[str, Value], scalars: Mapping[str, int | float], case: ResolvedCase
@@ -104,31 +110,40 @@ class Oracle:
         Raises:
             ProblemError: as for `generate`.
         """
-        bound = self._of(case)
-        bound.put(tensors)
-        self._ask(wire.Call(sets=(0,)), wire.Done, "answering")
-        return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
+        with self._asked:
+            bound = self._of(case)
+            bound.put(tensors)
+            self._ask(wire.Call(sets=(0,)), wire.Done, "answering")
+            return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
 
-    def compare(self, got: Mapping[str, Value], inputs: Mapping[str, Value], truth: Mapping[str, Value]) -> str | None:
-        """Ask the reference's own check about an answer to the call before: None if it is right, else the reason.
+    def compare(
+        self,
+        got: Mapping[str, Value],
+        inputs: Mapping[str, Value],
+        truth: Mapping[str, Value],
+        case: ResolvedCase,
+    ) -> str | None:
+        """Ask the reference's own check about an answer to a call of the case: None if it is right, else the reason.
 
         Raises:
             ProblemError: as for `generate`.
         """
-        assert self._bound is not None
-        self._bound.put(inputs)
-        self._bound.put(got)
-        said = self._ask(wire.Verify(), wire.Said, "checking an answer")
+        with self._asked:
+            bound = self._of(case)
+            bound.put(inputs)
+            bound.put(got)
+            said = self._ask(wire.Verify(), wire.Said, "checking an answer")
         return said.text or None
 
     def close(self) -> None:
-        """End the sandbox. Idempotent."""
-        session, self._session = self._session, None
+        """End the sandbox. Idempotent; whoever is asking gets an error of the sandbox."""
+        session, bound = self._session, self._bound
         if session is not None:
             session.close()
-        bound, self._bound = self._bound, None
-        if bound is not None:
-            bound.close()
+        with self._asked:
+            self._session = self._bound = None
+            if bound is not None:
+                bound.close()
 
     def _of(self, case: ResolvedCase) -> _Bound:
         """The memory of a case, which the reference has mapped."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from harness.device import DEVICES
 from harness.verdict import DeviceKind, Effort
@@ -19,17 +19,19 @@ class Plan:
     blocks_budget_ns: int
     narrow: float
     """Half the width of an interval, as a share of its median, at which no more are needed."""
+    values_once: bool = False
+    """Whether a case is tried on other values only once, and not again while that costs little."""
 
 
 _ROUNDS: dict[Effort, Plan] = {
-    "screen": Plan(3, 3, 500_000_000, 0.02),
-    "quick": Plan(3, 3, 500_000_000, 0.02),
+    "screen": Plan(3, 3, 500_000_000, 0.02, values_once=True),
+    "quick": Plan(3, 3, 500_000_000, 0.02, values_once=True),
     "default": Plan(3, 24, 2_000_000_000, 0.005),
     "thorough": Plan(6, 96, 8_000_000_000, 0.002),
 }
 _REPLAYS: dict[Effort, Plan] = {
-    "screen": Plan(10, 24, 100_000_000, 0.01),
-    "quick": Plan(10, 24, 100_000_000, 0.01),
+    "screen": Plan(10, 24, 100_000_000, 0.01, values_once=True),
+    "quick": Plan(10, 24, 100_000_000, 0.01, values_once=True),
     "default": Plan(10, 150, 300_000_000, 0.005),
     "thorough": Plan(20, 800, 2_000_000_000, 0.002),
 }
@@ -40,7 +42,7 @@ def plan_for(device: DeviceKind, effort: Effort = "default") -> Plan:
     plan = _ROUNDS[effort]
     if not DEVICES[device].on_host:
         return plan
-    return Plan(plan.blocks_min, plan.blocks_max, plan.blocks_budget_ns // 2, plan.narrow)
+    return replace(plan, blocks_budget_ns=plan.blocks_budget_ns // 2)
 
 
 def replay_plan_for(effort: Effort) -> Plan:

@@ -7,6 +7,7 @@ of the blocks. Every call has its own inputs, and every output of the submission
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,6 +16,7 @@ from harness.device import Sensors
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
+from harness.judge.timing.dealt_values import with_values
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.interface import Faulty
 from harness.judge.timing.plan import Plan
@@ -24,11 +26,14 @@ from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.kernels import launched
 from harness.judge.timing.replayed.launcher import Launcher, Recorded
 from harness.judge.timing.roof import Roof
+from harness.problem import ResolvedCase
 from harness.recording import Empty
 from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
 
 _WARM_UPS = 3
 _BLOCKS_A_PLACE = 5  # so that the first look has seen two places
+_VALUES_AT_ONCE = 4
+_VALUES_NS = 200_000_000  # that other values may take anyway; else a quarter of what checking the timed calls takes
 
 
 def block_times(calls_ns: Sequence[float]) -> list[float]:
@@ -134,10 +139,13 @@ class Replaying:
         plan: Plan,
         sensors: Sensors,
         roof: Roof | None,
+        deal: Callable[[int], list[ResolvedCase]],
     ) -> None:
-        self._case, self._player, self._baselines = case, player, baselines
+        """`deal` gives the values of the problem's tests that the case is tried on."""
+        self._case, self._player, self._baselines, self._deal = case, player, baselines, deal
         self._fresh, self._plan, self._sensors, self._roof = fresh, plan, sensors, roof
         self._telemetry: list[Telemetry | None] = []
+        self._tried_ns = 0
 
     def run(self) -> ReplayedBenchmark:
         """Measure until the intervals of the median and of the speedups are narrow, or the budget ends.
@@ -146,11 +154,13 @@ class Replaying:
             SubmissionFault: an output was wrong, the device cannot be as fast, or the launcher failed.
         """
         started = time.perf_counter_ns()
-        converged, blocks = False, 0
+        converged, blocks, tried_before = False, 0, secrets.randbelow(self._plan.blocks_min)
         for look in stats.looks(self._plan.blocks_min, self._plan.blocks_max):
             while blocks < look and (
                 blocks < self._plan.blocks_min or time.perf_counter_ns() - started < self._plan.blocks_budget_ns
             ):
+                if blocks == tried_before:
+                    started += self._try_values(1 if self._plan.values_once else _VALUES_AT_ONCE)
                 if blocks % _BLOCKS_A_PLACE == 0 and self._fresh.move():
                     self._settle()
                 self._block()
@@ -159,7 +169,30 @@ class Replaying:
             if converged or blocks < look:
                 break
         self._fresh.check()
+        self._try_more_values()
         return self._result(converged=converged)
+
+    def _try_more_values(self) -> None:
+        """All that are left, as long as that takes little time beside the rest."""
+        allowed_ns = max(_VALUES_NS, self._fresh.checking_ns // 4)
+        while not self._plan.values_once and self._tried_ns < allowed_ns and self._try_values(_VALUES_AT_ONCE):
+            pass
+
+    def _try_values(self, most: int) -> int:
+        """Let the recording make calls on other values, and check them; returns the ns it took, 0 if there are none."""
+        dealt = self._deal(min(most, self._fresh.group))
+        if not dealt:
+            return 0
+        began = time.perf_counter_ns()
+        for values in self._fresh.with_values(dealt):
+            try:
+                self._player.settle(self._fresh)
+            except SubmissionFault as fault:
+                raise with_values([values], fault.outcome, fault.message) from None
+            self._fresh.keep()
+        took_ns = time.perf_counter_ns() - began
+        self._tried_ns += took_ns
+        return took_ns
 
     def _settle(self) -> None:
         self._fresh.next()

@@ -9,7 +9,8 @@ location of memory on the device changes a time of some microseconds by up to 3 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
@@ -21,6 +22,8 @@ from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Place
 from harness.judge.session import SubmissionFault
+from harness.judge.timing.dealt_values import check_values, with_values
+from harness.problem import ResolvedCase
 from harness.verdict import Outcome
 
 _MOST_CALLS, _MOST_BYTES = 20, 2 << 30
@@ -107,6 +110,8 @@ class FreshInputs:
         self._at = 0
         self._calls = 0
         self._kept: list[int] = []
+        self.checking_ns = 0
+        """What drawing the inputs and checking the outputs of calls took, as the judge waited for it."""
 
     @property
     def descriptors(self) -> tuple[int, ...]:
@@ -135,12 +140,40 @@ class FreshInputs:
         """
         if self._used == self.group:
             self.check()
-            self._drawn.renew()
-            self._drawn.snapshot()
+            began = time.perf_counter_ns()
+            self._renew(())
             self.seeds.append(self._drawn.seed)
-            self._used = 0
+            self.checking_ns += time.perf_counter_ns() - began
         self._used += 1
         self.again()
+
+    def _renew(self, values: Sequence[ResolvedCase]) -> None:
+        self._drawn.renew(values=values)
+        self._drawn.snapshot()
+        self._used = 0
+
+    def with_values(self, values: Sequence[ResolvedCase]) -> Iterator[ResolvedCase]:
+        """Copy inputs with the values of each of these cases into the arenas, at most `group` of them, and yield it;
+        after each, make and `keep` a call. In the end all are checked, and the next call draws new inputs of the usual
+        values.
+
+        Raises:
+            SubmissionFault: outputs of an earlier call, or of these, are wrong.
+        """
+        self.check()
+        self._renew(values)
+        try:
+            for each in values:
+                self._used += 1
+                self.again()
+                yield each
+            kept, self._calls = self._kept, self._calls - len(self._kept)  # they are not counted
+            if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
+                wrong = values[out_of_bounds.set]
+                raise with_values([wrong], Outcome.RUNTIME_ERROR, out_of_bounds.text)
+            check_values(self._drawn, self._truth, kept)
+        finally:
+            self.discard()
 
     def again(self) -> None:
         """Copy the same inputs into the arenas once more, for a baseline."""
@@ -161,6 +194,7 @@ class FreshInputs:
         kept, self._kept = self._kept, []
         if not kept:
             return
+        began = time.perf_counter_ns()
         first = self._calls - len(kept) + 1
         where = f"call {first}" if len(kept) == 1 else f"one of the calls {first} to {self._calls}"
         if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
@@ -168,6 +202,7 @@ class FreshInputs:
             raise SubmissionFault(Outcome.RUNTIME_ERROR, f"call {number}: {out_of_bounds.text}")
         if wrong := first_wrong(self._drawn, self._truth, kept):
             raise SubmissionFault(Outcome.WRONG_ANSWER, f"{where}: {describe(wrong)}")
+        self.checking_ns += time.perf_counter_ns() - began
 
     def discard(self) -> None:
         """Forget kept outputs that were not checked, and the rest of their group: the next call draws new inputs."""

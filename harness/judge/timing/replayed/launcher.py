@@ -46,8 +46,8 @@ def record(session: Session, case: GradedCase) -> Recorded:
     """Let the runner record its call of a case, on inputs that are used for nothing else.
 
     Raises:
-        NotReplayed: the runner says that it cannot.
-        SubmissionFault: the call failed, or what came is not a recording.
+        NotReplayed: the runner cannot record it.
+        SubmissionFault: the call failed, or what came is not a recording, which our runner would have told.
     """
     doing, limit, practice = f"recording {case.name}", case.time_limit(), case.batch(1)
     scratch: Arena | None = None
@@ -55,18 +55,14 @@ def record(session: Session, case: GradedCase) -> Recorded:
         give_back(case.device)
         case.bind(session, practice, limit=limit, doing=doing)
         session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-        told = session.ask(wire.Record(), wire.Recorded, limit=limit, doing=doing)
+        told = _told_of(session, limit, doing)
         if told.reason:
             raise NotReplayed(told.reason)
         if told.file_bytes > recording.MAX_FILE_BYTES or told.scratch_bytes > recording.MAX_SCRATCH_BYTES:
             raise NotReplayed(f"too large a recording: {told.file_bytes:,} bytes, {told.scratch_bytes:,} of scratch")
         if told.scratch_bytes:
             scratch = make_arena(case.device, told.scratch_bytes, read_only=False)
-        with memory_file() as file:
-            os.ftruncate(file, told.file_bytes)
-            given = (file, scratch.descriptor()) if scratch else (file,)
-            session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
-            whole = content_of(file, told.file_bytes)
+        whole = _delivered(session, told.file_bytes, scratch, limit, doing)
         session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
         packed = _read(whole, told.scratch_bytes, case, doing)
         return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None, told.note)
@@ -74,6 +70,28 @@ def record(session: Session, case: GradedCase) -> Recorded:
         practice.close_arenas()
         if scratch:
             scratch.close()
+
+
+def _told_of(session: Session, limit: TimeLimit, doing: str) -> wire.Recorded:
+    """Let the runner record. If that ends it, our recorder may be at fault; what the call itself raises is its own."""
+    try:
+        return session.ask(wire.Record(), wire.Recorded, limit=limit, doing=doing)
+    except SubmissionFault as fault:
+        if fault.survives:
+            raise
+        raise NotReplayed(fault.message) from None
+
+
+def _delivered(session: Session, file_bytes: int, scratch: Arena | None, limit: TimeLimit, doing: str) -> bytes:
+    """Let the runner hand over the recording, and its scratch memory."""
+    with memory_file() as file:
+        os.ftruncate(file, file_bytes)
+        given = (file, scratch.descriptor()) if scratch else (file,)
+        try:
+            session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
+        except SubmissionFault as fault:
+            raise NotReplayed(fault.message) from None
+        return content_of(file, file_bytes)
 
 
 def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> recording.Packed:

@@ -5,9 +5,9 @@ timed. Trusted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -18,6 +18,7 @@ from harness.errors import DeviceError, SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
+from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
@@ -26,7 +27,7 @@ from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.judge.timing.roof import Roof
 from harness.roofline import Calibration
 from harness.submission import Submission
-from harness.verdict import BenchmarkResult, Doubt, Effort, ReplayedBenchmark, Stage, Timing
+from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBenchmark, Stage, Timing
 
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup
@@ -37,10 +38,32 @@ def _told(error: Exception) -> str:
     return "the device had too little free memory" if isinstance(error, torch.OutOfMemoryError) else str(error)
 
 
+def _is_short_of_memory(error: Exception) -> bool:
+    """Whether it may go well once others have given memory back."""
+    if isinstance(error, SubmissionFault):
+        return error.survives and error.outcome is Outcome.MEMORY_LIMIT
+    return isinstance(error, _NO_MEMORY)
+
+
 def _noted(fault: SubmissionFault, recorded: Recorded) -> SubmissionFault:
     """A fault of a replay, with what the runner said may be its cause."""
     message = f"{fault.message} ({recorded.note})" if recorded.note else fault.message
     return SubmissionFault(fault.outcome, message, fault.traceback)
+
+
+@contextmanager
+def _replayable(case: GradedCase) -> Iterator[None]:
+    """Plain calls decide where a replay fails for a reason that is ours, or for want of memory."""
+    try:
+        yield
+    except SubmissionFault as fault:
+        if not _is_short_of_memory(fault):
+            raise
+        raise NoMemoryToReplay(f"benchmark {case.name}: {fault.message}") from None
+    except _NO_MEMORY as error:
+        raise NoMemoryToReplay(f"benchmark {case.name}: {_told(error)}") from None
+    except SandboxError as error:
+        raise NotReplayed(f"benchmark {case.name}: {error}") from None
 
 
 class ReplayedBaseline:
@@ -50,8 +73,9 @@ class ReplayedBaseline:
         self.submission, self._session, self._launcher = submission, session, launcher
         self.name = submission.name.partition(".")[0]
         self.fault: str | None = None
+        self.lacks_memory = False
         self._recorded: dict[str, Recorded] = {}
-        self._stopped = False
+        self._built = self._stopped = False
 
     def stop(self) -> None:
         """Stop the recording at any point: this ends its runner, so it fails in its own thread."""
@@ -59,17 +83,25 @@ class ReplayedBaseline:
         self._session.close()
 
     def record(self, benchmarks: Benchmarks) -> None:
-        """Record its calls; after that its runner is no longer needed."""
-        self._session.handshake()
+        """Build it, and record its calls; after that its runner is no longer needed.
+
+        If memory runs short, it `lacks_memory`, and can be asked again: then it goes on where it was.
+        """
+        self.fault, self.lacks_memory = None, False
         try:
-            benchmarks.hand_over(self._session, self.submission)
+            if not self._built:
+                self._session.handshake()
+                benchmarks.hand_over(self._session, self.submission)
+                self._built = True
             for case in benchmarks.cases:
                 if self._stopped:
                     return
-                self._recorded[case.name] = record(self._session, case)
+                if case.name not in self._recorded:
+                    self._recorded[case.name] = record(self._session, case)
         except (SubmissionFault, NotReplayed, *_FAILURES) as why:
-            self.fault = _told(why)
-        self._session.close()
+            self.fault, self.lacks_memory = _told(why), _is_short_of_memory(why)
+        if not self.lacks_memory:
+            self._session.close()
 
     def load(self, case: GradedCase) -> Player | None:
         """Load one case; None once it has failed."""
@@ -113,6 +145,7 @@ class ReplayedTiming:
         self._calibrations, self._alone = calibrations, alone
         self.timed: list[BenchmarkResult] = []
         self._recorded: dict[str, Recorded] = {}
+        self._dealt = DealtValues()
         self._threads = ThreadPoolExecutor(max(1, len(baselines)))
 
     def __enter__(self) -> Self:
@@ -127,37 +160,35 @@ class ReplayedTiming:
         """Nothing to measure in the runner."""
 
     def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Record every case, and try each recording once while the runner is still there to fall back to.
+        """Record every case, and try each recording once.
 
         Raises:
-            NotReplayed: a case cannot be recorded, or its replay fails or gives wrong results.
+            SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
+            NotReplayed: a case cannot be recorded, or its recording cannot be loaded.
         """
         recording = [self._threads.submit(each.record, benchmarks) for each in self.baselines]
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.RECORD, i, case.name)
-            try:
+            with benchmarks.of(case), _replayable(case):
                 try:
                     self._record(session, case)
-                except _NO_MEMORY:
+                except (SubmissionFault, *_NO_MEMORY) as error:
+                    if not _is_short_of_memory(error):
+                        raise
                     wait(recording)  # once more, with nobody else recording
                     self._record(session, case)
-            except SubmissionFault as fault:
-                # It passed its tests: plain calls decide whether the submission or the recorder is at fault.
-                raise NotReplayed(f"benchmark {case.name}: {fault.message}") from None
-            except _NO_MEMORY as error:
-                raise NoMemoryToReplay(f"benchmark {case.name}: {_told(error)}") from None
-            except SandboxError as error:
-                raise NotReplayed(f"benchmark {case.name}: {error}") from None
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()
+        for baseline in self.baselines:  # one after the other, with nobody else recording
+            if baseline.lacks_memory:
+                baseline.record(benchmarks)
 
     def after_the_runner(self, benchmarks: Benchmarks) -> int:
         """Time every case; returns how long that took, in ns, once the device was free.
 
         Raises:
             SubmissionFault: an output was wrong, or a kernel failed.
-            NotReplayed: so it was, and its recording may be the cause.
         """
         sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
         with self._alone():
@@ -169,10 +200,16 @@ class ReplayedTiming:
             return time.perf_counter_ns() - started_ns
 
     def _record(self, session: Session, case: GradedCase) -> None:
-        """Record a case's call, and let the launcher make it once."""
+        """Record a case's call, and let the launcher make it once.
+
+        What is right in the runner must be right here, too: a submission can see that it is recorded.
+        """
         recorded = record(session, case)
         self._recorded[case.name] = recorded
-        player = Player(self._launcher, recorded, case)  # releases the memory of the previous case
+        try:
+            player = Player(self._launcher, recorded, case)  # releases the memory of the previous case
+        except SubmissionFault as fault:
+            raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
         fresh = FreshInputs(case)
         try:
             fresh.next()
@@ -180,22 +217,23 @@ class ReplayedTiming:
             fresh.keep()
             fresh.check()
         except SubmissionFault as fault:
+            if recorded.note and fault.outcome is Outcome.RUNTIME_ERROR:  # it needs memory that no launcher has
+                raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
             raise _noted(fault, recorded) from None
         finally:
             fresh.close()
 
     def _time(self, case: GradedCase, sensors: Sensors, roof: Roof | None) -> ReplayedBenchmark:
-        player = Player(self._launcher, self._recorded[case.name], case)
+        recorded = self._recorded[case.name]
+        player = Player(self._launcher, recorded, case)
         loaded = [(each, its) for each in self.baselines if (its := each.load(case))]
         fresh = FreshInputs(case)
         try:
             player.warm_up(fresh)
             baselines = [beside for each, its in loaded if (beside := each.beside(case, its, fresh))]
-            return Replaying(case, player, baselines, fresh, self._plan, sensors, roof).run()
+            deal = self._dealt.of(case)
+            return Replaying(case, player, baselines, fresh, self._plan, sensors, roof, deal).run()
         except SubmissionFault as fault:
-            recorded = self._recorded[case.name]
-            if recorded.note:  # memory that is used for some inputs only: plain calls decide
-                raise NotReplayed(f"benchmark {case.name}: {_noted(fault, recorded).message}") from None
-            raise
+            raise _noted(fault, recorded) from None
         finally:
             fresh.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from harness import stats
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.plan import Plan
 from harness.judge.timing.precision import CONFIDENCE, UNSTABLE, half_width, interval
@@ -16,6 +18,7 @@ from harness.judge.timing.rounds.baseline import Paired
 from harness.judge.timing.rounds.batch_size import more_calls
 from harness.judge.timing.rounds.overhead import Overhead
 from harness.judge.timing.rounds.rounds import Rounds
+from harness.problem import ResolvedCase
 from harness.verdict import Doubt, DoubtCode, RoundsBenchmark, TimedRound
 
 
@@ -28,10 +31,11 @@ class Measuring:
         case: GradedCase,
         plan: Plan,
         overhead: Overhead,
+        dealt: DealtValues,
         baselines: Sequence[Paired] = (),
         roof: Roof | None = None,
     ) -> None:
-        self._rounds, self._case, self._plan, self._overhead = rounds, case, plan, overhead
+        self._rounds, self._case, self._plan, self._overhead, self._dealt = rounds, case, plan, overhead, dealt
         self._baselines, self._roof = baselines, roof
         self._played: list[TimedRound] = []
 
@@ -61,19 +65,35 @@ class Measuring:
         for paired in self._baselines:
             paired.forget()
         started = time.perf_counter_ns()
-        blocks, least, ended = 0, self._plan.blocks_min, False
+        blocks, least, ended, converged = 0, self._plan.blocks_min, False, False
+        deal, tried_before, tried_ns = self._dealt.of(self._case), secrets.randbelow(least), 0
         for look in stats.looks(least, self._plan.blocks_max):
             while blocks < look and not ended:
+                if blocks == tried_before:
+                    tried_ns = self._try_values(deal)
+                    started += tried_ns
                 self._block()
                 blocks += 1
                 over = time.perf_counter_ns() - started > self._plan.blocks_budget_ns
                 known = half_width(self._estimate) <= UNSTABLE
                 ended = blocks >= least and over and (blocks >= 2 * least or known)
-            if self._narrow():
-                return True
-            if ended:
+            converged = self._narrow()
+            if converged or ended:
                 break
-        return False
+        allowed_ns = (time.perf_counter_ns() - started) // 4
+        while not self._plan.values_once and 0 < tried_ns < allowed_ns:
+            took_ns = self._try_values(deal)
+            tried_ns = tried_ns + took_ns if took_ns else 0
+        return converged
+
+    def _try_values(self, deal: Callable[[int], list[ResolvedCase]]) -> int:
+        """Play a round of other values, as many as it has calls; returns the ns it took, 0 if there are none."""
+        began = time.perf_counter_ns()
+        dealt = deal(self._rounds.calls)
+        if not dealt:
+            return 0
+        self._rounds.play_with_values(dealt)
+        return time.perf_counter_ns() - began
 
     def _block(self) -> None:
         """The submission, every baseline, and back: ABBA for each of them."""

@@ -22,6 +22,8 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.conversation import R
 from harness.judge.session.time_limit import TimeLimit
+from harness.judge.timing.dealt_values import check_values, with_values
+from harness.problem import ResolvedCase
 from harness.verdict import Outcome, TimedRound
 
 # Until then threads of the judge's, which filled the memory, still spin on the processors that the calls need: with two
@@ -58,17 +60,37 @@ class Rounds:
             SubmissionFault: an output was wrong, or the runner failed; `where` names the round.
         """
         batch = self._case.batch(self.calls)
-        try:
-            sample = batch.draw_sample(range(self.calls))
-            wall_ns = timed(self._session, batch, sample, self.calls, self._limit, self._doing)
-            telemetry = self._sensors.read()
-            batch.snapshot()
-            self._ask(wire.Unmap(), wire.Done)
-        finally:
-            batch.close_arenas()
+        sample, wall_ns = self._made(batch)
+        telemetry = self._sensors.read()
         if checked:
             self._check(batch, sample, where)
         return TimedRound(calls=self.calls, seed=batch.seed, wall_ns=wall_ns, telemetry=telemetry)
+
+    def play_with_values(self, values: Sequence[ResolvedCase]) -> None:
+        """Play one round in which the calls have the values of these cases in turn; it has no time.
+
+        Raises:
+            SubmissionFault: an output was wrong, or the runner failed.
+        """
+        batch = self._case.batch(self.calls, values=values)
+        try:
+            self._made(batch)
+            if out_of_bounds := batch.out_of_bounds(range(self.calls)):
+                raise SubmissionFault(Outcome.REJECTED, out_of_bounds.text)
+        except SubmissionFault as fault:
+            raise with_values(values, fault.outcome, fault.message) from None
+        check_values(batch, self._case.truth, range(self.calls))
+
+    def _made(self, batch: Batch) -> tuple[Sample, int]:
+        """Let the runner make a round on a batch, and take a snapshot of it; returns the sample, and the ns it took."""
+        try:
+            sample = batch.draw_sample(range(self.calls))
+            wall_ns = timed(self._session, batch, sample, self.calls, self._limit, self._doing)
+            batch.snapshot()
+            self._ask(wire.Unmap(), wire.Done)
+            return sample, wall_ns
+        finally:
+            batch.close_arenas()
 
     @property
     def _doing(self) -> str:

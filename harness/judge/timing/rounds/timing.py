@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from harness.device import DEVICES, Sensors
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
+from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.doubts import busy_machine
 from harness.judge.timing.interface import Benchmarks
 from harness.judge.timing.neighbours import Neighbours
@@ -35,6 +36,7 @@ class RoundsTiming:
     ) -> None:
         self._effort, self.baselines, self._calibrations, self._why = effort, baselines, calibrations, why
         self.timed: list[BenchmarkResult] = []
+        self._dealt = DealtValues()
         self._overhead: Overhead
 
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
@@ -74,5 +76,5 @@ class RoundsTiming:
         paired = [ready for each in self.baselines if (ready := each.pair(case, self._overhead, sensors))]
         rounds = Rounds(session, case, sensors, case.time_limit())
         prepared(rounds, case, self._overhead)
-        timed = Measuring(rounds, case, self._plan, self._overhead, paired, roof).run()
+        timed = Measuring(rounds, case, self._plan, self._overhead, self._dealt, paired, roof).run()
         return timed.model_copy(update={"doubts": (*timed.doubts, *busy_machine(neighbours.since(before)))})

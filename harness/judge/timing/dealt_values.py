@@ -1,0 +1,63 @@
+"""Which of the problem's other values a benchmark is tried on next, and what is said if its calls are wrong there.
+
+A benchmark is timed on its usual values. Besides, untimed calls of it get the values that the tests hold: large ones,
+masks, ties. Which, and at which moment, is drawn, so that no call can know that it is not timed. Trusted.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from harness.compare import describe
+from harness.judge.correctness.batch import Batch
+from harness.judge.correctness.cases import first_wrong
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.truth import Truth
+from harness.judge.session import SubmissionFault
+from harness.problem import ResolvedCase
+from harness.verdict import Outcome
+
+
+class DealtValues:
+    """Deals the values of tests to the benchmarks of one grading: those first that fewer benchmarks have had."""
+
+    def __init__(self) -> None:
+        self._times: Counter[str] = Counter()
+
+    def of(self, case: GradedCase) -> Callable[[int], list[ResolvedCase]]:
+        """A function that deals up to so many values to a benchmark, each once; fewer when no more are left."""
+        left = list(case.other_values)
+
+        def deal(most: int) -> list[ResolvedCase]:
+            left.sort(key=lambda each: (self._times[each.name], secrets.randbits(32)))
+            dealt, left[:] = left[:most], left[most:]
+            self._times.update(each.name for each in dealt)
+            return dealt
+
+        return deal
+
+
+def with_values(values: Sequence[ResolvedCase], outcome: Outcome, message: str) -> SubmissionFault:
+    """The fault of calls that held them; where one is of a hidden test, no more is told than the kind."""
+    if len(values) > 1:
+        whose = "the problem's tests"
+    else:
+        whose = "a hidden test" if values[0].hidden else f"test {values[0].name}"
+    told = outcome.replace("_", " ") if any(each.hidden for each in values) else message
+    return SubmissionFault(outcome, f"with the values of {whose}: {told}")
+
+
+def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
+    """Check the calls of a batch of other values, of which a snapshot was taken.
+
+    Raises:
+        SubmissionFault: an output is wrong.
+    """
+    if not first_wrong(batch, truth, calls):
+        return
+    for k in calls:
+        values, wrong = batch.values_of(k), first_wrong(batch, truth, [k])
+        if values and wrong:
+            raise with_values([values], Outcome.WRONG_ANSWER, describe(wrong))

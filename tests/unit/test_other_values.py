@@ -1,0 +1,105 @@
+"""What the tests of a problem hold, at the sizes of its benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.timing.dealt_values import DealtValues
+from harness.kinds import DeviceKind
+from harness.problem import Problem, ResolvedCase, load
+from harness.problem.other_values import other_values
+from harness.problem.reference import Reference
+from kernelmark.services.selftest import PROBLEMS
+from tests.shipped import ROOT
+
+SOFTMAX = load(ROOT / "problems/softmax")
+
+
+def of(problem: Problem, benchmark: int = 0, device: DeviceKind = "cpu") -> Sequence[ResolvedCase]:
+    cases = [case for case in problem.benchmarks if device in case.devices]
+    return other_values(problem, problem.resolve(cases[benchmark]), device)
+
+
+def test_they_have_the_sizes_of_the_benchmark_and_the_fills_of_the_tests() -> None:
+    found = of(SOFTMAX)
+    assert [each.name for each in found] == [
+        "large magnitudes", "large and positive", "partly masked", "wholly masked rows", "hidden magnitudes",
+    ]  # fmt: skip
+    assert {tuple(each.params.items()) for each in found} == {(("rows", 128), ("cols", 256))}
+    assert [each.tensors[0].fill.neg_inf for each in found] == [0, 0, 0.3, 0.5, 0.05]
+    assert [each.hidden for each in found] == [False] * 4 + [True]
+
+
+def test_tests_of_another_device_do_not_count() -> None:
+    assert {"a vocabulary, masked", "long rows, large magnitudes"} == {
+        each.name for each in of(SOFTMAX, device="cuda")
+    } - {each.name for each in of(SOFTMAX)}
+
+
+def test_where_a_benchmark_has_values_of_its_own_the_usual_ones_are_others() -> None:
+    first, *_ = of(load(ROOT / "problems/topk_ties"))
+    assert first.tensors[0].fill.kind == "integers"
+
+
+def test_what_the_dtype_cannot_hold_is_left_out() -> None:
+    layernorm = load(ROOT / "problems/layernorm")
+    magnitude = next(case for case in layernorm.tests if case.name == "far from zero")
+    wide = magnitude.fill["x"].model_copy(update={"mean": 60_000.0, "scale": 1e4})
+    test = magnitude.model_copy(update={"fill": {"x": wide}, "name": "wide"})
+    problem = layernorm.model_copy(update={"tests": (test,)})
+    assert [each.name for each in of(problem, 0)] == ["wide"], "float32"
+    assert [each.name for each in of(problem, 1)] == [], "float16"
+
+
+@pytest.mark.parametrize(("values", "taken"), [((0, 1023), True), ((0, 1024), False), ((-1, 5), False)])
+def test_indices_stay_within_those_of_the_benchmark(values: tuple[int, int], taken: bool) -> None:
+    entropy = load(ROOT / "problems/cross_entropy")  # 1,024 classes in its first benchmark
+    ends = next(case for case in entropy.tests if "target" in case.fill)
+    fill = {"target": ends.fill["target"].model_copy(update={"values": values})}
+    problem = entropy.model_copy(update={"tests": (ends.model_copy(update={"fill": fill}),)})
+    assert bool(of(problem)) is taken
+
+
+def test_options_of_generate_are_values_too() -> None:
+    shares = [case.options for case in of(load(ROOT / "problems/segment_scan"))]
+    assert {"share": 0.01} in shares
+
+
+def test_each_is_dealt_once_to_a_case_and_first_to_the_case_that_comes_next() -> None:
+    softmax: Any = Reference.load(SOFTMAX)
+    first, second = (
+        GradedCase(SOFTMAX, softmax, "cpu", SOFTMAX.resolve(case))
+        for case in SOFTMAX.benchmarks
+        if "cpu" in case.devices
+    )
+    dealt = DealtValues()
+    deal, other = dealt.of(first), dealt.of(second)
+    had = [each.name for each in deal(2)]
+    assert len(set(had)) == 2
+    assert not {each.name for each in other(3)} & set(had)
+    assert {each.name for each in deal(9)} == {each.name for each in first.other_values} - set(had)
+    assert deal(1) == []
+
+
+def test_which_come_first_is_drawn() -> None:
+    case = GradedCase(SOFTMAX, Reference.load(SOFTMAX), "cpu", SOFTMAX.resolve(SOFTMAX.benchmarks[0]))
+    firsts = {DealtValues().of(case)(1)[0].name for _ in range(100)}
+    assert len(firsts) > 1, "each of five is first in 100 draws with a probability of 1e-69"
+
+
+def test_every_shipped_benchmark_has_others() -> None:
+    lacking = []
+    for folder in sorted((ROOT / "problems").glob("*/problem.toml")):
+        problem = load(folder.parent)
+        for case in problem.benchmarks:
+            for device in case.devices:
+                if not other_values(problem, problem.resolve(case), device):
+                    lacking.append(f"{problem.slug}: {case.name}")
+    assert lacking == []
+    assert other_values(
+        load(PROBLEMS / "double"), load(PROBLEMS / "double").resolve(load(PROBLEMS / "double").benchmarks[0]), "cpu"
+    )
