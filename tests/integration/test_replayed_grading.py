@@ -240,7 +240,7 @@ def test_what_hidden_tests_took_is_not_told() -> None:
 
 def test_what_cannot_be_recorded_is_no_fault_of_the_submission() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    with pytest.raises(NotReplayed, match="^a host node$"):
+    with pytest.raises(NotReplayed, match=r"^a host node$"):
         graded(problem, recording(b"", told={"reason": "a host node"}), launching(problem, events), events)
     assert "alone" not in events
 
