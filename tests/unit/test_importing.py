@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import UsageError
-from harness.problem import load
-from kernelmark.services.importing import folder, gpu_mode, kernelbench, task_file
+from harness.problem import Problem, load
+from kernelmark.services.importing import baselines, folder, gpu_mode, kernelbench, task_file
 from kernelmark.services.importing.answer import Answer, check
 from kernelmark.services.importing.draft import draft
 from kernelmark.services.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
 from kernelmark.services.importing.toml import written
+from kernelmark.services.problems import find_baselines
+from kernelmark.services.settings import Settings
+from tests.integration.test_foreign import gpu_mode as gpu_mode_problem
+from tests.integration.test_foreign import kernelbench as kernelbench_problem
 
 FOREIGN = Path(__file__).parents[1] / "foreign"
 SETS = FOREIGN / "reference-kernels"
@@ -428,3 +433,47 @@ def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: tup
             tmp_path / "into" / "a_b", told, {**keys, "cost": {"bytes": "x", "flops": 0}}, tmp_path, force=False
         )
     assert not (tmp_path / "into").exists()
+
+
+@pytest.mark.parametrize("made", [gpu_mode_problem, kernelbench_problem])
+def test_the_baselines_are_the_problem_s_own_reference(tmp_path: Path, made: Callable[[Path], Problem]) -> None:
+    problem, reference = made(tmp_path), tmp_path / "reference"
+    settings = Settings(root=tmp_path)
+    assert baselines.write(problem, reference / problem.slug) == ""
+    [eager] = find_baselines(settings, problem, "cuda")  # the default on a GPU
+    assert eager.name == "eager.py"
+    assert f"{problem.entry}(" in eager.source.decode()
+    assert "torch.compile(" not in eager.source.decode()
+    assert "torch.compile(" in (reference / problem.slug / "compiled.py").read_text()
+
+
+def test_importing_again_overwrites_only_the_baselines_that_it_wrote(tmp_path: Path) -> None:
+    problem, folder = kernelbench_problem(tmp_path), tmp_path / "reference"
+    baselines.write(problem, folder)
+    eager, compiled = folder / "eager.py", folder / "compiled.py"
+    first = eager.read_bytes()
+    compiled.write_bytes(compiled.read_bytes() + b"\n# mine now\n")
+    changed, renamed = compiled.read_bytes(), problem.model_copy(update={"slug": "another"})
+    assert baselines.write(renamed, folder) == ""
+    assert eager.read_bytes() == first.replace(problem.slug.encode(), b"another").replace(*_sums(first, eager))
+    assert compiled.read_bytes() == changed
+
+
+def _sums(*both: Any) -> tuple[bytes, bytes]:
+    """The hashes in the first lines."""
+    before, after = (each if isinstance(each, bytes) else each.read_bytes() for each in both)
+    return before.split(b"\n")[0][-64:], after.split(b"\n")[0][-64:]
+
+
+def test_a_reference_that_cannot_be_a_submission_is_no_baseline_and_its_old_ones_go(tmp_path: Path) -> None:
+    source = "from hidden import f\ndef ref_kernel(data): return f(data)\n"
+    problem, folder = gpu_mode_problem(tmp_path), tmp_path / "reference"
+    assert baselines.write(problem, folder) == ""
+    assert problem.foreign is not None
+    (tmp_path / "other.py").write_text(source)
+    first = problem.foreign.files[0].model_copy(update={"path": str(tmp_path / "other.py")})
+    kept_back = first.model_copy(update={"name": "hidden.py"})
+    foreign = problem.foreign.model_copy(update={"files": (first, kept_back)})
+    told = baselines.write(problem.model_copy(update={"foreign": foreign}), folder)
+    assert told == "needs hidden.py, which submissions cannot import"
+    assert not [*folder.glob("*.py")]

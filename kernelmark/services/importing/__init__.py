@@ -17,8 +17,8 @@ from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.problem import Problem
 from harness.sandbox import Provider
+from kernelmark.services.importing import baselines, gpu_mode, kernelbench
 from kernelmark.services.importing import folder as folders
-from kernelmark.services.importing import gpu_mode, kernelbench
 from kernelmark.services.importing.answer import check
 from kernelmark.services.importing.draft import draft
 from kernelmark.services.importing.found import Candidate, Found, NotImportedError, chosen
@@ -43,6 +43,8 @@ class Imported:
     folder: Path
     problem: Problem | None = None
     reason: str = ""
+    no_baseline: str = ""
+    """Why no baseline was written, though one was wanted."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Importer:
     project: Path
     """A checkout below it is pointed to by relative paths."""
     force: bool = False
+    reference: Path | None = None
+    """Where the baselines are written, each problem's in a folder of its own; None: nowhere."""
     limit_s: float = LIMIT_S
 
     def all(self, form: ForeignForm, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
@@ -96,4 +100,5 @@ class Importer:
             problem = folders.write(folder, found, keys, self.project, force=self.force)
         except NotImportedError as error:
             return Imported(told.form, told.label, told.folder, reason=str(error))
-        return Imported(told.form, told.label, told.folder, problem=problem)
+        lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
+        return Imported(told.form, told.label, told.folder, problem=problem, no_baseline=lacking)
