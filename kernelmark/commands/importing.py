@@ -89,6 +89,7 @@ def _import(
     from harness.kinds import isolates
     from kernelmark.services.choice import choose_device, choose_provider
     from kernelmark.services.importing import Importer
+    from kernelmark.services.importing.named import Named
 
     settings = load_settings(sandbox=sandbox, device=device)
     provider = choose_provider(settings)
@@ -99,10 +100,14 @@ def _import(
         say("kernelmark: warning: the code of these problems runs without isolation")
     reference = settings.locate("reference") if into is None else None  # baselines are found by the slugs in `problems`
     into = settings.locate("problems") if into is None else into
+    checkout = Named(settings, form, path, into)
+    checkout.refuse_another()
     importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)
     imported = left_out = 0
     for each in importer.all(form, path, names, jobs):
         print_lines([_line(each)])
+        if each.problem is not None and not imported and (told := checkout.write()):
+            say(f"kernelmark: {visible(told)}")
         imported += each.problem is not None
         left_out += each.problem is None
     print_lines([f"{imported:,} imported, {left_out:,} left out"])

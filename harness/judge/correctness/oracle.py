@@ -30,7 +30,7 @@ from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
-from harness.problem.load import foreign_files
+from harness.problem.foreign_files import foreign_files
 from harness.problem.reference import Reference, Value
 from harness.sandbox import Provider
 from harness.verdict import DeviceKind

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness.errors import KernelmarkError, UsageError
 from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.problem import Problem
@@ -55,7 +55,7 @@ class Importer:
     device: DeviceKind
     into: Path
     project: Path
-    """A checkout below it is pointed to by relative paths."""
+    """A checkout below it is pointed to by paths relative to the problem, any other by the setting that names it."""
     force: bool = False
     reference: Path | None = None
     """Where the baselines are written, each problem's in a folder of its own; None: nowhere."""
@@ -95,10 +95,19 @@ class Importer:
                 raise NotImportedError("the import was stopped")
             folders.refuse_existing(folder, force=self.force)
             found = _READERS[candidate.form](root, candidate)
-            answer = check(ask(self.provider, self.device, found, self.limit_s), len(found.cases))
-            keys = draft(found, answer)
-            problem = folders.write(folder, found, keys, self.project, force=self.force)
+            answered = ask(self.provider, self.device, found, self.limit_s)
+            problem = self._written(folder, found, answered, root)
         except NotImportedError as error:
             return Imported(told.form, told.label, told.folder, reason=str(error))
+        except KernelmarkError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a stranger's files and answer, of one problem of many
+            why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
+            return Imported(told.form, told.label, told.folder, reason=why)
         lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
         return Imported(told.form, told.label, told.folder, problem=problem, no_baseline=lacking)
+
+    def _written(self, folder: Path, found: Found, answered: bytes, root: Path) -> Problem:
+        """The problem that the importer's answer describes."""
+        keys = draft(found, check(answered, len(found.cases)))
+        return folders.write(folder, found, keys, root, self.project, force=self.force)

@@ -5,7 +5,6 @@ Descriptions have the form that `harness.importer.values` gives.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ MAX_BYTES = 8 << 20
 _DEPTH = 16
 _VALUES = 20_000
 _DIMENSIONS = 64
+_NUMBER = 1e300  # beyond every float that a problem would state, and NaN is not between
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Budget:
         match kind:
             case "tensor":
                 return Node(kind, _tensor(inside))
-            case "number" if isinstance(inside, bool | int | float) and math.isfinite(inside):
+            case "number" if isinstance(inside, bool | int | float) and -_NUMBER < inside < _NUMBER:
                 return Node(kind, inside)
             case "text" | "dtype" | "other":
                 return Node(kind, _text(inside, 1000))
