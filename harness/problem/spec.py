@@ -307,6 +307,9 @@ class Foreign(Spec):
 
     form: ForeignForm = Field(description="whose form it has")
     checkout: Flag = Field(default=False, description="whether paths are relative to the checkout that a setting names")
+    seed_bits: Whole = Field(
+        default=16, ge=1, le=62, description="gpu-mode: how many bits the seeds have that its generate_input takes"
+    )
     files: tuple[Source, ...] = Field(min_length=1, max_length=16, description="the first one is the reference")
 
     @model_validator(mode="after")

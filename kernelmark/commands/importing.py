@@ -120,5 +120,5 @@ def _line(told: Imported) -> str:
         return f"left out  {name}: {visible(told.reason)}"
     roles = [each.role for each in told.problem.tensors]
     size = f"{counted(roles.count('input'), 'input')}, {counted(roles.count('output'), 'output')}"
-    lacking = f"; no baseline: {visible(told.no_baseline)}" if told.no_baseline else ""
-    return f"imported  {name}  as {visible(os.path.relpath(told.folder))}  ({size}{lacking})"
+    told_besides = "".join(f"; {visible(each)}" for each in told.remarks)
+    return f"imported  {name}  as {visible(os.path.relpath(told.folder))}  ({size}{told_besides})"

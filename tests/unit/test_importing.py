@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from harness.errors import ProblemError, UsageError
 from harness.problem import Problem, load
 from harness.problem.foreign_files import foreign_files
-from kernelmark.services.importing import baselines, folder, gpu_mode, kernelbench, task_file
+from harness.sandbox import provider
+from kernelmark.services.importing import Importer, baselines, folder, gpu_mode, kernelbench, task_file
 from kernelmark.services.importing.answer import Answer, check
 from kernelmark.services.importing.draft import draft
 from kernelmark.services.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
@@ -572,3 +573,32 @@ def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
     assert load(made.directory).sha256 == made.sha256
     assert Named(Settings(root=tmp_path), "gpu-mode", tmp_path / "checkout", into).write() == ""
     assert not (tmp_path / "kernelmark.toml").exists()
+
+
+FORGED = [
+    b'{"cases": [{"data": {"number": 1%s}, "result": {"none": true}}]}' % (b"0" * 400),
+    b'{"cases": %s' % (b"[" * 100_000),
+    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": 0, "dtype": "float32", "shape": [2], "strides": [1]}}}'
+    b', {"data": {"text": "x"}, "result": {"none": true}}]}',
+]
+
+
+@pytest.mark.parametrize("forged", [*FORGED, b"1" * 5000, b"\xff", b"null"])
+def test_a_forged_answer_fails_its_own_problem_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: bytes
+) -> None:
+    level = tmp_path / "checkout" / "level1"
+    level.mkdir(parents=True)
+    for name in ("1_Hostile.py", "2_Honest.py"):
+        (level / name).write_text("class Model: pass\n")
+    shape = {"cases": [{"data": {"tuple": [tensor(0, 4)]}, "result": tensor(1, 4)}] * 2, "names": ["x"]}
+    honest = json.dumps(shape).encode()
+    monkeypatch.setattr(
+        "kernelmark.services.importing.ask",
+        lambda provider, device, found, limit_s: forged if found.name == "1/1" else honest,
+    )
+    ours = Importer(provider("process"), "cpu", tmp_path / "problems", tmp_path)
+    hostile, other = ours.all("kernelbench", tmp_path / "checkout", (), 1)
+    assert hostile.problem is None
+    assert hostile.reason
+    assert other.problem is not None, other.reason

@@ -19,7 +19,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from kernelmark.services.importing import baselines, gpu_mode, kernelbench
 from kernelmark.services.importing import folder as folders
-from kernelmark.services.importing.answer import check
+from kernelmark.services.importing.answer import Answer, check
 from kernelmark.services.importing.draft import draft
 from kernelmark.services.importing.found import Candidate, Found, NotImportedError, chosen
 from kernelmark.services.importing.sandboxed import LIMIT_S, ask
@@ -43,8 +43,8 @@ class Imported:
     folder: Path
     problem: Problem | None = None
     reason: str = ""
-    no_baseline: str = ""
-    """Why no baseline was written, though one was wanted."""
+    remarks: tuple[str, ...] = ()
+    """What is lacking: baselines, though they were wanted, or inputs that nobody knows beforehand."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,8 @@ class Importer:
             folders.refuse_existing(folder, force=self.force)
             found = _READERS[candidate.form](root, candidate)
             answered = ask(self.provider, self.device, found, self.limit_s)
-            problem = self._written(folder, found, answered, root)
+            answer = check(answered, len(found.cases))
+            problem = folders.write(folder, found, draft(found, answer), root, self.project, force=self.force)
         except NotImportedError as error:
             return Imported(told.form, told.label, told.folder, reason=str(error))
         except KernelmarkError:
@@ -105,9 +106,13 @@ class Importer:
             why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
             return Imported(told.form, told.label, told.folder, reason=why)
         lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
-        return Imported(told.form, told.label, told.folder, problem=problem, no_baseline=lacking)
+        remarks = (*_known(answer, candidate.form), *([f"no baseline: {lacking}"] if lacking else []))
+        return Imported(told.form, told.label, told.folder, problem=problem, remarks=remarks)
 
-    def _written(self, folder: Path, found: Found, answered: bytes, root: Path) -> Problem:
-        """The problem that the importer's answer describes."""
-        keys = draft(found, check(answered, len(found.cases)))
-        return folders.write(folder, found, keys, root, self.project, force=self.force)
+
+def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:
+    """Why no result of a problem will have a rank: a submission can know all its inputs."""
+    if answer.fixed:
+        yield "no rank: its inputs are the same with every seed"
+    elif form == "gpu-mode" and not answer.seed_bits:
+        yield "no rank: its inputs can be drawn from small seeds alone, or not at all here"

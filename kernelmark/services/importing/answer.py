@@ -62,6 +62,10 @@ class Answer:
     """The parameters of `generate_input`."""
     filled: Mapping[int, str]
     """For tensors of the data that may be room for the result: "yes", "no", or why nobody knows."""
+    fixed: bool
+    """Whether two seeds were seen to give the same inputs."""
+    seed_bits: int
+    """How many bits the seeds of `generate_input` may have; 0 if only small ones will do, or nobody knows."""
     weight_bytes: int
     host_bytes: int
     """The most host memory that the process held which found this out."""
@@ -94,6 +98,8 @@ def check(raw: bytes, cases: int) -> Answer:
                 for key, why in _table(document.get("filled", {}), 1000).items()
                 if key.isdecimal() and len(key) < 6
             },
+            fixed=document.get("fixed") is True,
+            seed_bits=min(_whole(document.get("seed_bits", 0)), 62),
             weight_bytes=_whole(document.get("weight_bytes", 0)),
             host_bytes=_whole(document.get("host_bytes", 0)),
         )

@@ -100,9 +100,11 @@ def _text(found: Found, keys: Mapping[str, Any], paths: Mapping[str, str], *, ch
     ]
     ordered: dict[str, Any] = {}
     for key, value in keys.items():
-        ordered[key] = value
+        if key != "foreign":
+            ordered[key] = value
         if key == "call":
-            ordered["foreign"] = {"form": found.form, **({"checkout": True} if checkout else {}), "files": files}
+            more = {**keys.get("foreign", {}), **({"checkout": True} if checkout else {})}
+            ordered["foreign"] = {"form": found.form, **more, "files": files}
     return written(ordered)
 
 
