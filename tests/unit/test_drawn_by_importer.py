@@ -38,7 +38,7 @@ def whole(seed: int) -> Tensor:
 def of_numpy(seed: int) -> Tensor:
     import numpy as np
 
-    return torch.from_numpy(np.random.RandomState(seed).rand(64))  # noqa: NPY002
+    return torch.from_numpy(np.random.RandomState(seed).rand(64))
 
 
 def half(seed: int) -> Tensor:

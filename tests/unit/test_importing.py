@@ -578,8 +578,8 @@ def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
 FORGED = [
     b'{"cases": [{"data": {"number": 1%s}, "result": {"none": true}}]}' % (b"0" * 400),
     b'{"cases": %s' % (b"[" * 100_000),
-    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": 0, "dtype": "float32", "shape": [2], "strides": [1]}}}'
-    b', {"data": {"text": "x"}, "result": {"none": true}}]}',
+    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": 0, "dtype": "float32", "shape": [2], '
+    b'"strides": [1]}}}, {"data": {"text": "x"}, "result": {"none": true}}]}',
 ]
 
 
