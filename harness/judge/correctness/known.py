@@ -13,6 +13,7 @@ import torch
 
 from harness.carrier import carrier
 from harness.device import DEVICES
+from harness.errors import DeviceError
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Truth
 from harness.problem import DeviceKind, Problem, ResolvedCase
@@ -32,6 +33,7 @@ def known_inputs(
 
     Raises:
         ProblemError: the reference fails.
+        DeviceError: the device has too little memory.
     """
     assert problem.foreign is not None
     bits = problem.foreign.seed_bits
@@ -48,13 +50,23 @@ def known_inputs(
 
 def _same(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> bool:
     """Whether two seeds give the same inputs, or the same answer."""
-    given, sums = [], list[object]()
-    for _ in range(2):
-        drawn = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
-        given.append([*_sums(drawn)])
-        answer = Truth(oracle, case)({name: tensor[None] for name, tensor in drawn.items()}, 1).honest()
-        sums.append([*_sums(answer)])
-    return given[0] == given[1] or sums[0] == sums[1]
+    one, other = (_drawn(oracle, case, device) for _ in range(2))
+    return any(a == b for a, b in zip(one, other, strict=True))
+
+
+def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list[list[int]], list[list[int]]]:
+    """The sums of new inputs, and of the answer to them; the tensors are freed.
+
+    Raises:
+        DeviceError: the device has too little memory for them.
+    """
+    try:
+        given = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
+        answer = Truth(oracle, case)({name: tensor[None] for name, tensor in given.items()}, 1).honest()
+        return [*_sums(given)], [*_sums(answer)]
+    except torch.OutOfMemoryError:
+        what = "the judge ran out of device memory while it compared inputs"
+        raise DeviceError(what, "use a larger device") from None
 
 
 def _sums(tensors: Tensors) -> Iterator[list[int]]:
