@@ -1,14 +1,16 @@
 """Problems of gpu-mode and KernelBench, from checkouts: imported, graded, and timed beside their own evaluators.
 
     checkouts="--gpu-mode ../reference-kernels --kernelbench ../KernelBench"
-    python -m benchmarks.foreign references $checkouts --out references.json
+    python -m benchmarks.foreign references $checkouts --seconds 550
     python -m benchmarks.foreign solutions $checkouts --out solutions.json
     python -m benchmarks.foreign examples $checkouts --out examples.json
     python -m benchmarks.foreign time $checkouts --out times.json
 
-`references` imports every problem of gpu-mode and a drawn sample of KernelBench, and grades each problem's own
-reference as a submission to it. `solutions` checks gpu-mode's solutions that are called right and wrong, asks their
-evaluator about the same files, and grades the wrong ones that the tests accept, since a benchmark may refuse them.
+`references` imports every problem of gpu-mode and of KernelBench's four levels, and grades each problem's own reference
+as a submission to it, beside itself as the baseline: their ratio should be 1.00. It goes on where the last call
+stopped; `--share K/N` is for several devices, each with an `--out` of its own. `solutions` checks gpu-mode's solutions
+that are called right and wrong, asks their evaluator about the same files, and grades the wrong ones that the tests
+accept, since a benchmark may refuse them.
 `examples` grades the kernels that KernelBench shows to models, as submissions to the models beside them, and those with
 which it tests its evaluator. `time` grades submissions to ten problems with nothing beside them, and lets the
 evaluators time them on the same card.
@@ -23,7 +25,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -39,15 +40,15 @@ import torch
 import yaml
 
 import kernelmark
+from benchmarks.foreign_survey import share, survey, table
 from harness.device import DEVICES
+from harness.foreign import FORMS, ForeignForm
 from kernelmark.services.choice import choose_device
 from kernelmark.services.settings import Settings
-from kernelmark.services.start import write
 
 ROOT = Path(__file__).resolve().parent.parent
 Found = dict[str, Any]
 SETS = ("pmpp", "pmpp_v2")  # of gpu-mode: those that come with solutions
-DRAWN = {1: 16, 2: 16, 3: 8}  # of KernelBench, by level
 EVALUATOR_S = 300
 TIMED_GPU_MODE = (
     ("vectoradd_py", "submission_triton.py"),
@@ -77,10 +78,11 @@ print(json.dumps({"correct": found.correctness, "us": found.runtime * 1e3}))
 """
 
 
-def imported(form: str, checkout: Path, names: Sequence[str], into: Path, jobs: int) -> dict[str, str]:
+def imported(form: ForeignForm, checkout: Path, names: Sequence[str], into: Path, jobs: int) -> dict[str, str]:
     """Import problems with our command: what it says of each, by the name that the project gives it."""
     if not names:
         return {}
+    os.environ[f"KERNELMARK_{FORMS[form].setting.upper()}"] = str(checkout.resolve())  # where gradings look for it
     command = [sys.executable, "-c", "from kernelmark.commands.scripts import main; main()", "import", form]
     words = [*map(str, [checkout, *names]), "--into", str(into), "--jobs", str(jobs)]
     done = subprocess.run([*command, *words], capture_output=True, text=True, env=_importing(ROOT), check=False)
@@ -101,13 +103,10 @@ def folder_of(line: str) -> str | None:
     return Path(found[1]).name if found else None
 
 
-def drawn(checkout: Path, seed: int) -> list[str]:
-    """Problems of KernelBench, `LEVEL/ID`, a number of each level."""
-    dice, names = random.Random(seed), []
-    for level, count in DRAWN.items():
-        found = sorted(int(path.name.split("_")[0]) for path in (checkout / f"KernelBench/level{level}").glob("*.py"))
-        names += [f"{level}/{number}" for number in sorted(dice.sample(found, count))]
-    return names
+def of_kernelbench(checkout: Path) -> list[str]:
+    """Its problems, `LEVEL/ID`."""
+    found = [file.parts[-2:] for file in checkout.glob("KernelBench/level[0-9]*/[0-9]*_*.py")]
+    return [f"{a}/{b}" for a, b in sorted((int(level[5:]), int(name.split("_")[0])) for level, name in found)]
 
 
 def brought(
@@ -119,18 +118,6 @@ def brought(
     folders = {name: problems / folder for name, line in lines.items() if (folder := folder_of(line))}
     found.setdefault("left_out", {}).update({name: line for name, line in lines.items() if name not in folders})
     return folders
-
-
-def references(problems: Path, folders: Iterable[str], into: Path) -> Iterator[kernelmark.Job]:
-    """Each problem's reference as a submission to it, as `kernelmark start` writes it."""
-    settings = Settings.load().model_copy(update={"problems": problems})
-    for folder in folders:
-        try:
-            file = write(settings, problems / folder, "torch", into / f"{folder}.py").path
-        except kernelmark.UsageError as error:
-            print(f"no submission for {folder}: {error}", flush=True)
-            continue
-        yield kernelmark.Job(problem=problems / folder, submission=file, key=folder)
 
 
 def of_gpu_mode(checkout: Path) -> list[str]:
@@ -186,22 +173,25 @@ def judged_at_home(file: Path) -> str:
     return " ".join([logged["check"], *errors[:1]])[:200]
 
 
-def graded_references(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
-    """Import problems and grade their references, those that fail again with the machine to themselves."""
-    problems, files = scratch / "problems", scratch / "submissions"
-    files.mkdir()
-    ours, theirs = of_gpu_mode(arguments.gpu_mode), drawn(arguments.kernelbench, arguments.seed)
-    names = {folder.name: name for name, folder in brought(arguments, problems, found, ours, theirs).items()}
-    rows, due = found.setdefault("references", {}), list(references(problems, names, files))
-    for slots in (arguments.slots, 1):  # several at a time may want more memory than there is
-        if not due:
-            break
-        with kernelmark.Fleet(slots=slots) as fleet:
-            for result in fleet.grade_many(due, effort="screen"):
-                name = names[str(result.job.key)]
-                rows[name] = said(result)
-                print(f"{name}: {said(result)[:150]}", flush=True)
-        due = [job for job in due if rows.get(names[str(job.key)]) != "accepted"]
+def surveyed(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
+    """Grade the references of all problems, those of other calls left out."""
+    ours, theirs = of_gpu_mode(arguments.gpu_mode), of_kernelbench(arguments.kernelbench)
+    wanted = [("gpu-mode", name, arguments.gpu_mode) for name in _wanted(ours, arguments)]
+    wanted += [("kernelbench", name, arguments.kernelbench) for name in _wanted(theirs, arguments)]
+    rows, left_out = found.setdefault("problems", {}), found.setdefault("left_out", {})
+    survey(
+        share(wanted, arguments.share), rows, left_out, scratch,
+        effort=arguments.effort, seconds=arguments.seconds, write=lambda: keep(arguments.out, found),
+    )  # fmt: skip
+    print("\n".join(table(rows, left_out)), flush=True)
+
+
+def keep(file: Path, found: Found) -> None:
+    """Write what there is, whole or not at all."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f"{file.name}.part")
+    part.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    part.replace(file)
 
 
 def checked_solutions(arguments: argparse.Namespace, scratch: Path, found: Found) -> None:
@@ -330,7 +320,7 @@ def _kernelbench(checkout: Path, reference: Path, custom: Path) -> dict[str, Any
 
 
 PARTS: dict[str, Callable[[argparse.Namespace, Path, Found], None]] = {
-    "references": graded_references,
+    "references": surveyed,
     "solutions": checked_solutions,
     "examples": graded_examples,
     "time": timed,
@@ -346,14 +336,21 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="+", default=["*"], metavar="PATTERN", help="of problems or examples; by default all"
     )
-    parser.add_argument("--seed", type=int, default=20, help="of the sample of KernelBench")
+    parser.add_argument("--share", default="1/1", metavar="K/N", help="references: every Nth problem, from the Kth")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="references: when to stop, cleanly")
+    parser.add_argument("--effort", choices=("quick", "default", "thorough"), default="quick", help="of references")
     parser.add_argument("--jobs", type=int, default=8, help="imports at a time")
     parser.add_argument("--slots", type=int)
-    parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="is added to, if it exists")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="is added to; references have one by default")
     arguments = parser.parse_args()
+    facts = DEVICES[choose_device(Settings.load().device, "py")].facts()
+    if arguments.out is None:
+        if arguments.what != "references":
+            parser.error("--out is required")
+        device = re.sub(r"[^a-z0-9]+", "_", facts.device_name.lower()).strip("_")
+        arguments.out = ROOT / f"benchmarks/results/foreign_survey_{device}.json"
     arguments.gpu_mode, arguments.kernelbench = arguments.gpu_mode.resolve(), arguments.kernelbench.resolve()
     document: Found = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
-    facts = DEVICES[choose_device(Settings.load().device, "py")].facts()
     if document.setdefault("device", facts.device_name) != facts.device_name:
         raise SystemExit(f"{arguments.out} is of {document['device']}, and this is {facts.device_name}")
     document |= {
@@ -366,7 +363,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             PARTS[arguments.what](arguments, Path(scratch), document)
     finally:  # what there is, if it was interrupted
-        arguments.out.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        keep(arguments.out, document)
 
 
 if __name__ == "__main__":

@@ -22,9 +22,11 @@ class Foreign:
     """What a submission is called."""
     decides: bool
     """Whether there is also a function that decides whether an answer is right."""
+    setting: str
+    """What names a checkout of that project, in the settings."""
 
 
 FORMS: Mapping[ForeignForm, Foreign] = {
-    "gpu-mode": Foreign("ref_kernel", "custom_kernel", decides=True),
-    "kernelbench": Foreign("Model", "ModelNew", decides=False),
+    "gpu-mode": Foreign("ref_kernel", "custom_kernel", decides=True, setting="gpu_mode_checkout"),
+    "kernelbench": Foreign("Model", "ModelNew", decides=False, setting="kernelbench_checkout"),
 }

@@ -58,6 +58,7 @@ def main() -> int:
     parser.add_argument(
         "--sandbox", type=json.loads, help="of a foreign reference: [name, image, binds, python] as JSON"
     )
+    parser.add_argument("--checkouts", type=_paths, default={}, help="of foreign problems, by form, as JSON")
     parser.add_argument("--interactive", action="store_true")
     parser.add_argument("--result", type=int, default=1)
     parser.add_argument("--stack", type=int, default=2, help="the descriptor for Python's stack, if a signal ends it")
@@ -71,11 +72,15 @@ def main() -> int:
 
 
 def _debugged(given: argparse.Namespace) -> int:
-    problem = load(given.problem)
+    problem = load(given.problem, checkouts=given.checkouts)
     test = next(each for each in problem.tests if each.name == given.test)
     case = problem.resolve(test.model_copy(update={"params": given.params, "draw": {}}))
     with closing(load_reference(problem, _provider(given.sandbox), given.device)) as reference:
         return _tested(given, GradedCase(problem, reference, given.device, case, seed=given.seed))
+
+
+def _paths(text: str) -> dict[str, Path]:
+    return {form: Path(path) for form, path in json.loads(text).items()}
 
 
 def _provider(told: list[Any] | None) -> Provider:

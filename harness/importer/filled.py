@@ -50,12 +50,12 @@ def filled(
     ]
     if not candidates:
         return {}
-    smallest = min(range(len(cases)), key=lambda n: sum(math.prod(each["shape"]) for each in tensors[n].values()))
-    own = {number: ids[smallest].get(number, number) for number in candidates}
+    least = smallest(cases)
+    own = {number: ids[least].get(number, number) for number in candidates}
     *_, real = loaded.values()
     try:
-        with _limited(), real.here() as module:
-            data = generated(module, arguments[smallest], 1)
+        with limited(), real.here() as module:
+            data = generated(module, arguments[least], 1)
             expected = _result(module, data)
             return {str(number): _tried(module, data, own[number], expected) for number in candidates}
     except BaseException as error:  # noqa: BLE001  # a process boundary: whatever a stranger's code raises
@@ -64,9 +64,18 @@ def filled(
     for number in candidates:
         watched[str(number)] = unknown
         with contextlib.suppress(Exception), loaded["meta"].here() as module:
-            if overwritten(module, generated(module, arguments[smallest], 1), own[number]):
+            if overwritten(module, generated(module, arguments[least], 1), own[number]):
                 watched[str(number)] = "yes"
     return watched
+
+
+def smallest(cases: list[dict[str, Any]]) -> int:
+    """Which case has the smallest data."""
+
+    def elements(number: int) -> int:
+        return sum(math.prod(each["shape"]) for each in _tensors(cases[number]["data"]).values())
+
+    return min(range(len(cases)), key=elements)
 
 
 def _alike(one: dict[str, Any], other: dict[str, Any]) -> bool:
@@ -120,7 +129,7 @@ def _tensors(tree: Any) -> dict[int, dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def _limited() -> Iterator[None]:
+def limited() -> Iterator[None]:
     """Raise TimeoutError inside after a while."""
 
     def late(*_: object) -> None:

@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from harness.importer.devices import on_first
+from harness.importer.drawn import fixed, seed_bits
 from harness.importer.files import Files
-from harness.importer.filled import filled
+from harness.importer.filled import filled, limited, smallest
 from harness.importer.loaded import Loaded, generated
 from harness.importer.numbered import folded, renumbered
 from harness.importer.values import Describer, Refusal, shape_of
@@ -41,7 +42,20 @@ def look(request: dict[str, Any], files: Files) -> dict[str, Any]:
         "names": _unpacked(module),
         "arguments": [*inspect.signature(module.generate_input).parameters],
         "filled": filled(request["cases"], cases, loaded, ids),
+        **_drawn(loaded, request["cases"][smallest(cases)]),
     }
+
+
+def _drawn(loaded: dict[str, Loaded], arguments: dict[str, Any]) -> dict[str, Any]:
+    """What seeds do to the inputs of a case; nothing where they cannot be drawn here."""
+    *_, real = loaded.values()
+    with contextlib.suppress(Exception), limited(), real.here() as module:
+
+        def draw(seed: int) -> Any:
+            return generated(module, arguments, seed)
+
+        return {"fixed": fixed(draw), "seed_bits": seed_bits(draw) or 0}
+    return {}
 
 
 def _refuse_unlike(loaded: Loaded, cases: list[dict[str, Any]]) -> None:

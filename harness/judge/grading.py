@@ -18,7 +18,8 @@ from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionEr
 from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, OnFailure, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
-from harness.judge.correctness.oracle import load_reference
+from harness.judge.correctness.known import known_inputs
+from harness.judge.correctness.oracle import Oracle, load_reference
 from harness.judge.device_memory import DeviceMemory
 from harness.judge.environment import environment
 from harness.judge.progress import Progress
@@ -34,6 +35,7 @@ from harness.verdict import (
     CaseResult,
     Check,
     DeviceKind,
+    Doubt,
     Effort,
     Outcome,
     PrivateId,
@@ -120,6 +122,10 @@ class Grading:
         outcome, message = self._run(session, timing)
         accepted = outcome is Outcome.ACCEPTED
         ended = self._before_hidden or self._until_now()
+        known: tuple[Doubt, ...] = ()
+        if accepted and isinstance(self._reference, Oracle):
+            timed = [case.resolved for case in self._benchmarks]
+            known = known_inputs(self._problem, self._reference, timed, self._device)
         return Verdict(
             **dict(self._checked(session, outcome, message)),
             run=run,
@@ -130,7 +136,7 @@ class Grading:
             ranked_timing=timing.kind if DEVICES[self._device].on_host else self._problem.timing,
             benchmarks=tuple(timing.timed),
             speedups=tuple(speedups(timing)) if accepted else (),
-            doubts=(*timing.doubts, *failed_baselines(timing), *beyond_budget(self._results)),
+            doubts=(*timing.doubts, *failed_baselines(timing), *beyond_budget(self._results), *known),
             score=score(timing.timed) if accepted else None,
         )
 

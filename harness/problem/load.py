@@ -7,7 +7,6 @@ the same task stay in one table. Private cases are part of the task; final tests
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import tomllib
@@ -16,6 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
@@ -23,6 +23,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import ProblemError, nearest
 from harness.identity import length_prefixed_sha256, with_private_cases
+from harness.problem.foreign_files import Checkouts, foreign_files, located
 from harness.problem.problem import Problem
 from harness.problem.schedule import Late, Schedule
 from harness.problem.spec import (
@@ -71,12 +72,17 @@ class _PrivateFile(NamedTuple):
     final: bool
 
 
-def load(directory: Path, private: Path | None = None, final: datetime | bool | None = None) -> Problem:
+def load(
+    directory: Path,
+    private: Path | None = None,
+    final: datetime | bool | None = None,
+    checkouts: Checkouts = MappingProxyType({}),
+) -> Problem:
     """Read and check the problem in a directory; the directory's name is its slug.
 
     `private` is the folder of private cases: the tests in its file `<slug>.toml` become hidden tests of the problem.
     So do those in `<slug>.final.toml` if `final` is True, or a moment (None: now) at which the problem is closed; they
-    are checked in any case.
+    are checked in any case. `checkouts` has the places where the files of foreign problems are looked for.
 
     Raises:
         ProblemError: a file is missing or unreadable, or defines something that cannot be graded.
@@ -95,6 +101,8 @@ def load(directory: Path, private: Path | None = None, final: datetime | bool | 
     except ValidationError as error:
         raise _flaw(directory / "problem.toml", data, error) from None
     if parts.foreign:
+        parts = parts.model_copy(update={"foreign": located(directory, parts.foreign, checkouts)})
+        assert parts.foreign is not None
         foreign_files(directory, parts.foreign)
     sha256 = length_prefixed_sha256(_question(directory / "problem.toml", toml, data), _reference(directory, data))
     identified = {**dict(parts), "slug": slug, "directory": directory, "sha256": sha256}
@@ -155,23 +163,6 @@ def _counting(files: list[_PrivateFile], schedule: Schedule, final: datetime | b
 def _reference(directory: Path, data: Mapping[str, Any]) -> bytes:
     """The part of the task that is code. Foreign files are named in problem.toml, with their hashes."""
     return b"" if "foreign" in data else _read(directory / "reference.py")
-
-
-def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
-    """The content of a problem's foreign files, by name.
-
-    Raises:
-        ProblemError: one is not there, or is not the one that was imported.
-    """
-    contents: dict[str, bytes] = {}
-    for number, source in enumerate(foreign.files):
-        raw = _read(directory / source.path)
-        if hashlib.sha256(raw).hexdigest() != source.sha256:
-            where = f"{directory / 'problem.toml'}"
-            what = f"key `foreign.files[{number}]`: {source.path} has changed since it was imported"
-            raise ProblemError(where, what, "import the problem again, or restore the file")
-        contents[source.name] = raw
-    return contents
 
 
 def private_files(folder: Path, slug: str) -> tuple[Path, Path]:

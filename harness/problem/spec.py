@@ -295,7 +295,9 @@ class Source(Spec):
     """A file of somebody else's, by its place and content."""
 
     name: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,63}\.py$", description="how it is imported, such as task.py")
-    path: str = Field(min_length=1, max_length=4096, description="where it is; relative to the problem's folder")
+    path: str = Field(
+        min_length=1, max_length=4096, description="where it is; relative to the problem's folder, or to the checkout"
+    )
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$", description="of its content: the problem is refused if it changed")
     shown: Flag = Field(default=False, description="whether submissions may import it, too")
 
@@ -304,7 +306,18 @@ class Foreign(Spec):
     """A reference in somebody else's form, in place of reference.py. It runs in a sandbox of its own."""
 
     form: ForeignForm = Field(description="whose form it has")
+    checkout: Flag = Field(default=False, description="whether paths are relative to the checkout that a setting names")
+    seed_bits: Whole = Field(
+        default=16, ge=1, le=62, description="gpu-mode: how many bits the seeds have that its generate_input takes"
+    )
     files: tuple[Source, ...] = Field(min_length=1, max_length=16, description="the first one is the reference")
+
+    @model_validator(mode="after")
+    def _inside_the_checkout(self) -> Self:
+        for path in (Path(each.path) for each in self.files) if self.checkout else ():
+            if path.is_absolute() or ".." in path.parts:
+                raise ValueError(f"{path} is not inside the checkout: give a relative path without '..'")
+        return self
 
     @model_validator(mode="after")
     def _distinct_names(self) -> Self:

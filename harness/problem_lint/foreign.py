@@ -6,7 +6,7 @@ Its reference runs in a sandbox, on the device of the gradings, and whoever deci
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 
 import torch
 
@@ -14,6 +14,7 @@ from harness.carrier import carrier
 from harness.compare import is_close
 from harness.device import DEVICES
 from harness.errors import ProblemError
+from harness.judge.correctness.known import known_inputs
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Tensors, Truth
 from harness.problem import Case, DeviceKind, Problem, ResolvedCase
@@ -47,6 +48,10 @@ def _examine(problem: Problem, provider: Provider, device: DeviceKind) -> Iterat
                     yield LintFinding("error", (case.name,), name, "passes", _REMEDY)
             except ProblemError as error:
                 yield LintFinding("error", (case.name,), "", str(error))
+        timed = [problem.resolve(case) for case in problem.benchmarks if device in case.devices]
+        with suppress(ProblemError):  # which was told above
+            for doubt in known_inputs(problem, oracle, timed, device):
+                yield LintFinding("warning", (), "", f"{doubt.text}; no result of it has a rank", doubt.advice)
 
 
 def _different(problem: Problem, device: DeviceKind) -> Iterator[Case]:

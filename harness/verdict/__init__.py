@@ -34,7 +34,7 @@ from harness.verdict.case import (
     Mismatch,
     OutputCheck,
 )
-from harness.verdict.doubt import Doubt, DoubtCode
+from harness.verdict.doubt import Doubt, DoubtCode, NoRank, no_rank
 from harness.verdict.earlier import upgraded
 from harness.verdict.identity import (
     Environment,
@@ -167,7 +167,12 @@ class Verdict(Check):
     @property
     def ranks(self) -> bool:
         """Whether its time has a rank, if it was accepted."""
-        return self.timing == self.ranked_timing
+        return self.no_rank is None
+
+    @property
+    def no_rank(self) -> NoRank | None:
+        """Why its time has none."""
+        return no_rank(self.timing == self.ranked_timing, (each.code for each in self.doubts))
 
     def to_json(self) -> str:
         """The document on one line, without absent values."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Self
+from typing import Literal, Self
 
 from harness.verdict.record import Record
 
@@ -66,10 +67,27 @@ class DoubtCode(StrEnum):
         "The problem's own tolerance accepts an answer that kernelmark's error budget would refuse.",
         "compute in a higher precision, if the board is to show more than that this tolerance allows it",
     )
+    KNOWN_INPUTS = (
+        "known_inputs",
+        "All inputs can be known beforehand, and their answers be looked up: the time has no rank.",
+        _NOTHING,
+        "tell the authors of the problem",
+    )
     NO_BASELINE = (
         "no_baseline",
         "No speedup over that baseline is known for this run.",
     )
+
+
+NoRank = Literal["not_replayed", "known_inputs"]
+"""Why a time has no rank, however precise it is."""
+
+
+def no_rank(as_required: bool, doubts: Iterable[str]) -> NoRank | None:
+    """Why a time has no rank that was taken as required or not, by the codes of its doubts; None if it has one."""
+    if not as_required:
+        return "not_replayed"
+    return "known_inputs" if DoubtCode.KNOWN_INPUTS in doubts else None
 
 
 _KNOWN = {code.value: code for code in DoubtCode}

@@ -34,7 +34,7 @@ def _options(command: F) -> F:
             "--into",
             type=click.Path(path_type=Path, file_okay=False),
             metavar="DIR",
-            help="Where the folders are written. [default: the project's problems]",
+            help="Where the folders are written, without baselines. [default: the project's problems]",
         ),
         click.option(
             "--jobs", type=click.IntRange(min=1), metavar="N", default=2, help="How many to run at a time. [default: 2]"
@@ -89,6 +89,7 @@ def _import(
     from harness.kinds import isolates
     from kernelmark.services.choice import choose_device, choose_provider
     from kernelmark.services.importing import Importer
+    from kernelmark.services.importing.named import Named
 
     settings = load_settings(sandbox=sandbox, device=device)
     provider = choose_provider(settings)
@@ -97,11 +98,16 @@ def _import(
             what = "neither docker nor bwrap can be used here, and nobody has read the code that is to run"
             raise SandboxError(what, "see `kernelmark doctor`; or read it, and name --sandbox process")
         say("kernelmark: warning: the code of these problems runs without isolation")
+    reference = settings.locate("reference") if into is None else None  # baselines are found by the slugs in `problems`
     into = settings.locate("problems") if into is None else into
-    importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force)
+    checkout = Named(settings, form, path, into)
+    checkout.refuse_another()
+    importer = Importer(provider, choose_device(settings.device, "py"), into, settings.root, force, reference)
     imported = left_out = 0
     for each in importer.all(form, path, names, jobs):
         print_lines([_line(each)])
+        if each.problem is not None and not imported and (told := checkout.write()):
+            say(f"kernelmark: {visible(told)}")
         imported += each.problem is not None
         left_out += each.problem is None
     print_lines([f"{imported:,} imported, {left_out:,} left out"])
@@ -114,4 +120,5 @@ def _line(told: Imported) -> str:
         return f"left out  {name}: {visible(told.reason)}"
     roles = [each.role for each in told.problem.tensors]
     size = f"{counted(roles.count('input'), 'input')}, {counted(roles.count('output'), 'output')}"
-    return f"imported  {name}  as {visible(os.path.relpath(told.folder))}  ({size})"
+    told_besides = "".join(f"; {visible(each)}" for each in told.remarks)
+    return f"imported  {name}  as {visible(os.path.relpath(told.folder))}  ({size}{told_besides})"

@@ -51,7 +51,7 @@ def problems_list(form: str) -> int:
     loaded, status, private = [], 0, private_folder(settings)
     for directory in problem_directories(settings):
         try:
-            loaded.append(load(directory, private))
+            loaded.append(load(directory, private, checkouts=settings.checkouts))
         except ProblemError as error:
             status = fail(str(error), error.exit_code)
     try:
@@ -75,7 +75,8 @@ def problems_list(form: str) -> int:
         )
     else:
         told = {slug: [place.text for place in each] for slug, each in found.items()}
-        print_lines(show.problems(loaded, told, datetime.now(UTC)), colours.problems)
+        if loaded or not status:
+            print_lines(show.problems(loaded, told, datetime.now(UTC)), colours.problems)
         left = Allowance(settings).left(settings.author_or_default()) if not status else ""
         if left:
             print_lines([f"you ({settings.author_or_default()}) have left today: {left}"])

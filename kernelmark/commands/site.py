@@ -21,6 +21,7 @@ from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
     from harness.problem import Problem
+    from harness.problem.foreign_files import Checkouts
     from harness.problem.resolve import ResolvedTensor
     from harness.problem.spec import TensorSpec
     from kernelmark.services.settings import Settings
@@ -119,7 +120,10 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     private, now = private_folder(settings), datetime.now(UTC)
     code = [Path(__file__), *sorted((Path(__file__).parents[2] / "harness" / "problem").glob("*.py"))]
     read_by = length_prefixed_sha256(*(file.read_bytes() for file in code))
-    kept = [_kept_statement(each, memory, private, now, read_by) for each in problem_directories(settings)]
+    kept = [
+        _kept_statement(each, memory, private, settings.checkouts, now, read_by)
+        for each in problem_directories(settings)
+    ]
     return SiteInputs(
         ledgers=tuple(sorted(settings.locate("results").glob("*.jsonl"))),
         archive=settings.locate("archive"),
@@ -137,7 +141,9 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     )
 
 
-def _kept_statement(directory: Path, memory: Path, private: Path | None, now: datetime, read_by: str) -> Statement:
+def _kept_statement(
+    directory: Path, memory: Path, private: Path | None, checkouts: Checkouts, now: datetime, read_by: str
+) -> Statement:
     """A problem's statement, from the cache unless one of its files or its hash has changed, or the code, whose hash is
     `read_by`.
     """
@@ -158,7 +164,7 @@ def _kept_statement(directory: Path, memory: Path, private: Path | None, now: da
     kept = memory / "problems" / f"{directory.name}-{length_prefixed_sha256(*content)[:16]}.json"
     with contextlib.suppress(OSError, ValueError):
         return Statement.model_validate_json(kept.read_bytes())
-    statement = _statement(load(directory, private, now))
+    statement = _statement(load(directory, private, now, checkouts))
     try:
         for older in kept.parent.glob(f"{directory.name}-????????????????.json"):
             older.unlink()

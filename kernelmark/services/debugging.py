@@ -13,13 +13,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.device import DEVICES
 from harness.errors import SubmissionError, UsageError
+from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.languages import LANGUAGES
 from harness.problem import Problem
@@ -50,6 +51,7 @@ class Call:
     seed: int | None = None
     sandbox: tuple[str, str, list[str], str] | None = None
     """Where a foreign reference runs: the provider's name and options."""
+    checkouts: Mapping[ForeignForm, Path] = field(default_factory=dict)
 
 
 def dump(failed: FailedTest, folder: Path) -> Path:
@@ -79,7 +81,8 @@ def prepare(settings: Settings, problem: str, files: tuple[Path, ...], test: str
     device = _device(settings, files)
     chosen = visible_test(found, device, test)
     params = next(iter(chosen.extremes())).params
-    return Call(found, files, device, chosen.name, params, sandbox=_sandbox(settings, found))
+    sandbox = _sandbox(settings, found)
+    return Call(found, files, device, chosen.name, params, sandbox=sandbox, checkouts=settings.checkouts)
 
 
 def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dumped: Path) -> Call:
@@ -96,7 +99,8 @@ def prepare_again(settings: Settings, problem: str, files: tuple[Path, ...], dum
         raise UsageError(str(dumped), what, f"use --device {kept['device']}")
     if kept["test"] not in {each.name for each in found.tests}:
         raise UsageError(str(dumped), f"is of the test {kept['test']!r}, which {found.slug} no longer has")
-    return Call(found, files, device, kept["test"], kept["params"], kept["seed"], _sandbox(settings, found))
+    sandbox = _sandbox(settings, found)
+    return Call(found, files, device, kept["test"], kept["params"], kept["seed"], sandbox, settings.checkouts)
 
 
 def run(call: Call, *, interactive: bool) -> CaseResult | int:
@@ -106,6 +110,7 @@ def run(call: Call, *, interactive: bool) -> CaseResult | int:
     command += [word for each in call.files[1:] for word in ("--with", str(each))]
     command += ["--seed", str(call.seed)] if call.seed is not None else []
     command += ["--sandbox", json.dumps(call.sandbox)] if call.sandbox is not None else []
+    command += ["--checkouts", json.dumps({form: str(path) for form, path in call.checkouts.items()})]
     command += ["--interactive"] if interactive else []
     reading, writing = os.pipe()
     environment = {**os.environ, **DEVICES[call.device].runner_environment}

@@ -146,7 +146,7 @@ class _Linted:
         self._problem: Problem | None = None
         private = private_folder(settings)
         try:
-            self._problem = load(directory, private, final=True)
+            self._problem = load(directory, private, final=True, checkouts=settings.checkouts)
             self._findings += contradictions(self._problem)
             if with_samples:
                 self._samples = read_samples(directory)

@@ -39,7 +39,7 @@ def find_problem(settings: Settings, reference: str | Path, final: datetime | bo
         UsageError: there is none; the message names the nearest slug.
         ProblemError: it is not valid.
     """
-    return load(find_directory(settings, reference), private_folder(settings), final)
+    return load(find_directory(settings, reference), private_folder(settings), final, settings.checkouts)
 
 
 def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) -> Case:

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from harness.errors import SettingsError, nearest
+from harness.foreign import FORMS, ForeignForm
 from harness.kinds import DeviceKind, Effort, SandboxName
 from leaderboard.record.teams import NO_TEAMS, Teams
 
@@ -77,6 +78,10 @@ class Settings(BaseSettings):
     """What the site says about it instead of naming the command, in one line."""
     private_cases: Path | None = None
     """A folder outside the project, whose `<slug>.toml` files hold private cases; only for organizers' machines."""
+    gpu_mode_checkout: Path | None = None
+    """A checkout of gpu-mode's reference-kernels outside the project, in which imported problems find their files."""
+    kernelbench_checkout: Path | None = None
+    """The same of KernelBench."""
     teams: Annotated[Teams, NoDecode] = NO_TEAMS
     limits: Annotated[Limits, NoDecode] = Limits()
 
@@ -130,6 +135,12 @@ class Settings(BaseSettings):
         """The absolute path of a file or directory of the project."""
         path: Path = getattr(self, place)
         return self.root / path
+
+    @property
+    def checkouts(self) -> dict[ForeignForm, Path]:
+        """The absolute paths of the checkouts that are named."""
+        named = {form: getattr(self, each.setting) for form, each in FORMS.items()}
+        return {form: (self.root / path.expanduser()).resolve() for form, path in named.items() if path is not None}
 
     def author_of(self, file: Path) -> str:
         """Whose submission a file is: in `submissions/<problem>/<author>/` that author's, else that of the settings."""

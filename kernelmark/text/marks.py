@@ -109,7 +109,8 @@ def _numbers(graded: Graded) -> tuple[object, ...]:
 
 
 def _no_rank(verdict: Verdict | None) -> str:
-    return "" if verdict is None or verdict.score is None or verdict.ranks else NO_RANK["not_replayed"]
+    why = None if verdict is None or verdict.score is None else verdict.no_rank
+    return "" if why is None else NO_RANK[why]
 
 
 def _harmless(value: object) -> object:

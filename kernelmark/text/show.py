@@ -16,7 +16,7 @@ from kernelmark.text import findings, times
 from kernelmark.text.problem import open_now
 from kernelmark.text.terminal import INDENT, block, columns, counted, visible
 from leaderboard.record.moderation import state
-from leaderboard.standings.pooling import NO_RANK, WIDEST
+from leaderboard.standings.pooling import COMPARABLE, NO_RANK, WIDEST
 from leaderboard.standings.ranking import how_timed
 from leaderboard.text.own_name import with_own_name
 from leaderboard.text.units import duration, interval, ratio
@@ -134,9 +134,9 @@ def standing(result: Verdict, table: Table, *, for_author: bool = False) -> str:
         return f"none: it is {aside.state}, and does not rank{_because(aside)}"
     told = result.submission
     own = [row for row in table.rows if row.belongs_to(told.author)]  # the best one, then one too wide
-    if not result.ranks:
-        better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state != "not_replayed" else ""
-        return f"none: {NO_RANK['not_replayed']}{better}"
+    if result.no_rank is not None:
+        better = f"; run {own[0].run} {_keeps(own[0], table)}" if own[0].state in COMPARABLE else ""
+        return f"none: {NO_RANK[result.no_rank]}{better}"
     row = next((row for row in own if (row.author, row.sha256) == (told.author, told.sha256)), None)
     if row is None:
         best = own[0]

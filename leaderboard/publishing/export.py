@@ -74,7 +74,7 @@ class VerdictRow(Record):
     confidence: float | None
     rank: int | None = Field(description="rank of the row that this grading represents; null if it has none")
     state: str | None = Field(
-        description="ranks, too_wide, not_replayed, disqualified or late; null if the grading is not in a table"
+        description="ranks, too_wide, not_replayed, known_inputs, disqualified or late; null if it is not in a table"
     )
     gradings: int | None = Field(description="number of gradings pooled in the row that this grading represents")
     pooled_median_ns: int | None = Field(description="pooled score of these gradings, which determines the rank")

@@ -22,6 +22,7 @@ from harness.verdict import (
     SubmissionId,
     Timing,
 )
+from harness.verdict.doubt import NoRank, no_rank
 from leaderboard.record.entry import Entry, unreadable
 
 
@@ -38,6 +39,10 @@ class Question(NamedTuple):
     interpreted: bool
 
 
+class _Doubt(BaseModel):
+    code: str
+
+
 class Ranked(BaseModel):
     """The keys of a verdict that decide its place."""
 
@@ -52,6 +57,7 @@ class Ranked(BaseModel):
     timing: Timing = "sealed"
     ranked_timing: Timing | None = None
     score: Interval | None = None
+    doubts: tuple[_Doubt, ...] = ()
 
     @model_validator(mode="after")
     def _only_version_1_leaves_timings_out(self) -> Self:
@@ -62,7 +68,12 @@ class Ranked(BaseModel):
     @property
     def ranks(self) -> bool:
         """As `Verdict.ranks`."""
-        return self.ranked_timing in (None, self.timing)
+        return self.no_rank is None
+
+    @property
+    def no_rank(self) -> NoRank | None:
+        """As `Verdict.no_rank`."""
+        return no_rank(self.ranked_timing in (None, self.timing), (each.code for each in self.doubts))
 
     @property
     def question(self) -> Question:

@@ -25,10 +25,13 @@ from leaderboard.standings.excerpt import Ranked
 from leaderboard.standings.staleness import SOFTWARE
 
 WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
-RowState = Literal["ranks", "too_wide", "not_replayed"]
+RowState = Literal["ranks", "too_wide", "not_replayed", "known_inputs"]
+COMPARABLE: frozenset[RowState] = frozenset({"ranks", "too_wide"})
+"""The states of rows whose times may be compared with each other's."""
 NO_RANK: Mapping[RowState, str] = {
     "too_wide": "interval too wide to rank",
     "not_replayed": "not replayed, which a rank requires",
+    "known_inputs": "inputs that can be known beforehand",
 }
 """Why a row has no rank, by its state."""
 
@@ -108,7 +111,7 @@ class Source:
     @property
     def state(self) -> RowState:
         """Whether it may rank, and if not, why; `NO_RANK` says it in words."""
-        return "not_replayed" if not self.verdict.ranks else "too_wide" if too_wide(self.score) else "ranks"
+        return self.verdict.no_rank or ("too_wide" if too_wide(self.score) else "ranks")
 
     @property
     def order(self) -> tuple[int, datetime, str]:

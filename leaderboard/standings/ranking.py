@@ -47,7 +47,7 @@ from leaderboard.record.entry import MODERATION, VERDICT, Entry
 from leaderboard.record.moderation import Events, Moderation, State, state
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.excerpt import Question, Ranked, RowDetails, parse_ranking_fields, parse_row_details
-from leaderboard.standings.pooling import NO_RANK, RowState, Source, identity
+from leaderboard.standings.pooling import COMPARABLE, NO_RANK, RowState, Source, identity
 from leaderboard.standings.staleness import Present, Stale
 
 _HOW_TIMED: Mapping[Timing, str] = {"replayed": "replayed", "calls": "plain calls", "sealed": "sealed rounds"}
@@ -181,7 +181,7 @@ class Table(Record):
     @property
     def comparable(self) -> tuple[Row, ...]:
         """The rows that were timed as the table requires: those that have a rank, and those too wide for one."""
-        return tuple(row for row in self.rows if row.state != "not_replayed")
+        return tuple(row for row in self.rows if row.state in COMPARABLE)
 
     @property
     def baselines(self) -> tuple[str, ...]:
@@ -313,16 +313,16 @@ def _collect(entries: Iterable[Entry], events: Events, current: Current | None, 
 
 def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
     """The sources that get a row, in order: the best ranked one of each author or team, then those too wide to rank but
-    faster, then those not replayed of whoever has no other.
+    faster, then of whoever has no other one that is not replayed, or has known inputs.
     """
-    first: dict[RowState, dict[str, Source]] = {"ranks": {}, "too_wide": {}, "not_replayed": {}}
+    first: dict[RowState, dict[str, Source]] = {"ranks": {}, **{state: {} for state in NO_RANK}}
     for source in sources:
         kind, who = first[source.state], teams.name_of(source.verdict.submission.author)
         if who not in kind or source.order < kind[who].order:
             kind[who] = source
-    best, wide, plain = first.values()
+    best, wide, plain, known = (first[state] for state in ("ranks", "too_wide", "not_replayed", "known_inputs"))
     faster = (source for who, source in wide.items() if who not in best or source.order < best[who].order)
-    others = (source for who, source in plain.items() if who not in best and who not in wide)
+    others = (source for who, source in (known | plain).items() if who not in best and who not in wide)
     for each in (best.values(), faster, others):
         yield from sorted(each, key=lambda source: source.order)
 

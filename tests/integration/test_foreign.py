@@ -249,3 +249,53 @@ def test_the_lint_names_the_null_kernels_that_pass(tmp_path: Path) -> None:
     findings = list(examine_foreign(gpu_mode(tmp_path / "constant", constant), SANDBOX, "cpu"))
     assert [finding.kernel for finding in findings] == ["all zeros", "one constant", "the answer to other inputs"]
     assert {finding.cases for finding in findings} == {("larger", "plain", "shifted")}
+
+
+FIXED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width, layers):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(width))
+
+    def forward(self, x):
+        return torch.softmax(x, -1) * self.weight
+
+def get_inputs():
+    made = torch.Generator().manual_seed(0)
+    return [torch.rand(4, 16, generator=made)]
+
+def get_init_inputs():
+    return [16, 2]
+"""
+VARIED = FIXED.replace(".manual_seed(0)", ".manual_seed(torch.initial_seed())")
+
+
+@pytest.mark.parametrize(("source", "known"), [(FIXED, True), (VARIED, False)])
+def test_inputs_that_no_seed_changes_have_no_rank(tmp_path: Path, source: str, known: bool) -> None:
+    (tmp_path / "1_Fixed.py").write_text(source)
+    their = problem(tmp_path / "fixed", KERNELBENCH, "kernelbench", tmp_path / "1_Fixed.py")
+    kernel = submission(source.replace("class Model(", "class ModelNew("))
+    verdict = grade(their, kernel, provider=SANDBOX, device="cpu", effort="screen")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
+    assert told == (["timed: no seed changes its inputs, or what they lead to"] if known else [])
+    assert verdict.ranks is not known
+    found = [each.what for each in examine_foreign(their, SANDBOX, "cpu") if each.level == "warning"]
+    assert bool(found) is known
+
+
+@pytest.mark.parametrize("bits", [None, 62])
+def test_inputs_from_few_seeds_have_no_rank(tmp_path: Path, bits: int | None) -> None:
+    their = gpu_mode(tmp_path)
+    assert their.foreign is not None
+    if bits is not None:
+        text = (their.directory / "problem.toml").read_text()
+        (their.directory / "problem.toml").write_text(text.replace("[foreign]\n", f"[foreign]\nseed_bits = {bits}\n"))
+        their = load(their.directory)
+    verdict = grade(their, submission(RIGHT), provider=SANDBOX, device="cpu", effort="screen")
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    told = [doubt.text for doubt in verdict.doubts if doubt.code == "known_inputs"]
+    few = "its inputs are drawn from 65,536 seeds alone: import the problem again, if an earlier version imported it"
+    assert told == ([few] if bits is None else [])

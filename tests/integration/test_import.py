@@ -10,7 +10,7 @@ import pytest
 
 from harness import sandbox
 from harness.judge import check
-from harness.problem import Problem, load
+from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
@@ -57,7 +57,7 @@ def test_problems_of_both_forms_are_imported(name: SandboxName, tmp_path: Path) 
     told = [*ours.all("gpu-mode", FOREIGN / "reference-kernels", (), 2)]
     told += ours.all("kernelbench", FOREIGN / "KernelBench", ("1",), 2)
     assert [each.reason for each in told] == [""] * 8
-    bins, experts, moments, scale, total, double, recurrent, values = (load(each.folder) for each in told)
+    bins, experts, moments, scale, total, double, recurrent, values = (each.problem for each in told if each.problem)
     assert dumped(bins) == {"x": ["input", "int64", "n"], "out": ["output", "int64", "16"]}
     assert bins.tests[0].devices == ("cpu", "cuda")  # nothing in it names a GPU
     assert experts.call.data == {
@@ -275,7 +275,11 @@ def test_the_command_prints_a_line_a_problem_and_overwrites_nothing(tmp_path: Pa
 def test_code_that_nobody_read_does_not_run_unisolated_by_default(tmp_path: Path) -> None:
     arguments = ["import", "kernelbench", str(FOREIGN / "KernelBench"), "1/1", "--into", str(tmp_path / "p")]
     named = kernelmark(tmp_path, *arguments, "--sandbox", "process", "--device", "cpu")
-    assert named.stderr == "kernelmark: warning: the code of these problems runs without isolation\n"
+    warned, wrote = named.stderr.splitlines()
+    assert warned == "kernelmark: warning: the code of these problems runs without isolation"
+    assert "wrote `kernelbench_checkout` to kernelmark.toml" in wrote
+    shown = kernelmark(tmp_path, "problems", "show", "p/kernelbench_1_1_double")
+    assert shown.returncode == 0, shown.stderr
     assert named.returncode == 0
     without = kernelmark(tmp_path, *arguments, "--device", "cpu", PATH="/nowhere", DOCKER_HOST="unix:///nowhere")
     assert without.returncode == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.errors import UsageError
-from harness.problem import load
-from kernelmark.services.importing import folder, gpu_mode, kernelbench, task_file
+from harness.errors import ProblemError, UsageError
+from harness.problem import Problem, load
+from harness.problem.foreign_files import foreign_files
+from harness.sandbox import provider
+from kernelmark.services.importing import Importer, baselines, folder, gpu_mode, kernelbench, task_file
 from kernelmark.services.importing.answer import Answer, check
 from kernelmark.services.importing.draft import draft
 from kernelmark.services.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
+from kernelmark.services.importing.named import Named
 from kernelmark.services.importing.toml import written
+from kernelmark.services.problems import find_baselines, find_problem
+from kernelmark.services.settings import Settings
+from tests.integration.test_foreign import gpu_mode as gpu_mode_problem
+from tests.integration.test_foreign import kernelbench as kernelbench_problem
 
 FOREIGN = Path(__file__).parents[1] / "foreign"
 SETS = FOREIGN / "reference-kernels"
@@ -387,7 +395,7 @@ def ready(tmp_path: Path) -> tuple[Found, dict[str, Any]]:
 def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
     told, keys = ready
     at = tmp_path / "problems" / "a_b"
-    problem = folder.write(at, told, keys, tmp_path, force=False)
+    problem = folder.write(at, told, keys, tmp_path, tmp_path, force=False)
     assert problem == load(at)
     assert sorted(path.name for path in at.parent.iterdir()) == ["a_b"]  # no temporary folder
     assert sorted(path.name for path in at.iterdir()) == ["README.md", "problem.toml"]
@@ -395,20 +403,11 @@ def test_a_folder_is_written_once_and_points_to_the_files(tmp_path: Path, ready:
     assert problem.foreign.files[0].path == "../../reference.py"
     assert "| `x0` | input | `[4]` | float32 |" in (at / "README.md").read_text()
     with pytest.raises(NotImportedError, match="a_b exists; --force"):
-        folder.write(at, told, keys, tmp_path, force=False)
+        folder.write(at, told, keys, tmp_path, tmp_path, force=False)
     (at / "samples").mkdir()
-    folder.write(at, told, {**keys, "title": "again"}, tmp_path, force=True)
+    folder.write(at, told, {**keys, "title": "again"}, tmp_path, tmp_path, force=True)
     assert load(at).title == "again"
     assert (at / "samples").is_dir()
-
-
-def test_a_checkout_elsewhere_is_pointed_to_by_absolute_paths(
-    tmp_path: Path, ready: tuple[Found, dict[str, Any]]
-) -> None:
-    told, keys = ready
-    problem = folder.write(tmp_path / "project" / "a_b", told, keys, tmp_path / "project", force=False)
-    assert problem.foreign is not None
-    assert problem.foreign.files[0].path == str(tmp_path / "reference.py")
 
 
 def test_own_problems_are_not_overwritten(tmp_path: Path, ready: tuple[Found, dict[str, Any]]) -> None:
@@ -417,7 +416,7 @@ def test_own_problems_are_not_overwritten(tmp_path: Path, ready: tuple[Found, di
     own.mkdir()
     (own / "problem.toml").write_text('title = "mine"')
     with pytest.raises(NotImportedError, match="was not imported; move it away"):
-        folder.write(own, told, keys, tmp_path, force=True)
+        folder.write(own, told, keys, tmp_path, tmp_path, force=True)
     assert (own / "problem.toml").read_text() == 'title = "mine"'
 
 
@@ -425,6 +424,181 @@ def test_a_problem_that_would_not_load_leaves_nothing(tmp_path: Path, ready: tup
     told, keys = ready
     with pytest.raises(NotImportedError, match=r"would not be valid: key `cost\.bytes`"):
         folder.write(
-            tmp_path / "into" / "a_b", told, {**keys, "cost": {"bytes": "x", "flops": 0}}, tmp_path, force=False
+            tmp_path / "into" / "a_b",
+            told,
+            {**keys, "cost": {"bytes": "x", "flops": 0}},
+            tmp_path,
+            tmp_path,
+            force=False,
         )
     assert not (tmp_path / "into").exists()
+
+
+@pytest.mark.parametrize("made", [gpu_mode_problem, kernelbench_problem])
+def test_the_baselines_are_the_problem_s_own_reference(tmp_path: Path, made: Callable[[Path], Problem]) -> None:
+    problem, reference = made(tmp_path), tmp_path / "reference"
+    settings = Settings(root=tmp_path)
+    assert baselines.write(problem, reference / problem.slug) == ""
+    [eager] = find_baselines(settings, problem, "cuda")  # the default on a GPU
+    assert eager.name == "eager.py"
+    assert f"{problem.entry}(" in eager.source.decode()
+    assert "torch.compile(" not in eager.source.decode()
+    assert "torch.compile(" in (reference / problem.slug / "compiled.py").read_text()
+
+
+def test_importing_again_overwrites_only_the_baselines_that_it_wrote(tmp_path: Path) -> None:
+    problem, folder = kernelbench_problem(tmp_path), tmp_path / "reference"
+    baselines.write(problem, folder)
+    eager, compiled = folder / "eager.py", folder / "compiled.py"
+    first = eager.read_bytes()
+    compiled.write_bytes(compiled.read_bytes() + b"\n# mine now\n")
+    changed, renamed = compiled.read_bytes(), problem.model_copy(update={"slug": "another"})
+    assert baselines.write(renamed, folder) == ""
+    assert eager.read_bytes() == first.replace(problem.slug.encode(), b"another").replace(*_sums(first, eager))
+    assert compiled.read_bytes() == changed
+
+
+def _sums(*both: Any) -> tuple[bytes, bytes]:
+    """The hashes in the first lines."""
+    before, after = (each if isinstance(each, bytes) else each.read_bytes() for each in both)
+    return before.split(b"\n")[0][-64:], after.split(b"\n")[0][-64:]
+
+
+def test_a_reference_that_cannot_be_a_submission_is_no_baseline_and_its_old_ones_go(tmp_path: Path) -> None:
+    source = "from hidden import f\ndef ref_kernel(data): return f(data)\n"
+    problem, folder = gpu_mode_problem(tmp_path), tmp_path / "reference"
+    assert baselines.write(problem, folder) == ""
+    assert problem.foreign is not None
+    (tmp_path / "other.py").write_text(source)
+    first = problem.foreign.files[0].model_copy(update={"path": str(tmp_path / "other.py")})
+    kept_back = first.model_copy(update={"name": "hidden.py"})
+    foreign = problem.foreign.model_copy(update={"files": (first, kept_back)})
+    told = baselines.write(problem.model_copy(update={"foreign": foreign}), folder)
+    assert told == "needs hidden.py, which submissions cannot import"
+    assert not [*folder.glob("*.py")]
+
+
+ANSWER = [(tensor(0, 4), tensor(1, 4))] * 2
+
+
+def outside(tmp_path: Path) -> tuple[Path, Path, Problem]:
+    """A project and a checkout beside it, and a problem that was imported from the one into the other."""
+    project, checkout = tmp_path / "project", tmp_path / "checkout"
+    for each in (project, checkout / "set" / "p"):
+        each.mkdir(parents=True)
+    told = found(checkout / "set" / "p", [{"n": 4}])
+    made = folder.write(
+        project / "problems" / "a_b", told, draft(told, answered(ANSWER)), checkout, project, force=False
+    )
+    return project, checkout, made
+
+
+def test_a_problem_from_outside_the_project_holds_no_path_of_this_machine(tmp_path: Path) -> None:
+    project, checkout, made = outside(tmp_path)
+    text = (project / "problems" / "a_b" / "problem.toml").read_text()
+    assert str(tmp_path) not in text
+    assert 'path = "set/p/reference.py"' in text
+    moved = checkout.rename(tmp_path / "elsewhere")
+    again = load(made.directory, checkouts={"gpu-mode": moved})
+    assert again.sha256 == made.sha256
+    assert foreign_files(again.directory, again.foreign) == {"reference.py": b"# theirs"}  # type: ignore[arg-type]
+
+
+def test_a_file_that_moved_within_the_checkout_is_found_by_its_content(tmp_path: Path) -> None:
+    _, checkout, made = outside(tmp_path)
+    (checkout / "set" / "p" / "reference.py").rename(checkout / "renamed.py")
+    (checkout / "set" / "p" / "reference.py").write_text("# another")
+    again = load(made.directory, checkouts={"gpu-mode": checkout})
+    assert again.foreign is not None
+    assert again.foreign.files[0].path == str(checkout / "renamed.py")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda checkout: checkout.rename(checkout.with_name("gone")), "checkout, which is not there; set `gpu_mode_c"),
+        (lambda checkout: (checkout / "set/p/reference.py").unlink(), "set/p/reference.py is not in the checkout"),
+        (
+            lambda checkout: (checkout / "set/p/reference.py").write_text("x"),
+            "has changed since it was imported; import",
+        ),
+    ],
+)
+def test_a_checkout_that_lacks_a_file_is_told_with_its_remedy(
+    tmp_path: Path, change: Callable[[Path], object], told: str
+) -> None:
+    _, checkout, made = outside(tmp_path)
+    change(checkout)
+    with pytest.raises(ProblemError) as refused:
+        load(made.directory, checkouts={"gpu-mode": checkout})
+    assert told in str(refused.value)
+    with pytest.raises(ProblemError, match="or KERNELMARK_GPU_MODE_CHECKOUT, to a checkout on this machine"):
+        load(made.directory)
+
+
+def test_a_foreign_file_that_is_gone_is_not_a_problem_without_its_files(tmp_path: Path) -> None:
+    problem = gpu_mode_problem(tmp_path, "# theirs")  # with absolute paths, as older versions wrote them
+    (tmp_path / "reference.py").unlink()
+    with pytest.raises(ProblemError) as refused:
+        load(problem.directory)
+    assert str(refused.value).endswith(
+        "(No such file or directory); restore the file, or import the problem again from where it is"
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# none\n", 'author = "ada"', 'author = "ada"\n\n# of us\n[teams]\nours = ["ada", "bob"]\n']
+)
+def test_the_import_names_the_checkout_in_the_settings(tmp_path: Path, text: str) -> None:
+    project, checkout, _ = outside(tmp_path)
+    (project / "kernelmark.toml").write_text(text)
+    before, into = Settings.load(project), project / "problems"
+    named = Named(before, "gpu-mode", checkout, into)
+    named.refuse_another()
+    assert "KERNELMARK_GPU_MODE_CHECKOUT" in named.write()
+    after = Settings.load(project)
+    assert after.checkouts == {"gpu-mode": checkout}
+    assert {**after.model_dump(), "gpu_mode_checkout": None} == before.model_dump()
+    assert find_problem(after, "a_b").slug == "a_b"
+    assert Named(after, "gpu-mode", checkout, into).write() == ""
+    with pytest.raises(UsageError, match="is not the checkout that the settings name"):
+        Named(after, "gpu-mode", tmp_path / "another", into).refuse_another()
+
+
+def test_a_checkout_in_the_project_needs_no_setting(tmp_path: Path) -> None:
+    (tmp_path / "checkout").mkdir()
+    told = found(tmp_path / "checkout", [{"n": 4}])
+    into = tmp_path / "problems"
+    made = folder.write(into / "a_b", told, draft(told, answered(ANSWER)), tmp_path / "checkout", tmp_path, force=False)
+    assert load(made.directory).sha256 == made.sha256
+    assert Named(Settings(root=tmp_path), "gpu-mode", tmp_path / "checkout", into).write() == ""
+    assert not (tmp_path / "kernelmark.toml").exists()
+
+
+FORGED = [
+    b'{"cases": [{"data": {"number": 1%s}, "result": {"none": true}}]}' % (b"0" * 400),
+    b'{"cases": %s' % (b"[" * 100_000),
+    b'{"cases": [{"data": {"list": []}, "result": {"tensor": {"id": 0, "dtype": "float32", "shape": [2], '
+    b'"strides": [1]}}}, {"data": {"text": "x"}, "result": {"none": true}}]}',
+]
+
+
+@pytest.mark.parametrize("forged", [*FORGED, b"1" * 5000, b"\xff", b"null"])
+def test_a_forged_answer_fails_its_own_problem_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forged: bytes
+) -> None:
+    level = tmp_path / "checkout" / "level1"
+    level.mkdir(parents=True)
+    for name in ("1_Hostile.py", "2_Honest.py"):
+        (level / name).write_text("class Model: pass\n")
+    shape = {"cases": [{"data": {"tuple": [tensor(0, 4)]}, "result": tensor(1, 4)}] * 2, "names": ["x"]}
+    honest = json.dumps(shape).encode()
+    monkeypatch.setattr(
+        "kernelmark.services.importing.ask",
+        lambda provider, device, found, limit_s: forged if found.name == "1/1" else honest,
+    )
+    ours = Importer(provider("process"), "cpu", tmp_path / "problems", tmp_path)
+    hostile, other = ours.all("kernelbench", tmp_path / "checkout", (), 1)
+    assert hostile.problem is None
+    assert hostile.reason
+    assert other.problem is not None, other.reason

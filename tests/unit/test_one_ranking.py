@@ -10,7 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from harness.verdict import Interval, Verdict
+from harness.verdict import Doubt, DoubtCode, Interval, Verdict
 from harness.wire import PROTOCOL
 from kernelmark.services import records
 from kernelmark.services.settings import Settings
@@ -56,6 +56,9 @@ def fill(competition: Path) -> None:
                 ranked_timing="replayed",
                 speedups={"eager": 1.5} if draw.random() < 0.5 else {},
             )
+            if author == "author-7":
+                known = Doubt(code=DoubtCode.KNOWN_INPUTS, text="the same with every seed")
+                verdict = verdict.model_copy(update={"doubts": (*verdict.doubts, known)})
             runs.append(verdict)
             ledger.append(verdict if number > 30 else with_torch(verdict, "2.10.0"))
         said = {"action": "disqualify", "actor": "grace", "reason": "why", "created_at": EPOCH}

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.errors import LedgerError
-from harness.verdict import Outcome, Verdict
+from harness.verdict import Doubt, DoubtCode, Outcome, Verdict
 from leaderboard.record.entry import NO_HASH, Entry, encode
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.teams import Teams
@@ -449,3 +449,18 @@ def test_a_moment_without_a_time_zone_is_told_and_not_compared():
     entries = [encode(None, each.encode())[0] for each in (document, accepted(author="eve").to_json())]
     with pytest.raises(LedgerError, match="created_at"):
         rank(entries)
+
+
+@pytest.mark.parametrize("modes", [REPLAYED, ("calls",) * 4])
+def test_answers_that_can_be_looked_up_have_no_rank(modes):
+    doubt = Doubt(code=DoubtCode.KNOWN_INPUTS, text="drawn from 65,536 seeds")
+    other = Doubt(code=DoubtCode.DRIFT, text="it became slower")
+    honest = accepted(author="ada", score_ns=2000, modes=modes).model_copy(update={"doubts": (other,)})
+    looked_up = accepted(author="bob", score_ns=1000, modes=modes).model_copy(update={"doubts": (doubt, other)})
+    assert (honest.no_rank, looked_up.no_rank) == (None, "known_inputs")
+    table = only_table([looked_up, honest])
+    assert [(row.rank, row.author, row.state) for row in table.rows] == [
+        (1, "ada", "ranks"),
+        (None, "bob", "known_inputs"),
+    ]
+    assert [row.author for row in table.comparable] == ["ada"]

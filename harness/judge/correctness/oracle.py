@@ -31,7 +31,7 @@ from harness.judge.correctness.truth import flatten, grouped
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, ResolvedCase
-from harness.problem.load import foreign_files
+from harness.problem.foreign_files import foreign_files
 from harness.problem.reference import Reference, Value
 from harness.sandbox import Provider
 from harness.verdict import DeviceKind
@@ -95,7 +95,10 @@ class Oracle:
             ProblemError: the reference fails, or gives something that does not match problem.toml.
         """
         options = json.dumps({**case.params, **case.options})
-        draw = wire.Draw(form=self._foreign.form, seed=generator.initial_seed(), options=options)
+        seed = generator.initial_seed()
+        if self._foreign.form == "gpu-mode":  # whose authors add to seeds, and use them as values
+            seed %= 1 << self._foreign.seed_bits
+        draw = wire.Draw(form=self._foreign.form, seed=seed, options=options)
         with self._asked:
             bound = self._of(case)
             self._ask(draw, wire.Done, "making inputs")

@@ -11,7 +11,7 @@ from harness.errors import SubmissionError
 from harness.foreign import FORMS
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
-from harness.problem.load import foreign_files
+from harness.problem.foreign_files import foreign_files
 from harness.submission import Submission
 from harness.verdict import DeviceKind
 

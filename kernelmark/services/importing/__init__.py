@@ -12,14 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.errors import UsageError
+from harness.errors import KernelmarkError, UsageError
 from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.problem import Problem
 from harness.sandbox import Provider
+from kernelmark.services.importing import baselines, gpu_mode, kernelbench
 from kernelmark.services.importing import folder as folders
-from kernelmark.services.importing import gpu_mode, kernelbench
-from kernelmark.services.importing.answer import check
+from kernelmark.services.importing.answer import Answer, check
 from kernelmark.services.importing.draft import draft
 from kernelmark.services.importing.found import Candidate, Found, NotImportedError, chosen
 from kernelmark.services.importing.sandboxed import LIMIT_S, ask
@@ -43,6 +43,8 @@ class Imported:
     folder: Path
     problem: Problem | None = None
     reason: str = ""
+    remarks: tuple[str, ...] = ()
+    """What is lacking: baselines, though they were wanted, or inputs that nobody knows beforehand."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,10 @@ class Importer:
     device: DeviceKind
     into: Path
     project: Path
-    """A checkout below it is pointed to by relative paths."""
+    """A checkout below it is pointed to by paths relative to the problem, any other by the setting that names it."""
     force: bool = False
+    reference: Path | None = None
+    """Where the baselines are written, each problem's in a folder of its own; None: nowhere."""
     limit_s: float = LIMIT_S
 
     def all(self, form: ForeignForm, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
@@ -91,9 +95,24 @@ class Importer:
                 raise NotImportedError("the import was stopped")
             folders.refuse_existing(folder, force=self.force)
             found = _READERS[candidate.form](root, candidate)
-            answer = check(ask(self.provider, self.device, found, self.limit_s), len(found.cases))
-            keys = draft(found, answer)
-            problem = folders.write(folder, found, keys, self.project, force=self.force)
+            answered = ask(self.provider, self.device, found, self.limit_s)
+            answer = check(answered, len(found.cases))
+            problem = folders.write(folder, found, draft(found, answer), root, self.project, force=self.force)
         except NotImportedError as error:
             return Imported(told.form, told.label, told.folder, reason=str(error))
-        return Imported(told.form, told.label, told.folder, problem=problem)
+        except KernelmarkError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a stranger's files and answer, of one problem of many
+            why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
+            return Imported(told.form, told.label, told.folder, reason=why)
+        lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
+        remarks = (*_known(answer, candidate.form), *([f"no baseline: {lacking}"] if lacking else []))
+        return Imported(told.form, told.label, told.folder, problem=problem, remarks=remarks)
+
+
+def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:
+    """Why no result of a problem will have a rank: a submission can know all its inputs."""
+    if answer.fixed:
+        yield "no rank: its inputs are the same with every seed"
+    elif form == "gpu-mode" and not answer.seed_bits:
+        yield "no rank: its inputs can be drawn from small seeds alone, or not at all here"

@@ -5,7 +5,6 @@ Descriptions have the form that `harness.importer.values` gives.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ MAX_BYTES = 8 << 20
 _DEPTH = 16
 _VALUES = 20_000
 _DIMENSIONS = 64
+_NUMBER = 1e300  # beyond every float that a problem would state, and NaN is not between
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,10 @@ class Answer:
     """The parameters of `generate_input`."""
     filled: Mapping[int, str]
     """For tensors of the data that may be room for the result: "yes", "no", or why nobody knows."""
+    fixed: bool
+    """Whether two seeds were seen to give the same inputs."""
+    seed_bits: int
+    """How many bits the seeds of `generate_input` may have; 0 if only small ones will do, or nobody knows."""
     weight_bytes: int
     host_bytes: int
     """The most host memory that the process held which found this out."""
@@ -94,6 +98,8 @@ def check(raw: bytes, cases: int) -> Answer:
                 for key, why in _table(document.get("filled", {}), 1000).items()
                 if key.isdecimal() and len(key) < 6
             },
+            fixed=document.get("fixed") is True,
+            seed_bits=min(_whole(document.get("seed_bits", 0)), 62),
             weight_bytes=_whole(document.get("weight_bytes", 0)),
             host_bytes=_whole(document.get("host_bytes", 0)),
         )
@@ -120,7 +126,7 @@ class _Budget:
         match kind:
             case "tensor":
                 return Node(kind, _tensor(inside))
-            case "number" if isinstance(inside, bool | int | float) and math.isfinite(inside):
+            case "number" if isinstance(inside, bool | int | float) and -_NUMBER < inside < _NUMBER:
                 return Node(kind, inside)
             case "text" | "dtype" | "other":
                 return Node(kind, _text(inside, 1000))

@@ -44,6 +44,7 @@ def draft(found: Found, answer: Answer) -> dict[str, Any]:
         "parameters": list(state.parameters),
         "tensors": tensors,
         "call": _call(state, data, result),
+        **({"foreign": {"seed_bits": answer.seed_bits}} if answer.seed_bits and found.form == "gpu-mode" else {}),
         "cost": {"bytes": cost, "flops": 0},
         **({"tolerance": own_tolerance} if found.form == "kernelbench" else {}),
         **({"limits": limits} if limits else {}),

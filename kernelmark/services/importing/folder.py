@@ -47,14 +47,18 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
         raise NotImportedError(f"{folder.name} exists and was not imported; move it away")
 
 
-def write(folder: Path, found: Found, keys: Mapping[str, Any], project: Path, *, force: bool) -> Problem:
+def write(
+    folder: Path, found: Found, keys: Mapping[str, Any], checkout: Path, project: Path, *, force: bool
+) -> Problem:
     """Write the problem, and load it. Files of an older import are replaced, and others left alone.
 
     Raises:
         NotImportedError: it cannot be loaded, something is there, or the folder cannot be written.
     """
     refuse_existing(folder, force=force)
-    final = _text(found, keys, {each.name: _path(each.path, folder, project) for each in found.files})
+    here = together(folder, checkout, project)
+    near, root = (folder.resolve(), None) if here else (checkout.resolve(), checkout)
+    final = _text(found, keys, {each.name: os.path.relpath(each.path, near) for each in found.files}, checkout=not here)
     _try(found, keys)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +75,7 @@ def write(folder: Path, found: Found, keys: Mapping[str, Any], project: Path, *,
     except OSError as error:
         raise NotImportedError(f"{folder} cannot be written ({error.strerror})") from None
     try:
-        return load(folder)
+        return load(folder, checkouts={found.form: root} if root else {})
     except ProblemError as error:
         raise NotImportedError(str(error)) from None
 
@@ -81,7 +85,7 @@ def _try(found: Found, keys: Mapping[str, Any]) -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / found.slug
         folder.mkdir()
-        text = _text(found, keys, {each.name: str(each.path) for each in found.files})
+        text = _text(found, keys, {each.name: str(each.path) for each in found.files}, checkout=False)
         (folder / "problem.toml").write_text(text, encoding="utf-8")
         try:
             load(folder)
@@ -89,24 +93,24 @@ def _try(found: Found, keys: Mapping[str, Any]) -> None:
             raise NotImportedError(f"its problem.toml would not be valid: {error.what}") from None
 
 
-def _text(found: Found, keys: Mapping[str, Any], paths: Mapping[str, str]) -> str:
+def _text(found: Found, keys: Mapping[str, Any], paths: Mapping[str, str], *, checkout: bool) -> str:
     files = [
         {"name": each.name, "path": paths[each.name], "sha256": each.sha256, **({"shown": True} if each.shown else {})}
         for each in found.files
     ]
     ordered: dict[str, Any] = {}
     for key, value in keys.items():
-        ordered[key] = value
+        if key != "foreign":
+            ordered[key] = value
         if key == "call":
-            ordered["foreign"] = {"form": found.form, "files": files}
+            more = {**keys.get("foreign", {}), **({"checkout": True} if checkout else {})}
+            ordered["foreign"] = {"form": found.form, **more, "files": files}
     return written(ordered)
 
 
-def _path(file: Path, folder: Path, project: Path) -> str:
-    """Relative where the checkout is in the same project, so that both can be moved; absolute elsewhere."""
-    if file.is_relative_to(project.resolve()) and folder.resolve().is_relative_to(project.resolve()):
-        return os.path.relpath(file, folder.resolve())
-    return str(file)
+def together(folder: Path, checkout: Path, project: Path) -> bool:
+    """Whether both are in the project, so that they are moved together; else a setting says where the checkout is."""
+    return all(each.resolve().is_relative_to(project.resolve()) for each in (checkout, folder))
 
 
 def _shape(tensor: Mapping[str, Any]) -> str:

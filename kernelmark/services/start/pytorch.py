@@ -12,6 +12,8 @@ from harness.problem.spec import TensorSpec
 from kernelmark.services.start.calling import Calling, calling, free, refuse_taken
 from kernelmark.services.start.definition import Definition, cut
 
+_LIMIT = "torch._dynamo.config.recompile_limit = 64  # the shapes are static, and every case has its own"
+
 
 def source(problem: Problem) -> str:
     """The text of the file.
@@ -19,6 +21,21 @@ def source(problem: Problem) -> str:
     Raises:
         UsageError: the definition cannot be part of a submission.
     """
+    return _source(problem, "the definition, which is right and slow. Replace it piece by piece.", compiles=False)
+
+
+def baseline(problem: Problem, *, compiles: bool) -> str:
+    """The text of a kernel that is a foreign problem's own reference, as it is or through `torch.compile`.
+
+    Raises:
+        UsageError: as for `source`.
+    """
+    assert problem.foreign is not None
+    what = "as `torch.compile` makes it" if compiles else "as it is"
+    return _source(problem, f"the problem's own reference, {what}.", compiles=compiles)
+
+
+def _source(problem: Problem, what: str, *, compiles: bool) -> str:
     name = FORMS[problem.foreign.form].entry if problem.foreign else "reference"
     definition = _definition(problem, name)
     refuse_taken(problem, {*definition.names, name}, "one of its definition")
@@ -26,10 +43,13 @@ def source(problem: Problem) -> str:
         body = [*_defined(problem, definition)]
     elif problem.call.style == "module":
         body = [f"class {problem.entry}({name}):", '    """The definition itself, with the same weights."""']
+        body += ["", f"    forward = torch.compile({name}.forward, dynamic=False)"] if compiles else []
     else:
         how = calling(problem)
         arguments = how.head[0].partition("(")[2].removesuffix("):")
-        body = [how.head[0], f"    return {name}({arguments})"]
+        called = free("compiled", {*definition.names, name, problem.entry}) if compiles else name
+        body = [_LIMIT, f"{called} = torch.compile({name}, dynamic=False)", "", ""] if compiles else []
+        body += [how.head[0], f"    return {called}({arguments})"]
     future = (
         "from __future__ import annotations\n\n" if "from __future__ import annotations" in definition.source else ""
     )
@@ -43,7 +63,7 @@ def source(problem: Problem) -> str:
         if used
     ]
     imports = "\n".join(needed) + "\n\n" if needed else ""
-    told = f'"""{problem.slug} in PyTorch: the definition, which is right and slow. Replace it piece by piece."""\n\n'
+    told = f'"""{problem.slug} in PyTorch: {what}"""\n\n'
     return f"{told}{future}{imports}{rest}\n\n\n" + "\n".join(body) + "\n"
 
 

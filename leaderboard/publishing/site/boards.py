@@ -16,6 +16,7 @@ from harness.verdict import Interval, Speedup
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, First, Holder, Leader, Overall, Standing
 from leaderboard.record.teams import Teams
+from leaderboard.standings.pooling import COMPARABLE
 from leaderboard.standings.ranking import Row, TableKey
 
 _COMPARED = ("compiled", "eager")  # the baseline of a row in a list: the first of these that it was measured against
@@ -157,7 +158,7 @@ class Stand(NamedTuple):
         """What counts on the board: the run, a newer grading of its source, or another source."""
         if self.row.run == self.run.run:
             return "itself"
-        pooled = (self.row.author, self.row.sha256, self.row.state != "not_replayed")
+        pooled = (self.row.author, self.row.sha256, self.row.state in COMPARABLE)
         own = pooled == (self.run.author, self.run.sha256, self.run.ranks)
         return "newer_grading" if own else "other_source"
 

@@ -29,7 +29,7 @@ from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.moderation import Moderation
 from leaderboard.record.profile import StoredProfile
 from leaderboard.record.teams import Team
-from leaderboard.standings.pooling import RowState
+from leaderboard.standings.pooling import COMPARABLE, RowState
 from leaderboard.standings.ranking import SetAside, TableKey
 from leaderboard.standings.staleness import Stale
 
@@ -73,7 +73,7 @@ class BoardDocument(Record):
     @property
     def comparable(self) -> tuple[Standing, ...]:
         """As `Table.comparable`."""
-        return tuple(row for row in self.rows if row.state != "not_replayed")
+        return tuple(row for row in self.rows if row.state in COMPARABLE)
 
 
 class Leader(Record):

@@ -96,7 +96,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
             hidden=hidden,
             command=command(site, verdict),
             baseline_sources=baseline_sources or None,
-            state=row.state if row else "ranks" if verdict.ranks else "not_replayed",
+            state=row.state if row else verdict.no_rank or "ranks",
             **on_board,
         )
         kernels = list(launched(verdict))

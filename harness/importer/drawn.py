@@ -1,0 +1,64 @@
+"""Draws a problem's inputs where tensors hold values: whether seeds change them, and how large seeds may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.importer.values import Describer
+
+_BITS = (62, 48, 31)  # the last is what numpy.random.seed takes
+_LIKELY = 0.9  # of as many distinct values as a small seed gives
+_COUNTED = 1 << 20
+Draw = Callable[[int], Any]
+
+
+def fixed(draw: Draw) -> bool:
+    """Whether two seeds give the same tensors."""
+    one, other = _tensors(draw(1)), _tensors(draw(2))
+    return len(one) == len(other) and all(map(_same, one, other))
+
+
+def seed_bits(draw: Draw) -> int | None:
+    """How many bits a seed may have: with a large one there must be as many distinct and finite values as with a small.
+
+    Authors add to their seeds, and use them as values. None if only small seeds will do.
+    """
+    usual = [_values(each) for each in _tensors(draw(1234))]
+    for bits in _BITS:
+        try:
+            large = [_values(each) for each in _tensors(draw((1 << bits) - 54321))]
+        except Exception:  # noqa: BLE001  # a stranger's code does not take such a seed
+            continue
+        alike = len(large) == len(usual)
+        if alike and all(map(_as_many, large, usual)):
+            return bits
+    return None
+
+
+def _tensors(data: Any) -> list[torch.Tensor]:
+    describer = Describer()
+    describer.describe(data)
+    return describer.tensors
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(*(each.contiguous().reshape(-1).view(torch.uint8) for each in (one, other)))
+
+
+def _values(tensor: torch.Tensor) -> tuple[int, int]:
+    """How many distinct values it has, of the first ones, and how many that are finite."""
+    flat = tensor.detach().reshape(-1)[:_COUNTED]
+    if flat.dtype.itemsize == 1:  # of which torch can count few dtypes
+        flat = flat.view(torch.uint8)
+    real = torch.view_as_real(flat) if flat.is_complex() else flat
+    return len(torch.unique(flat)), int(real.isfinite().sum())
+
+
+def _as_many(got: tuple[int, int], usual: tuple[int, int]) -> bool:
+    return got[0] >= math.floor(_LIKELY * usual[0]) and got[1] >= math.ceil(_LIKELY * usual[1])

@@ -1,0 +1,85 @@
+"""Whether all inputs of a foreign problem are known beforehand, so that answers can be looked up. Trusted.
+
+A problem of our own draws its declared fills from a secret seed of 63 bits. Somebody else's generator may take few
+seeds, or draw the same inputs from every one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+
+import torch
+
+from harness.carrier import carrier
+from harness.device import DEVICES
+from harness.errors import DeviceError
+from harness.judge.correctness.oracle import Oracle
+from harness.judge.correctness.truth import Truth
+from harness.problem import DeviceKind, Problem, ResolvedCase
+from harness.verdict import Doubt, DoubtCode
+
+ENOUGH_BITS = 31
+"""Answers to 2 billion inputs do not fit into a submission's memory."""
+_WORDS = 1 << 22
+_SECRET = secrets.randbits(62)
+Tensors = Mapping[str, torch.Tensor]
+
+
+def known_inputs(
+    problem: Problem, oracle: Oracle, cases: Sequence[ResolvedCase], device: DeviceKind
+) -> tuple[Doubt, ...]:
+    """The doubt about a problem whose inputs are known.
+
+    Raises:
+        ProblemError: the reference fails.
+        DeviceError: the device has too little memory.
+    """
+    assert problem.foreign is not None
+    bits = problem.foreign.seed_bits
+    told = [
+        f"{case.name}: no seed changes its inputs, or what they lead to"
+        for case in cases
+        if _same(oracle, case, device)
+    ]
+    if problem.foreign.form == "gpu-mode" and bits < ENOUGH_BITS:
+        remedy = "import the problem again, if an earlier version imported it"
+        told.append(f"its inputs are drawn from {1 << bits:,} seeds alone: {remedy}")
+    return (Doubt(code=DoubtCode.KNOWN_INPUTS, text=told[0]),) if told else ()
+
+
+def _same(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> bool:
+    """Whether two seeds give the same inputs, or the same answer."""
+    one, other = (_drawn(oracle, case, device) for _ in range(2))
+    return any(a == b for a, b in zip(one, other, strict=True))
+
+
+def _drawn(oracle: Oracle, case: ResolvedCase, device: DeviceKind) -> tuple[list[list[int]], list[list[int]]]:
+    """The sums of new inputs, and of the answer to them; the tensors are freed.
+
+    Raises:
+        DeviceError: the device has too little memory for them.
+    """
+    try:
+        given = oracle.generate(case, DEVICES[device].generator(secrets.randbits(62)))
+        answer = Truth(oracle, case)({name: tensor[None] for name, tensor in given.items()}, 1).honest()
+        return [*_sums(given)], [*_sums(answer)]
+    except torch.OutOfMemoryError:
+        what = "the judge ran out of device memory while it compared inputs"
+        raise DeviceError(what, "use a larger device") from None
+
+
+def _sums(tensors: Tensors) -> Iterator[list[int]]:
+    """For each tensor a sum of its bits, by the same random weights in each call: as good as a copy of it."""
+    for name in sorted(tensors):
+        flat = carrier(tensors[name]).contiguous().reshape(-1).view(torch.uint8)
+        generator = torch.Generator().manual_seed(_SECRET)
+        weights = torch.randint(-(1 << 62), 1 << 62, (_WORDS,), generator=generator).to(flat.device)
+        yield [_sum(part, weights) for part in flat.split(8 * _WORDS)]
+
+
+def _sum(part: torch.Tensor, weights: torch.Tensor) -> int:
+    words = torch.zeros(-(-len(part) // 8) * 8, dtype=torch.uint8, device=part.device)
+    words[: len(part)] = part
+    whole = words.view(torch.int64)
+    return int((whole * (weights[: len(whole)] | 1)).sum())
