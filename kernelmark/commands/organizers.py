@@ -109,7 +109,13 @@ def verify(form: str) -> int:
 @click.option(
     "--head", default="HEAD", show_default=True, help="The branch with the submissions; it need not be checked out."
 )
-@click.option("--only", metavar="AUTHOR", help="Refuse submissions in anyone else's folder.")
+@click.option("--only", metavar="AUTHOR", help="Refuse a branch that changes anything outside this author's folders.")
+@click.option(
+    "--allow-other",
+    is_flag=True,
+    help="With --only: list other files and grade. The record, problems, settings, others' submissions and hidden "
+    "files such as .github/ stay refused.",
+)
 @click.option("--late", metavar="ORGANIZER", help="As for `submit`.")
 @click.option(
     "--handed-in",
@@ -142,6 +148,7 @@ def grade(
     base: str | None,
     head: str,
     only: str | None,
+    allow_other: bool,
     late: str | None,
     handed_in: str | None,
     no_record: bool,
@@ -161,7 +168,7 @@ def grade(
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
-    from kernelmark.commands import changed, moments
+    from kernelmark.commands import changed, moments, strays
     from kernelmark.commands import handins as course
     from kernelmark.commands.reports import Reports
     from kernelmark.commands.several import Asked, InOrder, grade_all
@@ -174,10 +181,14 @@ def grade(
     settings, record, now = load_settings(problem, **flags), not no_record, datetime.now(UTC)
     found: list[tuple[course.HandIn, Delay | None]] = []
     asked: list[Asked] = []
+    if allow_other and only is None:
+        raise UsageError("--allow-other", "goes with --only", "say whose branch it is with --only AUTHOR")
     if base is not None:
-        allowance = Allowance(settings)
-        for file in changed.changed(settings, base, head):
-            asked.append(changed.asked(settings, file, allowance, only=only, late=late, now=now, record=record))
+        submitted, allowance = changed.changed(settings, base, head), Allowance(settings)
+        if only is not None:
+            strays.refuse_strays(settings, base, head, only, allowed=allow_other)
+        for file in submitted:
+            asked.append(changed.asked(settings, file, allowance, late=late, now=now, record=record))
     elif problem is not None and handins is not None:
         loaded = course.problem_of(settings, problem, handins, now)  # else every hand-in would be told
         when = moments.moments(handed_in, loaded, now, needed=record and late is None)
