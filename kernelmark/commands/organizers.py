@@ -244,21 +244,39 @@ def merge_ledger(ours: Path, theirs: Path, base: Path | None) -> None:
 @click.command()
 @click.argument("problem", required=False, shell_complete=complete.problems)
 @click.option("--dry-run", is_flag=True, help="List what would be graded again, and grade nothing.")
+@click.option("--failed", is_flag=True, help="Also kernels that failed before what is out of date now was changed.")
+@click.option("--all", "every", is_flag=True, help="All kernels on record, also those that are up to date.")
+@click.option("--author", metavar="NAME", help="Only what this author wrote.")
+@click.option("--run", "runs", multiple=True, metavar="RUN", help="The kernel of this run alone; repeatable.")
 @sandbox_option("How to isolate them.")
 @device_option("Where to run them.")
 @jobs_option("[default: 1 on a CPU, by the processors that there are on a GPU]")
 @form_option
-def regrade(problem: str | None, dry_run: bool, form: str, jobs: int | None, **flags: str | None) -> int:
+def regrade(
+    problem: str | None,
+    dry_run: bool,
+    failed: bool,
+    every: bool,
+    author: str | None,
+    runs: tuple[str, ...],
+    form: str,
+    jobs: int | None,
+    **flags: str | None,
+) -> int:
     """Grade again the rows of PROBLEM, or of all problems, that are out of date (a problem, protocol or machine has
-    changed) or too imprecise to rank.
+    changed) or too imprecise to rank; and what the options name.
 
     Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
     from kernelmark.commands import regrade as again
     from kernelmark.commands.several import InOrder, grade_all
 
+    if runs and (failed or every or author is not None):
+        raise UsageError("--run", "names what to grade", "leave out --failed, --all and --author")
     settings = load_settings(problem, **flags)
-    due = again.due(settings, problem)
+    due, left = again.due(settings, problem, again.Choice(failed, every, author, runs))
+    if left:
+        say(f"left out: {'; '.join(f'{count} {what}' for what, count in left.items())}")
     if dry_run or not due:
         listed = [
             {"problem": e.ledger.path.stem, "run": e.row.run, "author": e.row.author, "reason": e.reason} for e in due
