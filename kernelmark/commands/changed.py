@@ -17,6 +17,7 @@ from harness.errors import SubmissionError, UsageError, nearest
 from harness.languages import LANGUAGES
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission, language_of
 from kernelmark.commands.branch import changes, git
+from kernelmark.commands.known import Known
 from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.allowance import Allowance
@@ -148,12 +149,13 @@ def asked(
     settings: Settings,
     submitted: SubmittedFile,
     allowance: Allowance,
+    known: Known | None = None,
     *,
     late: str | None,
     now: datetime,
     record: bool,
 ) -> Asked:
-    """A submission as `several` grades it, for the command that began `now`.
+    """A submission as `several` grades it, for the command that began `now`; not again if its verdict is `known`.
 
     The limits a day hold even if nothing is recorded: then the record of the base says what was used.
     """
@@ -168,6 +170,8 @@ def asked(
             raise UsageError(submitted.path, f"is in a folder with the name of a team, {team.name}", remedy)
         submission = submitted.read(settings, author, name)
         job = PreparedJob.prepare(settings, directory, submission, author=author, moment=now)
+        if known is not None and (same := known.same(submitted.path, job)):
+            return Ready(job, None, known=same)
         if record:
             return Ready(job, job.admit(late, allowance))
         allowance.take(author, job.usual_s)

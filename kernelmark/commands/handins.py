@@ -25,6 +25,7 @@ from harness.languages import LANGUAGES, known
 from harness.problem import Problem
 from harness.problem.schedule import Delay
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
+from kernelmark.commands.known import Known
 from kernelmark.commands.owner import Owner, authors_of
 from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
@@ -236,14 +237,15 @@ def asked(
     settings: Settings,
     problem: str,
     hand_in: HandIn,
+    known: Known | None = None,
     *,
     late: str | None,
     moments: Moments,
     now: datetime,
     record: bool,
 ) -> Asked:
-    """A hand-in as `several` grades it, for the command that began `now`; it is exempt from the limits a day, since an
-    organizer wants it graded.
+    """A hand-in as `several` grades it, for the command that began `now`, and not again if its verdict is `known`; it
+    is exempt from the limits a day, since an organizer wants it graded.
     """
 
     def read() -> Ready:
@@ -251,6 +253,8 @@ def asked(
 
         handed_in = moments(hand_in)
         job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author, moment=now)
+        if known is not None and (same := known.same(hand_in.path, job)):
+            return Ready(job, None, known=same)
         return Ready(job, job.admit(late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
 
     return Asked(hand_in.path, read)
