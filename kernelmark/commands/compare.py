@@ -47,6 +47,7 @@ def compare(
 
     Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
     """
+    from harness.verdict import DoubtCode
     from kernelmark.services.prepared import PreparedJob
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
@@ -68,7 +69,8 @@ def compare(
     else:
         print_lines(show.comparison(result, second), colours.comparison(result))
     if result.score is not None and not result.speedups:
-        raise SubmissionError(second.name, "could not be timed beside the other one", "`kernelmark check` says why")
+        why = "; ".join(each.text for each in result.doubts if each.code == DoubtCode.NO_BASELINE)
+        raise SubmissionError(second.name, f"could not be timed beside the other one ({why})", "")
     return result.outcome.exit_code
 
 
