@@ -70,7 +70,10 @@ def compare(
         print_lines(show.comparison(result, second), colours.comparison(result))
     if result.score is not None and not result.speedups:
         why = "; ".join(each.text for each in result.doubts if each.code == DoubtCode.NO_BASELINE)
-        raise SubmissionError(second.name, f"could not be timed beside the other one ({why})", "")
+        what = "could not be timed beside the other one"
+        raise SubmissionError(
+            second.name, f"{what}: {why}" if why else what, "" if why else "`kernelmark check` says why"
+        )
     return result.outcome.exit_code
 
 
