@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.verdict import Check, Verdict
+from kernelmark.services.allowance import InFlight
 from kernelmark.services.fleet.dispatch import Batch, Plan
 from kernelmark.services.fleet.engine import WorkerLost
 from kernelmark.services.fleet.job import Job, JobResult
@@ -120,10 +121,16 @@ def job(number: int, **given: object) -> Job:
     return Job(problem="double", submission=f"# {number}\n", key=number, **given)  # type: ignore[arg-type]
 
 
-def batch(*workers: FakeWorker, record: bool = False, timed: bool = True, plan: Plan | None = None) -> Batch:
+def batch(
+    *workers: FakeWorker,
+    record: bool = False,
+    timed: bool = True,
+    plan: Plan | None = None,
+    in_flight: InFlight | None = None,
+) -> Batch:
     plan = plan or planned(*workers)
     settings = Settings.load(sandbox="bwrap", effort="quick")
-    return Batch(plan, settings, ("none",), record=record, timed=timed)
+    return Batch(plan, settings, ("none",), record=record, timed=timed, in_flight=in_flight)
 
 
 def planned(*workers: FakeWorker) -> Plan:

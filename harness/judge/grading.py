@@ -135,8 +135,14 @@ class Grading:
             timing=timing.kind,
             ranked_timing=timing.kind if DEVICES[self._device].on_host else self._problem.timing,
             benchmarks=tuple(timing.timed),
+            requested_baselines=tuple(each.name for each in timing.baselines),
             speedups=tuple(speedups(timing)) if accepted else (),
-            doubts=(*timing.doubts, *failed_baselines(timing), *beyond_budget(self._results), *known),
+            doubts=(
+                *timing.doubts,
+                *failed_baselines(timing, accepted=accepted),
+                *beyond_budget(self._results),
+                *known,
+            ),
             score=score(timing.timed) if accepted else None,
         )
 

@@ -136,6 +136,9 @@ class Verdict(Check):
     ranked_timing: Timing = Field(description="how they must be timed on this device for the problem to rank them")
     benchmarks: tuple[BenchmarkResult, ...] = ()
     score: Interval | None = None
+    requested_baselines: tuple[str, ...] | None = Field(
+        default=None, description="the names of the baselines to compare with; left out by earlier versions"
+    )
     speedups: tuple[Speedup, ...] = ()
     doubts: tuple[Doubt, ...] = ()
 

@@ -9,7 +9,6 @@ problems or code) has to be checked out to grade it.
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -17,6 +16,8 @@ from pathlib import Path, PurePosixPath
 from harness.errors import SubmissionError, UsageError, nearest
 from harness.languages import LANGUAGES
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission, language_of
+from kernelmark.commands.branch import changes, git
+from kernelmark.commands.known import Known
 from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.allowance import Allowance
@@ -74,12 +75,12 @@ class SubmittedFile:
             raise SubmissionError(self.path, f"has {len(self.beside)} files beside it", f"use at most {MAX_BESIDE}")
         left = MAX_SOURCE_BYTES
         for each in (self, *self.beside):
-            left -= int(_git(settings.root, "cat-file", "-s", each.blob))
+            left -= int(git(settings.root, "cat-file", "-s", each.blob))
             if left < 0:
                 what = f"{'with the files beside it ' if self.beside else ''}is larger than {MAX_SOURCE_BYTES:,} bytes"
                 raise SubmissionError(self.path, what, "submit source, not data")
         language = language_of(PurePosixPath(self.path))
-        source, *contents = (_git(settings.root, "cat-file", "blob", each.blob) for each in (self, *self.beside))
+        source, *contents = (git(settings.root, "cat-file", "blob", each.blob) for each in (self, *self.beside))
         names = (PurePosixPath(each.path).name for each in self.beside)
         beside = dict(zip(names, contents, strict=True))
         return Submission.of(source, language, author=author, name=name, beside=beside)
@@ -97,20 +98,8 @@ def changed(settings: Settings, base: str, head: str) -> list[SubmittedFile]:
     folder = settings.submissions
     if folder.is_absolute():
         raise UsageError("submissions", f"{str(folder)!r} is absolute", "give a folder of the project")
-    for flag, commit in (("--changed", base), ("--head", head)):
-        if not commit:  # an unset variable; git would read it as HEAD, and nothing would have changed
-            raise UsageError(flag, "is empty", "name a commit or a branch")
-    _git(settings.root, "rev-parse", "--git-dir", remedy="run it in a clone of the project")
-    raw = _git(
-        settings.root,
-        *("diff", "--raw", "-z", "--no-abbrev", "--no-renames", "--relative", "--no-ext-diff", "--end-of-options"),
-        *(f"{base}...{head}", "--", folder.as_posix()),
-    )
-    fields = raw.split(b"\0")[:-1]
     submitted, folders = [], dict[PurePosixPath, SubmittedFile | None]()
-    for header, name in zip(fields[::2], fields[1::2], strict=True):
-        _, mode, _, blob, status = header.decode().split(" ")
-        path = name.decode("utf-8", "backslashreplace")
+    for path, mode, blob, status in changes(settings.root, base, head, folder.as_posix()):
         own = PurePosixPath(path).parent
         if len(_parts(settings, path)) == 4 and own not in folders:
             folders[own] = _whole(settings, head, own)
@@ -144,7 +133,7 @@ def _whole(settings: Settings, head: str, folder: PurePosixPath) -> SubmittedFil
 def _files(settings: Settings, head: str, folder: PurePosixPath) -> list[SubmittedFile]:
     """What lies in a folder, changed or not."""
     files = []
-    for entry in _git(settings.root, "ls-tree", "-z", "--end-of-options", head, "--", f"{folder}/").split(b"\0")[:-1]:
+    for entry in git(settings.root, "ls-tree", "-z", "--end-of-options", head, "--", f"{folder}/").split(b"\0")[:-1]:
         header, _, name = entry.partition(b"\t")
         mode, _, blob = header.decode().split(" ")
         files.append(SubmittedFile(name.decode("utf-8", "backslashreplace"), mode, blob))
@@ -160,13 +149,13 @@ def asked(
     settings: Settings,
     submitted: SubmittedFile,
     allowance: Allowance,
+    known: Known | None = None,
     *,
-    only: str | None,
     late: str | None,
     now: datetime,
     record: bool,
 ) -> Asked:
-    """A submission as `several` grades it, for the command that began `now`.
+    """A submission as `several` grades it, for the command that began `now`; not again if its verdict is `known`.
 
     The limits a day hold even if nothing is recorded: then the record of the base says what was used.
     """
@@ -175,31 +164,17 @@ def asked(
         from kernelmark.services.prepared import PreparedJob
 
         directory, author, name = submitted.place(settings)
-        if only is not None and author != only:
-            raise UsageError(submitted.path, f"is in the folder of {author}, but {only} submits it", "use your own")
         team = settings.teams.of(author)
         if team is not None and author not in team.members:
             remedy = f"use a folder of your own; members: {', '.join(team.members)}"
             raise UsageError(submitted.path, f"is in a folder with the name of a team, {team.name}", remedy)
         submission = submitted.read(settings, author, name)
         job = PreparedJob.prepare(settings, directory, submission, author=author, moment=now)
+        if known is not None and (same := known.same(submitted.path, job)):
+            return Ready(job, None, known=same)
         if record:
             return Ready(job, job.admit(late, allowance))
         allowance.take(author, job.usual_s)
         return Ready(job, None)
 
     return Asked(submitted.path, read)
-
-
-_FETCH = "fetch both, with their history (git fetch --unshallow)"
-
-
-def _git(directory: Path, *arguments: str, remedy: str = _FETCH) -> bytes:
-    try:
-        done = subprocess.run(["git", "-C", str(directory), *arguments], capture_output=True, check=False)
-    except OSError as error:
-        raise UsageError("git", f"cannot be run ({error.strerror})", "install git") from error
-    if done.returncode != 0:
-        what = done.stderr.decode("utf-8", "backslashreplace").strip().removeprefix("fatal: ").splitlines()
-        raise UsageError(f"git {arguments[0]}", what[0] if what else f"ended with {done.returncode}", remedy)
-    return done.stdout

@@ -70,6 +70,8 @@ class Boundary(click.Command):
     ) -> NoReturn:
         signal.signal(signal.SIGTERM, _terminate)
         try:
+            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # until now `scripts` answers it
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             status = super().main(args, prog_name, **{**extra, "standalone_mode": False})
         except (click.Abort, KeyboardInterrupt):
             status = fail("interrupted", INTERRUPTED)

@@ -47,6 +47,7 @@ def compare(
 
     Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
     """
+    from harness.verdict import DoubtCode
     from kernelmark.services.prepared import PreparedJob
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
@@ -68,7 +69,11 @@ def compare(
     else:
         print_lines(show.comparison(result, second), colours.comparison(result))
     if result.score is not None and not result.speedups:
-        raise SubmissionError(second.name, "could not be timed beside the other one", "`kernelmark check` says why")
+        why = "; ".join(each.text for each in result.doubts if each.code == DoubtCode.NO_BASELINE)
+        what = "could not be timed beside the other one"
+        raise SubmissionError(
+            second.name, f"{what}: {why}" if why else what, "" if why else "`kernelmark check` says why"
+        )
     return result.outcome.exit_code
 
 

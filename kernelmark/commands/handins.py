@@ -25,6 +25,7 @@ from harness.languages import LANGUAGES, known
 from harness.problem import Problem
 from harness.problem.schedule import Delay
 from harness.submission import MAX_SOURCE_BYTES, Submission, language_of
+from kernelmark.commands.known import Known
 from kernelmark.commands.owner import Owner, authors_of
 from kernelmark.commands.printing import say
 from kernelmark.commands.several import Asked, Ready
@@ -56,7 +57,8 @@ class _File:
     @property
     def owner(self) -> Owner:
         outermost, *inner = self.path.parts
-        return Owner.of(outermost if inner or self.is_folder else self.path.stem)
+        is_folder = bool(inner) or self.is_folder
+        return Owner.of(outermost if is_folder else self.path.stem, is_folder=is_folder)
 
     @property
     def is_kernel(self) -> bool:
@@ -118,6 +120,9 @@ class HandIn:
             SubmissionError: there is none, or several, a teammate handed in another, or it is not a valid submission.
             UsageError: it cannot be read.
         """
+        if self.owner.ids:
+            what = f"the name of {visible(self.path)} holds the ids {' and '.join(self.owner.ids)}"
+            raise SubmissionError(self.author, what, "hand in a file whose own name has no id")
         if not self.kernels:
             found = [each for each in self.files if not each.is_folder]
             what = f"no kernel (found {_listed(found)})" if found else "no kernel (its folder is empty)"
@@ -157,17 +162,16 @@ def handed_in(place: Path, teams: Teams = NO_TEAMS) -> list[HandIn]:
     """The hand-ins in a folder or a zip archive, by author; says on stderr which files are nobody's.
 
     Raises:
-        UsageError: it is neither, cannot be read, or holds no kernel; or a team is named like somebody outside it.
+        UsageError: it is neither, cannot be read, or holds no kernel.
     """
     files = _unwrapped(_without_full_folders([each for each in _files(place) if not _hidden(each.path)]))
     if not any(each.is_kernel for each in files):
         raise UsageError(str(place), "holds no kernel", f"its files end in {known()}")
-    of = _by_author(files)
-    _refuse_teams_named_like_others(of, teams)
+    of = _by_author(files, teams)
     by_team = _by_team(of, teams)
     present = sorted(author for authors in by_team.values() for author in authors)
     _say_what_is_left(files, [each for author in present for each in of[author]])
-    names = _names(of)
+    names = _names(of, teams)
     return [
         HandIn(
             author,
@@ -186,23 +190,24 @@ def _without_full_folders(files: Sequence[_File]) -> list[_File]:
     return [each for each in files if not each.is_folder or each.path not in full]
 
 
-def _by_author(files: Iterable[_File]) -> dict[str, list[_File]]:
-    """Those files that are somebody's, by author, in order of name."""
+def _by_author(files: Iterable[_File], teams: Teams) -> dict[str, list[_File]]:
+    """Those files that are somebody's, by author, in order of name; says who is called as somebody else's id makes
+    that one's name.
+    """
     owned = [each for each in files if each.has_owner]
-    authors = authors_of(each.owner for each in owned)
+    authors = authors_of((each.owner for each in owned), _without_member(teams))
+    for owner, author in authors.items():
+        if author not in (owner.author, owner.author_with_id):
+            say(f"kernelmark: note: {visible(owner.name)} is graded as {author}, since {owner.author} is somebody else")
     of: dict[str, list[_File]] = {}
     for each in owned:
         of.setdefault(authors[each.owner], []).append(each)
     return dict(sorted(of.items()))
 
 
-def _refuse_teams_named_like_others(of: Mapping[str, Sequence[_File]], teams: Teams) -> None:
-    """A team's own name counts as an author of it, but a platform has ids of people alone, and none of teams."""
-    for author, files in of.items():
-        team, owner = teams.of(author), files[0].owner
-        if team is not None and author not in team.members and owner.id:
-            what = f"{owner.name} (id {owner.id}) is not in it, but has its name"
-            raise UsageError(f"team {team.name}", what, "rename the team in kernelmark.toml, or add this author to it")
+def _without_member(teams: Teams) -> list[str]:
+    """The teams whose name is no member's: nobody of whom the platform has an id counts as one because of a name."""
+    return [name for name, members in teams.root.items() if name not in members]
 
 
 def _by_team(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[str]]:
@@ -219,10 +224,11 @@ def _by_team(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, list[
     return together
 
 
-def _names(of: Mapping[str, Sequence[_File]]) -> dict[str, tuple[str, ...]]:
-    """As which author a table may name each: by the name without the id too, if nobody else has it."""
+def _names(of: Mapping[str, Sequence[_File]], teams: Teams) -> dict[str, tuple[str, ...]]:
+    """As which author a table may name each: by the name without the id too, if nobody else has it, or is called so."""
     plain = {author: Owner(files[0].owner.name).author for author, files in of.items()}
-    count = Counter(plain.values())
+    count = Counter([*plain.values(), *(author for author, name in plain.items() if author != name)])
+    count.update(_without_member(teams))
     return {author: (author, name) if count[name] == 1 else (author,) for author, name in plain.items()}
 
 
@@ -236,14 +242,15 @@ def asked(
     settings: Settings,
     problem: str,
     hand_in: HandIn,
+    known: Known | None = None,
     *,
     late: str | None,
     moments: Moments,
     now: datetime,
     record: bool,
 ) -> Asked:
-    """A hand-in as `several` grades it, for the command that began `now`; it is exempt from the limits a day, since an
-    organizer wants it graded.
+    """A hand-in as `several` grades it, for the command that began `now`, and not again if its verdict is `known`; it
+    is exempt from the limits a day, since an organizer wants it graded.
     """
 
     def read() -> Ready:
@@ -251,6 +258,8 @@ def asked(
 
         handed_in = moments(hand_in)
         job = PreparedJob.prepare(settings, problem, hand_in.submission(), author=hand_in.author, moment=now)
+        if known is not None and (same := known.same(hand_in.path, job)):
+            return Ready(job, None, known=same)
         return Ready(job, job.admit(late, handed_in=handed_in, exempt=True) if record else None, exempt=True)
 
     return Asked(hand_in.path, read)
@@ -268,7 +277,7 @@ def _unwrapped(files: list[_File]) -> list[_File]:
     """The files without the one folder that an archive often holds everything in."""
     tops = {each.path.parts[0] for each in files if len(each.path.parts) > 1 or each.is_kernel}
     wrapper = next(iter(tops), "")
-    if len(tops) != 1 or Owner.of(wrapper).id:
+    if len(tops) != 1 or Owner.of(wrapper, is_folder=True).id:
         return files
     inside = [
         replace(each, path=each.path.relative_to(wrapper))

@@ -9,7 +9,18 @@ import click
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Take part": ("start", "check", "debug", "bench", "compare", "profile", "submit"),
     "Look": ("problems", "board", "runs", "show", "site"),
-    "Organize": ("grade", "regrade", "moderate", "audit", "similar", "verify", "export", "merge-ledger", "import"),
+    "Organize": (
+        "grade",
+        "marks",
+        "regrade",
+        "moderate",
+        "audit",
+        "similar",
+        "verify",
+        "export",
+        "merge-ledger",
+        "import",
+    ),
     "Set up": ("doctor", "calibrate", "fleet"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
@@ -45,6 +56,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "kernelmark grade softmax handins.zip --csv marks.csv --feedback feedback/",
         "kernelmark grade --changed origin/main --no-record",
     ),
+    "marks": ("kernelmark marks softmax --csv marks.csv --feedback feedback/",),
     "regrade": ("kernelmark regrade softmax --dry-run",),
     "moderate": ('kernelmark moderate disqualify 81def7 --actor grace --reason "reads old memory"',),
     "moderate disqualify": ('kernelmark moderate disqualify 81def7 --actor grace --reason "reads old memory"',),

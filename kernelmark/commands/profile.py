@@ -127,7 +127,7 @@ def profile(
 
 def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | None, sizes: str, out: Path) -> int:
     from kernelmark.services.profiling import sweep
-    from kernelmark.text import colours, profiles, show
+    from kernelmark.text import colours, profiles, show, times
     from kernelmark.text.progress import Reporter
 
     chosen = sweep.Sizes.parse(sizes)
@@ -137,6 +137,8 @@ def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | 
         print_lines(show.verdict(verdict, record=False), colours.result(verdict.outcome))
         return verdict.outcome.exit_code
     print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
+    for doubt in times.doubts(verdict):
+        print_lines([f"doubt  {doubt}"])
     title = f"{files[0].name} on {verdict.problem.slug}, {verdict.environment.device_name}"
     for path in sweep.write(out, title, chosen.parameter, points):
         say(f"wrote {path}")

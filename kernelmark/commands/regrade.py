@@ -1,4 +1,4 @@
-"""Grades rows again that are out of date or too imprecise to rank: `kernelmark regrade`.
+"""Grades again what is out of date or too imprecise to rank, and what an organizer names: `kernelmark regrade`.
 
 The command line calls it. Trusted; the sources come from the archive, whose hashes are checked.
 `leaderboard.standings.staleness` decides which rows are stale, and the ranking which are too wide; this module adds
@@ -8,19 +8,24 @@ what a grading on this machine would use now.
 from __future__ import annotations
 
 import platform
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-from harness.kinds import isolates
+from harness.errors import UsageError
+from harness.kinds import DeviceKind, isolates
+from harness.verdict import Outcome
 from kernelmark.commands.several import Asked, Ready
 from kernelmark.services.choice import choose_device, providers
 from kernelmark.services.prepared import PreparedJob, Remark
-from kernelmark.services.records import current, ledgers
+from kernelmark.services.records import current, find_run, ledgers
 from kernelmark.services.settings import Settings
 from leaderboard.record.archive import stored
 from leaderboard.record.entry import VERDICT
+from leaderboard.standings.gradings import Grading, gradings, newest
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
 from leaderboard.standings.staleness import newest_environment
@@ -29,17 +34,32 @@ from leaderboard.text.units import interval
 if TYPE_CHECKING:
     from harness.device import DeviceFacts
     from harness.sandbox import Provider
-    from harness.verdict import DeviceKind, Environment
+    from harness.verdict import Environment
+    from leaderboard.record.current import Current
     from leaderboard.record.ledger import JsonlLedger
     from leaderboard.standings.ranking import Row, SetAside, Table
 
 
+Kind = Literal["due", "failed", "other"]
+Place = tuple[DeviceKind, str, bool]  # the device, and whether the sandbox isolates
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What an organizer asks for beside the rows that are due; `author` leaves all others out."""
+
+    failed: bool = False
+    every: bool = False
+    author: str | None = None
+    runs: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class Due:
-    """A row to be graded again, or a run that was late, and its ledger."""
+    """A source to be graded again, by its row or a run of it, and its ledger."""
 
     ledger: JsonlLedger
-    row: Row | SetAside
+    row: Row | SetAside | Grading
     reason: str
 
     def __str__(self) -> str:
@@ -47,35 +67,40 @@ class Due:
         return f"{self.ledger.path.stem} {row.run} {row.submission} by {row.author}: {self.reason}"
 
 
-def due(settings: Settings, problem: str | None) -> list[Due]:
-    """The rows that this machine can and should grade again: first each author's best in the newest table, by rank.
+def due(settings: Settings, problem: str | None, choice: Choice) -> tuple[list[Due], Counter[str]]:
+    """What this machine can and should grade again: first each author's best in the newest table, by rank; and how many
+    it leaves out, by what these are and what would take them.
 
     A stale row is due until it was graded again; a row too wide to rank is graded once more by each call, and pooled.
-    Runs that were late come last: they do not rank, but have a mark. Rows of other devices, or with another isolation
-    than this sandbox, are left to other machines or flags.
+    Runs that were late come next: they do not rank, but have a mark. With `failed`, sources follow that failed and are
+    out of date, and with `every` all others. Rows of other devices, or with another isolation than this sandbox, are
+    left to other machines or flags. No source of which a run is disqualified is taken.
 
     Raises:
-        UsageError, HarnessError: the problem is unknown, a ledger is broken, or there is no such sandbox or device.
+        UsageError, HarnessError: the problem or a run is unknown, a run is disqualified, a ledger is broken, or there
+            is no such sandbox or device.
     """
     from harness.device import DEVICES
     from harness.sandbox import choose
 
+    if choice.runs:
+        return [_named(settings, problem, run) for run in choice.runs], Counter()
     device = choose_device(settings.device, "py")
     provider = choose(settings.sandbox, providers(settings))
-    facts, now, due_rows = DEVICES[device].facts(), current(settings), list[Due]()
+    facts, now, due_rows, left = DEVICES[device].facts(), current(settings), list[Due](), Counter[str]()
+    mine = (device, facts.device_name, isolates(provider.name))
     for ledger in ledgers(settings, problem):
         if ledger.path.stem not in now.problems:
             continue  # its problem is gone, and cannot be graded at all
         here = _here(ledger, device, provider, facts)
         known = now.model_copy(update={"environments": (here,) if here else ()})
-        mine = (device, facts.device_name, isolates(provider.name))
-        tables = [
-            table
-            for table in rank(ledger.read(), known, settings.teams)
-            if (table.key.device_kind, table.key.device_name, table.key.isolated) == mine
-        ]
-        due_rows += [Due(ledger, row, reason) for row, reason in _ordered(tables)]
-    return due_rows
+        for where, candidates in _by_place(ledger, known, settings).items():
+            for kind, row, reason in candidates:
+                if not (taken := _left_out(kind, row, where, mine, choice)):
+                    due_rows.append(Due(ledger, row, reason))
+                elif taken != _NEVER:
+                    left[taken] += 1
+    return due_rows, left
 
 
 def asked(settings: Settings, due: Due) -> Asked:
@@ -92,10 +117,73 @@ def asked(settings: Settings, due: Due) -> Asked:
     return Asked(str(due), read)
 
 
-def _remark(row: Row | SetAside) -> Remark | None:
+def _remark(row: Row | SetAside | Grading) -> Remark | None:
     """What is recorded with the new run of a late one: the same again."""
     said = next((event for event in reversed(row.moderation) if row.state == "late" and event.action == "late"), None)
     return Remark("late", said.actor, said.reason) if said is not None else None
+
+
+def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
+    ledger, entry = find_run(settings, prefix)
+    if problem is not None and ledger.path.stem != Path(problem).name:
+        raise UsageError(f"run {prefix}", f"is of the problem {ledger.path.stem}", "leave PROBLEM out")
+    run = next(each for each in gradings(ledger.read(), current(settings)) if each.seq == entry.seq)
+    if run.state == "disqualified":
+        raise UsageError(f"run {run.run}", "is disqualified, and its new run would rank", "reinstate it first")
+    return Due(ledger, run, "asked for")
+
+
+_NEVER = "never"
+
+
+def _left_out(kind: Kind, row: Row | SetAside | Grading, where: Place, mine: Place, choice: Choice) -> str:
+    """What a candidate that is not taken is, and what takes it, in words; empty for one that is."""
+    if where != mine and kind != "due" and not (choice.every or (kind == "failed" and choice.failed)):
+        return _NEVER  # nobody asked for such
+    if where[:2] != mine[:2]:
+        return f"graded on another device (run it on {where[1]})"
+    if where != mine:
+        return f"graded {'with' if where[2] else 'without'} isolation (--sandbox)"
+    if choice.author not in (None, row.author):
+        return "of others (without --author)" if kind == "due" else _NEVER
+    if kind == "failed" and not (choice.failed or choice.every):
+        return "that failed before (--failed)"
+    return "up to date, or not the best of an author (--all)" if kind == "other" and not choice.every else ""
+
+
+def _by_place(
+    ledger: JsonlLedger, known: Current, settings: Settings
+) -> dict[Place, list[tuple[Kind, Row | SetAside | Grading, str]]]:
+    """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
+    tables: dict[Place, list[Table]] = {}
+    for table in rank(ledger.read(), known, settings.teams):
+        tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
+    graded: dict[Place, list[Grading]] = {}
+    for each in gradings(ledger.read(), known):
+        ran = each.verdict.environment
+        graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(each)
+    found = {}
+    for where, of in graded.items():
+        rows = list(_ordered(tables.get(where, [])))
+        taken = {(row.author, row.sha256) for row, _ in rows}
+        ranked = {row.author for table in tables.get(where, []) for row in table.rows}
+        others = [each for each in newest(of) if (each.author, each.sha256) not in taken]
+        others.sort(key=lambda each: (not _failed(each), each.author in ranked))
+        candidates: list[tuple[Kind, Row | SetAside | Grading, str]] = [("due", *each) for each in rows]
+        candidates += [("failed" if _failed(each) else "other", each, _told(each)) for each in others]
+        found[where] = candidates
+    return found
+
+
+def _failed(grading: Grading) -> bool:
+    """Whether it failed by what is out of date now."""
+    accepted = grading.verdict.outcome is Outcome.ACCEPTED
+    return not accepted and grading.stale is not None and grading.stale.again is None
+
+
+def _told(grading: Grading) -> str:
+    outcome = grading.verdict.outcome.value.replace("_", " ")
+    return f"{outcome}; {grading.stale.reason}" if grading.stale else f"{outcome}, and up to date"
 
 
 def _ordered(tables: list[Table]) -> Iterator[tuple[Row | SetAside, str]]:

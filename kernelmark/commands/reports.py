@@ -1,4 +1,4 @@
-"""The files that `kernelmark grade` writes about all its gradings, and the last lines that it prints. Trusted."""
+"""The files that `kernelmark grade` and `marks` write about all gradings, and their last lines. Trusted."""
 
 from __future__ import annotations
 
@@ -26,6 +26,16 @@ class Reports:
     marks: Path | None
     feedback: Path | None
 
+    def keep(self, marked: Sequence[Marked], new: Sequence[Marked]) -> None:
+        """Write all marks so far, and the feedback about those that are `new`, so that a command which is killed loses
+        none. What cannot be written is told at the end, by `write`.
+        """
+        with contextlib.suppress(UsageError):
+            if self.marks is not None and new:
+                _write(self.marks, _table(marked))
+            if self.feedback is not None and new:
+                _write_feedback(self.feedback, new)
+
     def write(self, every: Sequence[Graded], marked: Sequence[Marked], noun: str) -> None:
         """Write them all, and say on stderr how many of each outcome there are, and what was written.
 
@@ -36,11 +46,11 @@ class Reports:
             written: list[str] = []
             stack.callback(_close, every, noun, written)  # the last one
             if self.feedback is not None:
-                stack.callback(_write_feedback, self.feedback, marked, written)
+                stack.callback(_write_all_feedback, self.feedback, marked, written)
             for path, content in (
                 (self.junit, report.junit(every)),
                 (self.summary, report.summary(every).encode()),
-                (self.marks, marks.table(marked).encode(errors="backslashreplace")),
+                (self.marks, _table(marked)),
             ):
                 if path is not None:
                     stack.callback(_write_one, path, content, written)
@@ -56,14 +66,22 @@ def _close(every: Sequence[Graded], noun: str, written: Sequence[str]) -> None:
         say(f"wrote {', '.join(most)} and {last}" if most else f"wrote {last}")
 
 
-def _write_feedback(folder: Path, marked: Sequence[Marked], written: list[str]) -> None:
+def _table(marked: Sequence[Marked]) -> bytes:
+    return marks.table(marked).encode(errors="backslashreplace")
+
+
+def _write_all_feedback(folder: Path, marked: Sequence[Marked], written: list[str]) -> None:
+    _write_feedback(folder, marked)
+    written.append(f"{counted(len(marked), 'file')} in {folder}/")
+
+
+def _write_feedback(folder: Path, marked: Sequence[Marked]) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(str(folder), f"cannot be made ({error.strerror})") from error
     for each in marked:
         _write(folder / each.feedback_file, marks.feedback(each).encode())
-    written.append(f"{counted(len(marked), 'file')} in {folder}/")
 
 
 def _write_one(path: Path, content: bytes, written: list[str]) -> None:

@@ -1,37 +1,50 @@
 """The console scripts: they run the commands of `kernelmark.commands.cli`, then exit without interpreter shutdown.
 
 The shutdown of torch and the CUDA driver takes 0.4 s and is not needed: by then the sandboxes are closed and the ledger
-is on disk.
+is on disk. Ctrl-C ends a command quietly from the beginning: importing all commands takes 0.2 s, in which nothing is
+under way yet, and `cli` catches it after that.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import sys
+from types import FrameType
 from typing import NoReturn
-
-import click
-
-from kernelmark.commands import cli
 
 
 def submit() -> NoReturn:
     """The script `submit`."""
-    _run(cli.submit)
+    _run("submit")
 
 
 def main() -> NoReturn:
     """The script `kernelmark`."""
-    _run(cli.main)
+    _run("main")
 
 
-def _run(command: click.Command) -> NoReturn:
+def _run(command: str) -> NoReturn:
+    _end_at_ctrl_c()
+    from kernelmark.commands import cli
+
     try:
-        command.main()
+        getattr(cli, command).main()
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else 0
+    _end_at_ctrl_c()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError):  # the reader is gone
             stream.flush()
     os._exit(status)
+
+
+def _end_at_ctrl_c() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else it is ignored, as in the background
+        signal.signal(signal.SIGINT, _interrupted)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> NoReturn:
+    os.write(2, b"\nkernelmark: error: interrupted\n")
+    os._exit(130)

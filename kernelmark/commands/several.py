@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 class Ready(NamedTuple):
     """A submission that may be graded, and recorded with a remark about when it was handed in.
 
-    It is `exempt` from the limits a day if an organizer wants it graded, and not its author.
+    It is `exempt` from the limits a day if an organizer wants it graded, and not its author. If its result is `known`,
+    it is not graded.
     """
 
     job: PreparedJob
     remark: Remark | None
     exempt: bool = False
+    known: Graded | None = None
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,20 @@ def grade_all(
     """
     ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
     failed: dict[int, Exception] = {}
+    known: dict[int, Graded] = {}
     for place, each in enumerate(asked):
         try:
             read = each.read()
-            ready[read.job.device][place] = read
+            if read.known is not None:
+                known[place] = read.known
+            else:
+                ready[read.job.device][place] = read
         except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
             failed[place] = error
-    if refuse_together and not any(ready.values()):
+    if refuse_together and not known and not any(ready.values()):
         _refuse([error for error in failed.values() if isinstance(error, KernelmarkError)])
-    return _results(settings, asked, ready, failed, jobs, record=record)
+    done = known | {place: _failed(asked[place].path, error) for place, error in failed.items()}
+    return _results(settings, asked, ready, done, jobs, record=record)
 
 
 def _refuse(errors: Sequence[KernelmarkError]) -> None:
@@ -115,7 +122,7 @@ def _results(
     settings: Settings,
     asked: Sequence[Asked],
     ready: dict[DeviceKind, dict[int, Ready]],
-    failed: dict[int, Exception],
+    done: dict[int, Graded],
     jobs: int | None,
     *,
     record: bool,
@@ -123,8 +130,8 @@ def _results(
     from kernelmark.text.batch import BatchReporter
 
     with BatchReporter(len(asked)) as reporter:
-        for place, error in failed.items():
-            yield from _told(reporter, place, _failed(asked[place].path, error))
+        for place, result in done.items():
+            yield from _told(reporter, place, result)
         for device in ready:
             yield from _graded(settings, asked, device, ready[device], jobs, record=record, reporter=reporter)
 

@@ -113,7 +113,7 @@ def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> 
     if automatic and (device == "cpu" or settings.effort in ("screen", "quick")):
         return []
     kernels = []
-    for name in ("eager",) if automatic else settings.baselines:
+    for name in ("eager",) if automatic else dict.fromkeys(settings.baselines):
         files = [folder / f"{name}.{each.suffix}" for each in LANGUAGES.values() if device in each.devices]
         file = next((file for file in files if file.is_file()), None)
         if file is not None:

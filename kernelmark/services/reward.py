@@ -7,8 +7,10 @@ The same verdict always has the same reward. A verdict is the only input, since 
 from __future__ import annotations
 
 import math
+import warnings
 
-from harness.verdict import Check, Outcome, Verdict
+from harness.errors import UsageError
+from harness.verdict import Check, DoubtCode, Outcome, Verdict
 
 FAILED = 0.5
 """What passing all tests is worth if something else fails, such as a limit while it is timed."""
@@ -34,8 +36,9 @@ def reward(graded: Check, baseline: str | None = None) -> float:
     These have no time that counts, and so earn the least that an accepted answer can: a verdict whose calls should have
     been replayed and were not, since its time includes work on the host, and an answer can prevent replays; one on a
     GPU from before protocol 5 whose calls were not replayed, since the answer's own process told their times; Triton in
-    its interpreter; a verdict without that baseline, since an answer might have made the baseline fail; and what was
-    only checked.
+    its interpreter; a verdict without a speedup over that baseline, since an answer might have made the baseline fail;
+    and what was only checked. A baseline that was asked for and gave no number is told by a `UserWarning`, since
+    otherwise every right answer would earn the same without a word.
 
     The median of the speedup counts, not the lower end of its interval (`ratio.low`): the median is off in both
     directions alike, which averages out over many answers, while the lower end is lower where the machine was
@@ -44,8 +47,15 @@ def reward(graded: Check, baseline: str | None = None) -> float:
 
     Args:
         graded: a `Verdict`, or a `Check`, which has no times.
-        baseline: the name of the baseline whose speedup counts; None: the first that the verdict has.
+        baseline: the name of the baseline whose speedup counts; None: the first that was asked for.
+
+    Raises:
+        UsageError: the verdict says which baselines were asked for, and this one was not.
     """
+    asked = graded.requested_baselines if isinstance(graded, Verdict) else None
+    if asked is not None and baseline is not None and baseline not in asked:
+        those = f"only {', '.join(asked)}" if asked else "and no other either"
+        raise UsageError("reward", f"the baseline {baseline!r} was not asked for, {those}", "name it when you grade")
     if graded.outcome is Outcome.REJECTED:
         return 0.0
     if graded.outcome is not Outcome.ACCEPTED:
@@ -63,5 +73,11 @@ def _timed(verdict: Verdict) -> bool:
 
 
 def _speedup(verdict: Verdict, baseline: str | None) -> float:
-    found = (each.ratio.median for each in verdict.speedups if baseline in (None, each.baseline))
-    return next(found, SLOWEST)
+    asked = verdict.requested_baselines
+    name = baseline if baseline is not None or not asked else asked[0]
+    found = next((each.ratio.median for each in verdict.speedups if name in (None, each.baseline)), None)
+    if found is None and asked:
+        mine = (each.text for each in verdict.doubts if each.code == DoubtCode.NO_BASELINE)
+        why = next((text for text in mine if text.startswith(f"baseline {name}:")), f"baseline {name}: no speedup")
+        warnings.warn(f"{why}; a right answer earns {ACCEPTED:g}, however fast it is", stacklevel=3)
+    return SLOWEST if found is None else found

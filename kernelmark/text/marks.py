@@ -11,11 +11,10 @@ from harness.problem.schedule import shown
 from harness.verdict import Outcome
 from kernelmark.text import show
 from kernelmark.text.terminal import INDENT, visible
-from leaderboard.standings.pooling import NO_RANK
+from leaderboard.standings.pooling import NO_RANK, RowState, too_wide
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
-    from harness.verdict import Verdict
     from kernelmark.text.report import Graded
 
 COLUMNS = (
@@ -41,8 +40,8 @@ class Marked(NamedTuple):
 
 
 def table(results: Iterable[Marked]) -> str:
-    """CSV with a row for each author; times and the speedup over the first baseline are those of accepted kernels whose
-    calls were timed as a rank requires. Of others, the message says that they were not.
+    """CSV with a row for each author; times and the speedup over the first baseline are those of accepted kernels. The
+    message says why such a one has no rank.
 
     `factor` is empty where nothing was graded, or the problem's late policy says nothing.
     """
@@ -59,7 +58,7 @@ def table(results: Iterable[Marked]) -> str:
             *_late(delay, graded),
             graded.outcome,
             *_numbers(graded),
-            graded.message or _no_rank(graded.verdict),
+            graded.message or _no_rank(graded),
         )
         rows.writerow(map(_harmless, cells))
     return written.getvalue()
@@ -102,15 +101,22 @@ def _numbers(graded: Graded) -> tuple[object, ...]:
         return ("",) * 8
     right = sum(each.outcome is Outcome.ACCEPTED for each in verdict.tests)
     total = len(verdict.tests) + verdict.tests_not_run
-    score, speedup = (verdict.score, next(iter(verdict.speedups), None)) if verdict.ranks else (None, None)
+    score, speedup = verdict.score, next(iter(verdict.speedups), None)
     times = (score.median_ns, score.low_ns, score.high_ns) if score else ("", "", "")
     over = (speedup.baseline, f"{speedup.ratio.median:.4g}") if speedup else ("", "")
     return (right, total, *times, *over, verdict.run if graded.recorded else "")
 
 
-def _no_rank(verdict: Verdict | None) -> str:
-    why = None if verdict is None or verdict.score is None else verdict.no_rank
-    return "" if why is None else NO_RANK[why]
+def _no_rank(graded: Graded) -> str:
+    """Why an accepted kernel has no rank; empty if it has one, or its author ranks with a better one."""
+    verdict = graded.verdict
+    if verdict is None or verdict.score is None:
+        return ""
+    if graded.table is not None:
+        told = show.standing(verdict, graded.table, for_author=True)
+        return told.removeprefix("none: ") if told.startswith("none: ") else ""
+    state: RowState = verdict.no_rank or ("too_wide" if too_wide(verdict.score) else "ranks")
+    return NO_RANK.get(state, "")
 
 
 def _harmless(value: object) -> object:

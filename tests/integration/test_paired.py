@@ -65,6 +65,7 @@ def test_a_baseline_alternates_and_one_that_is_wrong_costs_nothing_but_its_speed
     [doubt] = verdict.doubts
     assert doubt.code == "no_baseline"
     assert "wrong" in doubt.text
+    assert verdict.requested_baselines == ("eager", "wrong")
 
 
 @pytest.mark.full

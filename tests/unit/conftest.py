@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -14,12 +15,14 @@ from typing import Any, NamedTuple
 import pytest
 
 import harness.judge
+from harness.errors import SandboxError
 from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
 from kernelmark.services.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
+from tests.verdicts import accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -152,6 +155,28 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Judge]:
         return fake
 
     return install
+
+
+@pytest.fixture
+def graded(monkeypatch: pytest.MonkeyPatch) -> list[Submission]:
+    """A judge that accepts what says `right`, fails where it says `broken`, and remembers what it was given."""
+    seen: list[Submission] = []
+
+    def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
+        seen.append(submission)
+        if b"broken" in submission.source:
+            raise SandboxError("no daemon")
+        if b"unforeseen" in submission.source:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        if b"interrupted" in submission.source:
+            raise KeyboardInterrupt
+        make: Callable[..., Verdict] = failed if b"wrong" in submission.source else accepted
+        verdict = make(author=submission.author, problem=problem.slug, name=submission.name)
+        told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+        return verdict.model_copy(update={"submission": told})
+
+    monkeypatch.setattr(harness.judge, "grade", grade)
+    return seen
 
 
 def recorded(project: Path) -> list[Verdict]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
-from harness.verdict import Ratio, Speedup, Verdict
+from harness.verdict import Doubt, Ratio, Speedup, Verdict
 from tests.unit.conftest import Command, Judge, recorded
 from tests.verdicts import accepted, failed
 
@@ -51,7 +51,11 @@ def test_a_run_stands_for_the_source_that_was_graded(project: Path, run: Command
 
 
 def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Callable[..., Judge]) -> None:
-    judge(accepted(), failed())
+    doubt = Doubt(code="no_baseline", text="baseline kernel: it crashed")
+    judge(accepted().model_copy(update={"doubts": (doubt,)}), accepted(), failed())
+    crashed = run("compare", "kernel.py", "kernel.py", "--problem", "double")
+    assert crashed.code == 2
+    assert "kernel.py: could not be timed beside the other one: baseline kernel: it crashed\n" in crashed.err
     beside_wrong = run("compare", "kernel.py", "kernel.py", "--problem", "double")
     assert beside_wrong.code == 2
     assert "kernel.py: could not be timed beside the other one; `kernelmark check` says why" in beside_wrong.err

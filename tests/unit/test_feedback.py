@@ -59,14 +59,17 @@ def test_an_accepted_kernel_has_every_reason_and_no_advice_for_the_teacher() -> 
         assert line in shown, line
 
 
-@pytest.mark.parametrize("ranks", [True, False])
-def test_a_table_of_marks_has_no_time_that_was_not_taken_as_a_rank_requires(ranks: bool) -> None:
-    verdict = accepted(score_ns=1000, speedups={"eager": 1.5}, ranked_timing="calls" if ranks else "replayed")
+@pytest.mark.parametrize(("ranks", "high_ns", "why"), [
+    (True, 1005, ""), (False, 1005, NO_RANK["not_replayed"]), (True, 2005, NO_RANK["too_wide"]),
+])  # fmt: skip
+def test_a_table_of_marks_has_every_time_and_says_why_there_is_no_rank(ranks: bool, high_ns: int, why: str) -> None:
+    ranked = "calls" if ranks else "replayed"
+    verdict = accepted(score_ns=1000, high_ns=high_ns, speedups={"eager": 1.5}, ranked_timing=ranked)
     marked = Marked("ada", "", "", "", None, Graded("kernel.py", 0, "", verdict), "ada.txt")
     [row] = csv.DictReader(io.StringIO(table([marked])))
     numbers = [row[name] for name in ("time_ns", "low_ns", "high_ns", "baseline", "speedup")]
-    assert numbers == (["1000", "995", "1005", "eager", "1.5"] if ranks else [""] * 5)
-    assert row["message"] == ("" if ranks else NO_RANK["not_replayed"])
+    assert numbers == ["1000", "995", str(high_ns), "eager", "1.5"]
+    assert row["message"] == why
     assert (row["outcome"], row["tests_right"]) == ("accepted", "4")
 
 

@@ -25,7 +25,7 @@ from kernelmark.services.fleet.engine import AHEAD
 from kernelmark.services.fleet.messages import Answer, Request
 from kernelmark.services.fleet.watchdog import Watchdog
 from kernelmark.services.fleet.worker import Worker
-from tests.verdicts import accepted, failed
+from tests.verdicts import REPLAYED, accepted, failed
 
 KERNEL_NS, BASELINE_NS = 50_000, 100_000
 RUNS = [f"{number:016x}" for number in range(20)]
@@ -326,8 +326,34 @@ def test_a_baseline_that_is_wrong_has_no_speedup_and_is_not_tried_again(
     worker: Worker, graders: Graders, answers: Answers
 ) -> None:
     graders.does["# eager"] = InTurn(failed(Outcome.WRONG_ANSWER, problem="double"))
-    assert [speedups(each) for each in screened(worker, answers, *RUNS[:3])] == [[]] * 3
+    got = screened(worker, answers, *RUNS[:3])
+    assert [speedups(each) for each in got] == [[]] * 3
     assert Counter(graders.graded)["# eager"] == 1
+    told = {doubt.text for each in got if each.verdict for doubt in each.verdict.doubts}
+    assert told == {"baseline eager: wrong answer: it is not right"}
+    assert {each.verdict.requested_baselines for each in got if each.verdict} == {("eager",)}
+
+
+def test_a_baseline_that_was_timed_in_another_way_is_told(worker: Worker, graders: Graders, answers: Answers) -> None:
+    graders.does["# eager"] = InTurn(accepted(name="eager.py", problem="double", modes=REPLAYED))
+    [got] = screened(worker, answers, RUNS[0], baselines=("eager", "other"))
+    assert [each[0] for each in speedups(got)] == ["other"]
+    assert got.verdict is not None
+    [doubt] = got.verdict.doubts
+    assert doubt.text.startswith("baseline eager: its time is one of replayed, and the submission's one of ")
+
+
+def test_all_who_waited_for_a_baseline_that_we_failed_to_time_are_told(
+    worker: Worker, graders: Graders, answers: Answers
+) -> None:
+    def fails() -> None:
+        time.sleep(0.2)  # so that the other one waits
+        raise SandboxError("no daemon")
+
+    graders.does["# eager"] = fails
+    for got in screened(worker, answers, *RUNS[:2]):
+        assert got.verdict is not None
+        assert [each.code for each in got.verdict.doubts] == ["no_baseline"]
 
 
 def test_a_baseline_that_we_failed_to_time_is_timed_for_the_next_job(

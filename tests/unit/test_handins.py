@@ -199,24 +199,80 @@ def test_moodle_takes_feedback_back_by_the_names_that_it_made(name: str, full_na
 
 
 @pytest.mark.parametrize(
-    ("name", "members", "refused"),
+    ("name", "members", "author"),
     [
-        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "bob"], True),
-        ("Kim Lee_7_assignsubmission_file/note.txt", ["ada", "bob"], True),
-        ("Kim-Lee_7_8_k.py", ["ada", "bob"], True),
-        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "Kim-Lee"], False),
-        ("Kim-Lee/k.py", ["ada", "bob"], False),  # may be the team's
+        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "bob"], "Kim-Lee-7"),
+        ("Kim Lee_7_assignsubmission_file/note.txt", ["ada", "bob"], "Kim-Lee-7"),
+        ("Kim-Lee_7_8_k.py", ["ada", "bob"], "Kim-Lee-7"),
+        ("Kim Lee_7_assignsubmission_file/k.py", ["ada", "Kim-Lee"], "Kim-Lee"),
+        ("Kim-Lee/k.py", ["ada", "bob"], "Kim-Lee"),  # may be the team's
     ],
 )
-def test_nobody_counts_as_a_team_because_of_a_name(
-    name: str, members: list[str], refused: bool, tmp_path: Path
-) -> None:
+def test_nobody_counts_as_a_team_because_of_a_name(name: str, members: list[str], author: str, tmp_path: Path) -> None:
     place, teams = archive(tmp_path, {name: KERNEL, "zed.py": KERNEL}), Teams({"Kim-Lee": tuple(members)})
-    if refused:
-        with pytest.raises(UsageError, match=r"^team Kim-Lee: Kim.Lee \(id 7\) is not in it, but has its name; rename"):
-            handed_in(place, teams)
-    else:
-        assert [each.team and each.team.name for each in handed_in(place, teams)] == ["Kim-Lee", None]
+    found = {each.author: each.team and each.team.name for each in handed_in(place, teams)}
+    assert found == {author: "Kim-Lee" if author == "Kim-Lee" else None, "zed": None}
+
+
+MOODLE = "_assignsubmission_file"
+
+
+@pytest.mark.parametrize(
+    ("files", "authors"),
+    [
+        # called as Ada's id makes her name, where another Ada handed in
+        (
+            [f"Ada_31415{MOODLE}/k.py", f"Ada_2{MOODLE}/k.py", f"Ada-31415_99{MOODLE}/k.py"],
+            {"31415": "Ada-31415", "2": "Ada-2", "99": "Ada-31415-e52b0b60"},
+        ),
+        (["ada_31415_7_k.py", "ada_2_8_k.py", "ada-31415.py"], {"31415": "ada-31415", "2": "ada-2", "": None}),
+        # where she is the only one, nobody is in anybody's way
+        ([f"Ada_31415{MOODLE}/k.py", f"Ada-31415_99{MOODLE}/k.py"], {"31415": "Ada", "99": "Ada-31415"}),
+        # called as somebody's id, whose name has another script
+        ([f"李雷_20109{MOODLE}/k.py", f"20109_5{MOODLE}/k.py"], {"20109": "20109", "5": "20109-5"}),
+        ([f"李雷_20109{MOODLE}/k.py", "20109.py"], {"20109": "20109", "": None}),
+        # called as the platform appends an id
+        (
+            [f"Ada_31415{MOODLE}/k.py", f"Ada_31415{MOODLE}_99{MOODLE}/k.py"],
+            {"31415": "Ada", "99": "Ada_31415_assignsubmission_file"},
+        ),
+        # a file that is called as the platform calls Ada's
+        ([f"Ada_31415{MOODLE}/k.py", f"eve_5_77_31415{MOODLE}.py"], {"31415": "Ada", "": None}),
+    ],
+)
+def test_an_id_is_that_which_the_platform_appended_and_nobody_takes_another_ones_name(
+    files: list[str], authors: dict[str, str | None], tmp_path: Path
+) -> None:
+    found = {each.owner.id: each for each in handed_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
+    assert len({each.author for each in found.values()}) == len(files) == len(found)
+    assert {own: found[own].author for own, author in authors.items() if author} == {
+        own: author for own, author in authors.items() if author
+    }
+    for own, author in authors.items():
+        if author:
+            assert found[own].submission().author == author, "each other one is graded as always"
+
+
+def test_a_file_with_the_ids_of_two_is_refused_and_no_other(tmp_path: Path) -> None:
+    files = (f"Ada_31415{MOODLE}_k.py", f"Eve_5{MOODLE}_Ada_31415{MOODLE}_k.py", f"Zoe_6{MOODLE}_Zoe_6{MOODLE}_k.py")
+    found = {each.path: each for each in handed_in(archive(tmp_path, dict.fromkeys(files, KERNEL)))}
+    ada, eve, zoe = (found[path] for path in files)
+    assert [(each.author, each.submission().author) for each in (ada, zoe)] == [("Ada", "Ada"), ("Zoe", "Zoe")]
+    with pytest.raises(SubmissionError, match="holds the ids 5 and 31415; hand in a file whose own name has no id"):
+        eve.submission()
+
+
+def test_a_row_of_moments_is_not_taken_by_who_is_called_like_an_id(
+    competition: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text(SCHEDULE + toml.read_text())
+    place = folder(competition, {f"{name}{MOODLE}/k.py": KERNEL for name in ("Иван_20110", "20110_5")})
+    (competition / "in.csv").write_text(f"author,handed_in\n20110,{DEADLINE.isoformat()}\n")
+    judge(accepted())
+    command("grade", "double", str(place), "--handed-in", "in.csv", "--csv", "marks.csv", "--no-record")
+    with (competition / "marks.csv").open(newline="") as file:
+        assert {row["author"]: row["late_days"] for row in csv.DictReader(file)} == {"20110": "0", "20110-5": ""}
 
 
 def test_what_is_no_hand_in_is_told(tmp_path: Path) -> None:

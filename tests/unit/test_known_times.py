@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from harness.judge.timing.overall import KnownTimes, known_speedups, score
+from harness.judge.timing.overall import KnownTimes, failed_baselines, known_speedups, score
 from harness.verdict import Speedup, Verdict
 from tests.verdicts import REPLAYED, accepted, failed
 
@@ -74,3 +77,19 @@ def test_times_below_the_clocks_resolution_divide_nothing_by_zero() -> None:
     tiny = accepted(score_ns=1, low_ns=0, high_ns=1, modes=("graphs",))
     [speedup] = over(tiny, accepted(name="eager.py", score_ns=1, low_ns=0, high_ns=2, modes=("graphs",)))
     assert (speedup.ratio.low, speedup.ratio.median, speedup.ratio.high) == (1.0, 1.0, 2.0)
+
+
+def test_a_baseline_without_a_speedup_is_a_doubt_whether_or_not_it_failed() -> None:
+    """Its calls may have been too short to divide by, in one case of several: nothing failed then."""
+    timed = accepted(modes=MODES, speedups={"eager": 2.0, "half": 2.0}).benchmarks
+    [first, second] = timed
+    second = second.model_copy(update={"baselines": tuple(p for p in second.baselines if p.name == "eager")})
+    names = {"eager": None, "half": None, "gone": "it crashed"}
+    baselines = [
+        SimpleNamespace(name=name, fault=fault, submission=SimpleNamespace(sha256="a" * 64))
+        for name, fault in names.items()
+    ]
+    timing: Any = SimpleNamespace(baselines=baselines, timed=[first, second])
+    told = [doubt.text for doubt in failed_baselines(timing, accepted=True)]
+    assert told == ["baseline half: its calls were too short, or too few, for a ratio", "baseline gone: it crashed"]
+    assert [doubt.text for doubt in failed_baselines(timing, accepted=False)] == ["baseline gone: it crashed"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import kernelmark
 from harness import errors
 from harness.problem import load
-from harness.verdict import CaseResult, Check, Outcome, Verdict
+from harness.verdict import CaseResult, Check, Doubt, Outcome, Verdict
 from kernelmark.services.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, reward
 from tests.verdicts import REPLAYED, accepted, failed
 
@@ -93,7 +93,35 @@ def test_a_time_counts_if_it_is_the_kernels_and_out_of_the_answers_reach(graded:
 def test_the_baseline_is_the_first_or_the_one_that_is_named() -> None:
     both = timed(compiled=2.0, eager=8.0)
     assert [reward(both), reward(both, "compiled"), reward(both, baseline="eager")] == pytest.approx([4, 4, 6])
-    assert reward(both, "absent") == ACCEPTED
+    assert reward(both, "absent") == ACCEPTED, "an earlier version did not say what was asked for"
+
+
+def asked(verdict: Verdict, *names: str, **told: object) -> Verdict:
+    return verdict.model_copy(update={"requested_baselines": names, **told})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "those"),
+    [
+        (asked(timed(2.0), "eager"), "only eager"),
+        (asked(timed(2.0), "eager", "compiled"), "only eager, compiled"),
+        (asked(timed()), "and no other"),
+        (asked(failed(), "eager"), "only eager"),
+    ],
+)
+def test_a_baseline_that_was_not_asked_for_is_refused(verdict: Verdict, those: str) -> None:
+    with pytest.raises(errors.UsageError, match=f"'eagr' was not asked for, {those}"):
+        reward(verdict, "eagr")
+    assert reward(Verdict.from_json(verdict.to_json())) == reward(verdict), "without a name the first one counts"
+
+
+def test_no_other_baseline_counts_in_place_of_one_that_failed() -> None:
+    doubt = Doubt(code="no_baseline", text="baseline eager: it crashed")
+    half = asked(timed(compiled=8.0), "eager", "compiled", doubts=(doubt,))
+    for named in ((), ("eager",)):
+        with pytest.warns(UserWarning, match="baseline eager: it crashed; a right answer earns 1, however fast"):
+            assert reward(half, *named) == ACCEPTED
+    assert reward(half, "compiled") == pytest.approx(6)
 
 
 @given(slow=SPEEDUPS, fast=SPEEDUPS)

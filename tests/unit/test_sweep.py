@@ -5,16 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from harness.errors import UsageError
 from harness.problem import load
-from harness.verdict import Interval
+from harness.verdict import Doubt, Interval
 from kernelmark.services.profiling import sweep
 from kernelmark.services.profiling.sweep import Point, Sizes
 from kernelmark.services.selftest import PROBLEMS
 from kernelmark.text import profiles
+from tests.unit.conftest import Command
+from tests.verdicts import accepted
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -91,3 +95,15 @@ def test_the_plot_has_a_line_and_a_name_for_each_kernel() -> None:
     assert "yours, n 10: 10 GB/s" in titles
     assert next(each.text for each in root.iter(f"{SVG}text") if str(each.get("class")).startswith("l-")) == "yours"
     assert not list(root.iter(f"{SVG}script"))
+
+
+def test_a_baseline_that_failed_is_told_beside_the_rates(
+    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doubt = Doubt(code="no_baseline", text="baseline eager: it crashed")
+    verdict = accepted(problem="double").model_copy(update={"doubts": (doubt,)})
+    point = Point("yours", 128, verdict.score, 57_300, 1e9, 1e9)
+    monkeypatch.setattr(sweep, "sweep", lambda *_: (verdict, [point, replace(point, size=256)]))
+    said = run("profile", "double", "kernel.py", "--sweep", "n=128,256")
+    assert said.code == 0, said.err
+    assert "doubt  no_baseline: baseline eager: it crashed\n" in said.out

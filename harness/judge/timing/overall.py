@@ -83,8 +83,14 @@ def _quotient(its: Interval, own: Interval) -> stats.Estimate:
     )
 
 
-def failed_baselines(timing: Timing) -> Iterator[Doubt]:
-    """Which baselines there is no speedup over, and why."""
+def failed_baselines(timing: Timing, *, accepted: bool) -> Iterator[Doubt]:
+    """Which baselines there is no speedup over, and why: of an accepted verdict each that `speedups` leaves out."""
+    compared = {each.baseline for each in speedups(timing)} if accepted else {each.name for each in timing.baselines}
     for each in timing.baselines:
-        if each.fault is not None:
-            yield Doubt(code=DoubtCode.NO_BASELINE, text=f"baseline {each.name}: {each.fault}")
+        if each.fault is not None or each.name not in compared:
+            yield no_baseline(each.name, each.fault or "its calls were too short, or too few, for a ratio")
+
+
+def no_baseline(name: str, why: str) -> Doubt:
+    """That there is no speedup over this baseline."""
+    return Doubt(code=DoubtCode.NO_BASELINE, text=f"baseline {name}: {why}")

@@ -15,12 +15,14 @@ from dataclasses import dataclass, field, replace
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from harness.submission import Submission
 from harness.verdict import RUN_ID, Verdict
+from kernelmark.services.allowance import InFlight
 from kernelmark.services.fleet.engine import AHEAD, Worker, WorkerLost
 from kernelmark.services.fleet.job import Job, JobResult
 from kernelmark.services.fleet.messages import Answer, Request
 from kernelmark.services.prepared import PreparedJob, Remark
 from kernelmark.services.settings import Settings
 from leaderboard.standings.ranking import Table
+from leaderboard.standings.usage import Use
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
 _KEPT = 1000  # answers for later duplicates
@@ -145,6 +147,8 @@ class _Work:
     first: _Taken
     duplicates: list[_Taken] = field(default_factory=list)
     tries: int = 0
+    use: Use | None = None
+    """What is reserved of its author's limits a day."""
 
 
 @dataclass(frozen=True)
@@ -173,8 +177,10 @@ class Batch:
         record: bool,
         timed: bool = True,
         reuse: bool = True,
+        in_flight: InFlight | None = None,
     ) -> None:
         self._timed, self._reuse = timed, reuse
+        self._in_flight = in_flight or InFlight()
         self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
         self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
         self._capacity = max(1, plan.capacity)  # while all workers are lost, a job waits for the first
@@ -203,6 +209,9 @@ class Batch:
         finally:
             self._closed = True
             self._room.release()
+            for work in self._working.values():  # nobody records them any more
+                with self._in_flight.ending(work.use):
+                    pass
 
     def stop(self) -> None:
         """Let `run` end now, although it may be waiting for a result in another thread."""
@@ -245,7 +254,7 @@ class Batch:
                 self._working[key].duplicates.append(taken)
             else:
                 work = _Work(key, prepared, self._request(prepared, job), remark, taken)
-                self._hand_over(work)
+                self._admit(work)
                 self._working[key] = work
         except KernelmarkError as error:
             yield JobResult(job=job, error=error, seconds=time.monotonic() - begun)
@@ -254,7 +263,18 @@ class Batch:
         prepared = PreparedJob.prepare(
             self._settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
         )
-        return prepared, prepared.admit() if self._record else None
+        return prepared, prepared.admit(exempt=True) if self._record else None  # `_admit` asks for the limits
+
+    def _admit(self, work: _Work) -> None:
+        """Hand it over, if its author is within the limits a day, jobs in flight included."""
+        own = work.prepared
+        if self._record:
+            work.use = self._in_flight.take(self._settings, own.submission.author, own.usual_s)
+        try:
+            self._hand_over(work)
+        except BaseException:
+            with self._in_flight.ending(work.use):
+                raise
 
     def _recorded(self, prepared: PreparedJob, job: Job) -> Verdict | None:
         """The verdict that the ledger has of the job's run, if this is to be recorded."""
@@ -308,7 +328,8 @@ class Batch:
                 return
             answer, device = Answer(run=work.request.run, error=str(error), error_class=type(error).__name__), ""
         del self._working[work.key]
-        first = self._first(answer, device, work)
+        with self._in_flight.ending(work.use):
+            first = self._first(answer, device, work)
         if first.error is None and self._reuse:
             self._answers[work.key] = answer, device
             while len(self._answers) > _KEPT:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self
 from harness.errors import UsageError
 from harness.kinds import Effort, SandboxName, isolates
 from harness.sandbox import choose
+from kernelmark.services.allowance import InFlight
 from kernelmark.services.choice import providers
 from kernelmark.services.fleet.cluster.address import find_address
 from kernelmark.services.fleet.cluster.authentication import require_token
@@ -94,7 +95,7 @@ class Fleet:
             address = find_address(where)
             self._sandbox = _isolated_elsewhere(self._settings)
             self._cluster = _cluster(address, self._settings.device, self._sandbox, slots, device_name)
-        self._plan = Plan(workers)
+        self._plan, self._in_flight = Plan(workers), InFlight()
         self._threads = ThreadPoolExecutor(self._plan.capacity or _AT_ONCE)
         self._begun = time.monotonic()
         self._started, self._starting = False, threading.Lock()
@@ -220,7 +221,7 @@ class Fleet:
     def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Batch:
         names = self._settings.baselines if baselines is None else tuple(baselines)
         settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
-        return Batch(self._plan, settings, names, record=record, reuse=reuse)
+        return Batch(self._plan, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
 
 
 class _Pulled:

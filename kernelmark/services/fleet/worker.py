@@ -24,12 +24,12 @@ from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError, KernelmarkError, ProblemError
 from harness.judge import Grader, Progress
-from harness.judge.timing.overall import KnownTimes, known_speedups
+from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
 from harness.kinds import DeviceKind
 from harness.sandbox import Provider
 from harness.sandbox.processors import OnProcessors
 from harness.submission import Submission
-from harness.verdict import Check, Doubt, DoubtCode, Outcome, Verdict
+from harness.verdict import Check, Outcome, Verdict
 from kernelmark.services.choice import choose_provider, cuda_is_here
 from kernelmark.services.fleet.cpus import Share
 from kernelmark.services.fleet.engine import AHEAD
@@ -66,7 +66,7 @@ class Worker:
         self._lock = threading.Lock()
         self._jobs, self._graders, self._stopped = 0, set[Grader](), False
         self._providers: dict[SandboxChoice, Provider] = {}
-        self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | None]] = {}
+        self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | str]] = {}
 
     def use_own_cpus(self) -> None:
         """Keep this process off the processors that its runners use."""
@@ -123,18 +123,23 @@ class Worker:
         if not request.timed:
             return Answer(run=request.run, check=twice(lambda: self._checked(job, request.run)))
         verdict = self._verdict(job, request.run)
-        if request.effort == "screen" and verdict.outcome is Outcome.ACCEPTED:
+        if request.effort == "screen":
             verdict = self._compared(settings, job, verdict)
         return Answer(run=request.run, verdict=verdict)
 
     def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
-        """The verdict with its speedups over the baselines; with a doubt, if we cannot time one."""
-        try:
-            known = self._known_times(settings, job)
-        except HarnessError as error:
-            doubt = Doubt(code=DoubtCode.NO_BASELINE, text=f"the baselines could not be timed: {error}")
-            return verdict.model_copy(update={"doubts": (*verdict.doubts, doubt)})
-        return verdict.model_copy(update={"speedups": tuple(known_speedups(verdict, known))})
+        """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
+        automatic = settings.model_copy(update={"effort": "default"})
+        baselines = {_name(each): each for each in find_baselines(automatic, job.problem, job.device)}
+        found = dict[str, object]({"requested_baselines": tuple(baselines)})
+        if verdict.outcome is Outcome.ACCEPTED:
+            known = {name: self._known_time(job, each) for name, each in baselines.items()}
+            times = [each for each in known.values() if isinstance(each, KnownTimes)]
+            speedups = tuple(known_speedups(verdict, times))
+            missing = known.keys() - {each.baseline for each in speedups}
+            doubts = (no_baseline(name, _why(each, verdict)) for name, each in known.items() if name in missing)
+            found |= {"speedups": speedups, "doubts": (*verdict.doubts, *doubts)}
+        return verdict.model_copy(update=found)
 
     def _checked(self, job: PreparedJob, run: str) -> Check:
         with self._grader(job, run) as grader, self._turn():
@@ -212,29 +217,39 @@ class Worker:
         alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
         return settings, PreparedJob(alternating, problem, request.submission())
 
-    def _known_times(self, settings: Settings, job: PreparedJob) -> list[KnownTimes]:
-        """The times of the baselines on this device, each measured once in the worker's life."""
-        automatic = settings.model_copy(update={"effort": "default"})
-        known = [self._known_time(job, each) for each in find_baselines(automatic, job.problem, job.device)]
-        return [each for each in known if each is not None]
-
-    def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | None:
-        key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | None]()
+    def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
+        """The times of a baseline on this device, measured once in the worker's life; or why there are none."""
+        key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
         with self._lock:
             known = self._known.setdefault(key, mine)
         if known is mine:
             try:
                 mine.set_result(self._measured(PreparedJob(job.settings, job.problem, baseline)))
-            except BaseException:
-                mine.set_result(None)
+            except BaseException as error:
+                mine.set_result(f"could not be timed: {error}")
                 with self._lock:
                     del self._known[key]  # the failure was ours: the next job tries again
-                raise
+                if not isinstance(error, HarnessError):
+                    raise
         return known.result()
 
-    def _measured(self, baseline: PreparedJob) -> KnownTimes | None:
+    def _measured(self, baseline: PreparedJob) -> KnownTimes | str:
         verdict = self._verdict(baseline, secrets.token_hex(8))
-        return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else None
+        told = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
+        return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else told
+
+
+def _name(baseline: Submission) -> str:
+    return baseline.name.partition(".")[0]
+
+
+def _why(known: KnownTimes | str, verdict: Verdict) -> str:
+    """Why there is no speedup over a baseline with these times."""
+    if isinstance(known, str):
+        return known
+    if known.timing != verdict.timing:
+        return f"its time is one of {known.timing}, and the submission's one of {verdict.timing}"
+    return "it was not timed in the same case"
 
 
 def _lacked_memory(verdict: Verdict) -> bool:

@@ -1,0 +1,126 @@
+"""The limits a day of a fleet that records: jobs in flight count, and what is not recorded is given back."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LedgerError, UsageError
+from kernelmark.services.allowance import InFlight
+from kernelmark.services.fleet.engine import WorkerLost
+from kernelmark.services.fleet.job import Job, JobResult
+from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.services.prepared import PreparedJob
+from tests.unit.conftest import recorded
+from tests.workers import FakeWorker, answered, batch, graded, held, job, planned, soon
+
+pytestmark = pytest.mark.usefixtures("competition", "no_thread_stays")
+
+
+@pytest.fixture(autouse=True)
+def _one_a_day(competition: Path) -> None:
+    with (competition / "kernelmark.toml").open("a") as settings:
+        settings.write('[limits]\ngradings_a_day = 1\n[teams]\nquick = ["ada", "bob"]\n')
+
+
+def today(request: Request) -> Answer:
+    """An accepted verdict of now."""
+    answer = answered(request)
+    assert answer.verdict is not None
+    return answer.model_copy(update={"verdict": answer.verdict.model_copy(update={"created_at": datetime.now(UTC)})})
+
+
+def refused(results: list[JobResult]) -> list[object]:
+    """The keys of those that a limit refused; the others were recorded."""
+    over = [each for each in results if isinstance(each.error, UsageError) and "1 of 1 gradings" in str(each.error)]
+    assert all(each.error is None for each in results if each not in over)
+    return sorted(each.job.key for each in over)  # type: ignore[type-var]
+
+
+def test_several_of_one_author_in_flight_are_one_too_many(competition: Path) -> None:
+    given = [*(job(number, author="zoe") for number in range(5)), job(5, author="ada"), job(6, author="bob")]
+    worker = FakeWorker(held, slots=8)
+    results = batch(worker, record=True).run(given)
+    got = [soon(lambda: next(results)) for _ in range(5)]
+    assert refused(got) == [1, 2, 3, 4, 6], "while the first of each is in flight; a team shares its limit"
+    for each in worker.has(2):
+        worker.end(each, today(each))
+    assert [each.error for each in soon(lambda: list(results))] == [None, None]
+    assert sorted(each.submission.author for each in recorded(competition)) == ["ada", "zoe"]
+    assert refused(graded(FakeWorker(today), [job(7, author="zoe")], record=True)) == [7], "now by the record"
+
+
+def test_batches_of_one_fleet_know_of_each_other(competition: Path) -> None:
+    plan, in_flight = planned(FakeWorker(today, slots=4)), InFlight()
+    barrier = threading.Barrier(4)
+
+    def one(number: int) -> JobResult:
+        barrier.wait(10)
+        [result] = batch(plan=plan, record=True, in_flight=in_flight).run([job(number, author="zoe")])
+        return result
+
+    with ThreadPoolExecutor(4) as callers:
+        results = list(callers.map(one, range(4)))
+    assert len(refused(results)) == 3
+    assert len(recorded(competition)) == 1
+
+
+@pytest.mark.parametrize("ended", ["ours", "lost", "unrecorded"])
+def test_what_is_not_recorded_is_given_back(competition: Path, monkeypatch: pytest.MonkeyPatch, ended: str) -> None:
+    real, failures = PreparedJob.record, [LedgerError("the disk is full")]
+
+    def record(self: PreparedJob, *arguments: object) -> object:
+        if ended == "unrecorded" and failures:
+            raise failures.pop()
+        return real(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PreparedJob, "record", record)
+    tried: list[str] = []
+
+    def act(request: Request) -> Answer | WorkerLost:
+        tried.append(request.source)
+        if request.source == "# 1\n" and ended == "ours":
+            return Answer(run=request.run, error="no daemon", error_class="SandboxError")
+        return WorkerLost("it ended") if request.source == "# 1\n" and ended == "lost" else today(request)
+
+    given: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+    results = batch(FakeWorker(act), record=True).run(iter(given.get, None))
+    given.put(job(1, author="zoe"))
+    first = soon(lambda: next(results))
+    assert first.error is not None
+    assert "1 of 1 gradings" not in str(first.error)
+    given.put(job(2, author="zoe"))
+    assert soon(lambda: next(results)).error is None
+    given.put(job(3, author="zoe"))
+    assert refused([soon(lambda: next(results))]) == [3]
+    given.put(None)
+    assert soon(lambda: list(results)) == []
+    assert len(recorded(competition)) == 1
+
+
+def test_a_batch_that_is_given_up_holds_nothing(competition: Path) -> None:
+    plan, in_flight = planned(FakeWorker(held, slots=4)), InFlight()
+    given_up = batch(plan=plan, record=True, in_flight=in_flight).run([job(1, author="zoe"), job(2, author="zoe")])
+    assert refused([soon(lambda: next(given_up))]) == [2]
+    given_up.close()  # type: ignore[attr-defined]  # a generator
+    plan.close()
+    again = batch(FakeWorker(today), record=True, in_flight=in_flight).run([job(3, author="zoe")])
+    assert [each.error for each in soon(lambda: list(again))] == [None]
+
+
+def test_a_duplicate_and_a_recorded_run_use_nothing_more(competition: Path) -> None:
+    run = "a" * 16
+    twice = [job(1, author="zoe", run=run), job(1, author="zoe")]
+    first, second = graded(FakeWorker(today), twice, record=True)
+    assert (first.error, second.error, second.duplicate) == (None, None, True)
+    [again] = graded(FakeWorker(today), [job(1, author="zoe", run=run)], record=True)
+    assert (again.error, again.verdict and again.verdict.run) == (None, run)
+
+
+def test_what_is_not_to_be_recorded_has_no_limit() -> None:
+    assert refused(graded(FakeWorker(today), [job(number, author="zoe") for number in range(3)])) == []

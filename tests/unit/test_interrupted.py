@@ -1,0 +1,54 @@
+"""Ctrl-C ends a command with one line and the usual status, whenever it comes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.command import environment
+
+# Ctrl-C comes when the command imports this module, however fast the machine is.
+PROGRAM = """
+import os, signal, sys
+from importlib.abc import MetaPathFinder
+
+class Finder(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == sys.argv[1] and not self.__dict__.setdefault("sent", False):
+            self.sent = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Finder())
+if sys.argv[2] == "ignored":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.argv[1:] = ["problems", "list"]
+"""
+START = "from kernelmark.commands.scripts import main\nmain()\n"
+
+
+def interrupted(folder: Path, module: str, how: str = "") -> subprocess.CompletedProcess[str]:
+    program = PROGRAM.replace("sys.argv[1] ", f"{module!r} ") + START
+    return subprocess.run(
+        [sys.executable, "-P", "-c", program, module, how],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("module", ["kernelmark.commands.cli", "click", "kernelmark.commands.audit", "pydantic"])
+def test_an_interruption_is_one_line_from_the_beginning(competition: Path, module: str) -> None:
+    done = interrupted(competition, module)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "\nkernelmark: error: interrupted\n")
+
+
+def test_where_it_is_ignored_the_command_goes_on(competition: Path) -> None:
+    done = interrupted(competition, "click", "ignored")
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    assert "double" in done.stdout

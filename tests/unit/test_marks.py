@@ -1,0 +1,168 @@
+"""Marks from the ledger: `kernelmark marks`, and `kernelmark grade --resume`, with a prepared judge."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from harness.problem import load
+from harness.submission import Submission
+from harness.verdict import Outcome, Verdict
+from harness.wire import PROTOCOL
+from kernelmark.services import recording
+from kernelmark.services.settings import Settings
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from tests.repository import commit, init
+from tests.unit.conftest import Command, Judge
+from tests.verdicts import accepted, failed
+
+KERNEL = "def twice(x, y): y.copy_(2 * x)\n"
+
+
+def recorded(
+    author: str, make: Callable[..., Verdict] = accepted, text: str = "", problem: str = "", **told: object
+) -> str:
+    """Record a verdict on the problem as it is, or was; returns its run."""
+    submission = Submission.of(KERNEL + text, "py", author=author, name="kernel.py")
+    verdict = make(author=author, problem="double", **told)
+    identity = verdict.problem.model_copy(update={"sha256": problem or load(Path("problems/double")).sha256})
+    own = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    update = {"submission": own, "problem": identity, "protocol": PROTOCOL}
+    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
+    return verdict.run
+
+
+def runs() -> list[str]:
+    ledger = JsonlLedger(Path("leaderboard/results/double.jsonl"))
+    return [entry.verdict.run for entry in ledger.read() if entry.kind == VERDICT]
+
+
+def marks(command: Command, *options: str) -> dict[str, dict[str, str]]:
+    said = command("marks", "double", *options)
+    assert said.code == 0, said.err
+    return {row["author"]: row for row in csv.DictReader(io.StringIO(said.out))}
+
+
+@pytest.fixture
+def handins(competition: Path) -> Path:
+    (competition / "handins").mkdir()
+    for name in ("ada", "bob", "cyd"):
+        (competition / f"handins/{name}.py").write_text(KERNEL)
+    return competition
+
+
+def test_the_ledger_says_what_is_already_graded(handins: Path, command: Command, judge: Callable[..., Judge]) -> None:
+    first = recorded("ada")
+    recorded("bob", text="# another source")
+    recorded("cyd", problem="0" * 64)
+    fake = judge(*(accepted(author=name, run=str(place) * 16) for place, name in enumerate(("bob", "cyd"), 1)))
+    said = command("grade", "double", "handins", "--resume", "--csv", "marks.csv", "--feedback", "feedback")
+    assert said.code == 0, said.out + said.err
+    assert [submission.author for _, submission, *_ in fake.asked] == ["bob", "cyd"]
+    with (handins / "marks.csv").open(newline="") as file:
+        assert [row["run"] for row in csv.DictReader(file)] == [first, "1" * 16, "2" * 16]
+    assert f"run         {first}" in (handins / "feedback/ada.txt").read_text()
+    assert len(runs()) == 5
+
+
+def test_without_being_asked_everything_is_graded_again(
+    handins: Path, command: Command, judge: Callable[..., Judge]
+) -> None:
+    recorded("ada")
+    fake = judge(*(accepted(author=name) for name in ("ada", "bob", "cyd")))
+    assert command("grade", "double", "handins").code == 0
+    assert len(fake.asked) == 3
+
+
+def test_a_branch_can_be_resumed_and_uses_no_limit_for_what_is_known(
+    competition: Path, command: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELMARK_LIMITS", '{"gradings_a_day": 1}')
+    base = init(competition)
+    commit(competition, {f"submissions/double/{name}/kernel.py": KERNEL for name in ("ada", "bob")})
+    now = datetime.now(UTC)
+    recorded("ada", created_at=now)
+    fake = judge(accepted(author="bob"))
+    said = command("grade", "--changed", base, "--resume")
+    assert (said.code, [each.author for _, each, *_ in fake.asked]) == (0, ["bob"]), said.out
+
+
+def test_marks_are_those_of_the_board_and_else_of_the_newest_grading(competition: Path, command: Command) -> None:
+    recorded("ada", text="# slower", score_ns=2_000)
+    best = recorded("ada", score_ns=1_000)
+    recorded("ada", failed, "# wrong")
+    recorded("bob", failed, "# first")
+    last = recorded("bob", failed, "# last", outcome=Outcome.TIMEOUT)
+    recorded("cyd", problem="0" * 64)
+    now_wrong = recorded("cyd", failed)
+    wide = recorded("dan", score_ns=1_000, high_ns=3_000)
+    out = recorded("eve")
+    assert command("moderate", "disqualify", out, "--actor", "grace", "--reason", "copied").code == 0
+    found = marks(command)
+    assert {author: row["run"] for author, row in found.items()} == {
+        "ada": best, "bob": last, "cyd": now_wrong, "dan": wide, "eve": out,
+    }  # fmt: skip
+    assert (found["ada"]["time_ns"], found["ada"]["message"], found["cyd"]["time_ns"]) == ("1000", "", "")
+    assert (found["dan"]["time_ns"], found["dan"]["message"][:25]) == ("1000", "interval too wide to rank")
+    assert "disqualified" in found["eve"]["message"]
+    said = command("marks", "double", "--csv", "out/marks.csv", "--feedback", "out/feedback")
+    assert (said.code, said.out) == (0, "")
+    assert "5 files in out/feedback/" in said.err
+    assert "accepted: 1.00 µs" in (competition / "out/feedback/ada.txt").read_text()
+
+
+def test_a_team_has_one_mark_for_all_its_members(competition: Path, command: Command) -> None:
+    recorded("ada", failed)
+    best = recorded("bob")
+    with (competition / "kernelmark.toml").open("a") as settings:
+        settings.write('[teams]\nquick = ["ada", "bob", "zoe"]\n')
+    found = marks(command)
+    assert {author: (row["team"], row["run"]) for author, row in found.items()} == dict.fromkeys(
+        ("ada", "bob", "zoe"), ("quick", best)
+    )
+
+
+@pytest.mark.parametrize(
+    ("action", "reason", "told"),
+    [
+        (
+            "late",
+            "2 days late, factor 0.8: handed in 2026-12-02 01:30 UTC+01:00, deadline 2026-11-30 23:59 UTC+01:00",
+            ("2026-12-02T01:30:00+01:00", "2", "0.8"),
+        ),
+        (
+            "late",
+            "4 days late: handed in 2026-12-04 01:30 UTC, deadline 2026-11-30 23:59 UTC",
+            ("2026-12-04T01:30:00+00:00", "4", ""),
+        ),
+        (
+            "annotate",
+            "graded after the deadline, but handed in on time, 2026-11-30 20:00 UTC",
+            ("2026-11-30T20:00:00+00:00", "0", "1"),
+        ),
+        ("annotate", "looks fine", ("2026-11-01T10:00:00+00:00", "0", "1")),
+    ],
+)
+def test_how_late_it_was_is_told_by_the_remark_that_was_recorded(
+    competition: Path, command: Command, action: str, reason: str, told: tuple[str, ...]
+) -> None:
+    at = datetime(2026, 11, 1, 10, tzinfo=UTC)
+    if action == "annotate":  # a late one would be no match for an earlier one, which ranks
+        recorded("ada", created_at=at)
+    run = recorded("ada", created_at=at + timedelta(days=40))
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    ledger.moderate(Moderation(run=run, action=action, actor="late policy", reason=reason, created_at=at))
+    row = marks(command)["ada"]
+    assert (row["handed_in"], row["late_days"], row["factor"]) == told
+
+
+def test_a_problem_without_a_record_has_no_marks(competition: Path, command: Command) -> None:
+    assert marks(command) == {}
+    assert command("marks", "nothing").code == 2

@@ -1,0 +1,302 @@
+"""What `kernelmark regrade` grades again, and what it leaves out, with a prepared judge."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import harness.judge
+from harness.device.cpu import cpu_name
+from harness.problem import load
+from harness.submission import Submission
+from harness.verdict import Environment, Outcome, ProblemId, Timing, Verdict
+from harness.wire import PROTOCOL
+from kernelmark.services import recording
+from kernelmark.services.settings import Settings
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from leaderboard.standings.ranking import rank
+from tests.unit.conftest import Command, Judge
+from tests.verdicts import accepted, failed
+
+
+def here(**changes: object) -> Environment:
+    told: dict[str, object] = {
+        "device_kind": "cpu",
+        "device_name": cpu_name(),
+        "sandbox": "process",
+        "interpreted": False,
+        "python": platform.python_version(),
+        "torch": metadata.version("torch"),
+    }
+    return Environment.model_validate(told | changes)
+
+
+def entered(
+    author: str,
+    score_ns: int,
+    problem: str,
+    high_ns: int | None = None,
+    ranked_timing: Timing | None = None,
+    **changes: object,
+) -> None:
+    """Record a result of this machine, with its source."""
+    submission = Submission.of(f"# {author}'s\n", "py", author=author, name="kernel.py")
+    verdict = accepted(
+        author=author,
+        problem="double",
+        score_ns=score_ns,
+        high_ns=high_ns,
+        protocol=PROTOCOL,
+        ranked_timing=ranked_timing,
+    )
+    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    identity = verdict.problem.model_copy(update={"sha256": problem})
+    update = {"submission": told, "problem": identity, "environment": here(**changes)}
+    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
+
+
+@pytest.fixture
+def judged(competition: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A judge of this machine that finds everybody wrong, and remembers whom it graded."""
+    seen: list[str] = []
+
+    def grade(problem: Any, submission: Submission, **_: object) -> Verdict:
+        seen.append(submission.author)
+        verdict = failed(author=submission.author, problem="double")
+        told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+        identity = ProblemId(slug="double", sha256=problem.sha256)
+        update = {"submission": told, "problem": identity, "environment": here(), "protocol": PROTOCOL}
+        return verdict.model_copy(update=update)
+
+    monkeypatch.setattr(harness.judge, "grade", grade)
+    return seen
+
+
+def test_regrade_runs_each_authors_best_first_and_then_has_nothing_to_do(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    now = load(competition / "problems/double").sha256
+    entered("ada", 900, "0" * 64)
+    entered("bob", 700, "0" * 64)
+    entered("joe", 100, now)
+    entered("eve", 100, now, device_name="another machine")
+    listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    assert [(each["problem"], each["author"]) for each in listed] == [("double", "bob"), ("double", "ada")]
+    assert judged == []
+    said = command("regrade", "double")
+    assert said.code == 0, "that they are wrong now is no failure of regrading"
+    assert judged == ["bob", "ada"]
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    graded = [entry.verdict.outcome.value for entry in ledger.read() if entry.kind == VERDICT]
+    assert graded == ["accepted"] * 4 + ["wrong_answer"] * 2
+    assert "graded again as" in (competition / "leaderboard/BOARD.md").read_text()
+    assert command("regrade").out == "nothing needs to be graded again here\n"
+    assert judged == ["bob", "ada"]
+
+
+def test_regrade_names_what_is_too_wide_to_rank_until_it_is_known(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, _now(), high_ns=1400)
+    entered("bob", 700, _now())
+    (listed,) = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    assert (listed["author"], listed["reason"]) == ("ada", "interval too wide to rank, 900 ns [896 ns, 1.40 µs]")
+    assert command("regrade").code == 0
+    assert judged == ["ada"]
+    for _ in range(3):
+        entered("ada", 900, _now())
+    assert json.loads(command("regrade", "--dry-run", "--format", "json").out) == []
+
+
+def test_what_was_not_replayed_is_not_graded_again_in_vain(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, _now(), high_ns=1400, ranked_timing="replayed")
+    entered("bob", 900, "0" * 64, ranked_timing="replayed")
+    assert command("regrade").code == 0
+    assert judged == ["bob"], "whose row is out of date"
+
+
+@pytest.mark.parametrize(
+    ("change", "author"),
+    [
+        (lambda: entered("ada", 900, _now(), torch="1.0"), ["ada"]),
+        (lambda: entered("ada", 900, _now()), []),
+    ],
+)
+def test_what_is_installed_here_counts_before_anything_was_graded_with_it(
+    competition: Path, judged: list[str], command: Command, change: Callable[[], None], author: list[str]
+) -> None:
+    change()
+    assert command("regrade").code == 0
+    assert judged == author
+
+
+def _now() -> str:
+    return load(Path("problems/double")).sha256
+
+
+def test_a_source_that_is_gone_is_told_and_the_others_are_graded(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, "0" * 64)
+    entered("bob", 700, "0" * 64)
+    (source,) = (competition / "leaderboard/archive/double/bob").iterdir()
+    source.unlink()
+    said = command("regrade")
+    assert (said.code, judged) == (7, ["ada"])
+    assert "the archived source cannot be read" in said.out
+
+
+def test_a_deadline_does_not_close_it_and_a_disqualified_run_stays_out(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, "0" * 64)
+    entered("bob", 700, "0" * 64)
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    bob = list(ledger.read())[-1].verdict.run
+    assert command("moderate", "disqualify", bob, "--actor", "grace", "--reason", "why").code == 0
+    toml = competition / "problems/double/problem.toml"
+    toml.write_text("deadline = 2020-01-01T00:00:00Z\n" + toml.read_text())
+    assert command("regrade").code == 0
+    assert judged == ["ada"]
+
+
+def test_what_was_late_is_graded_again_last_and_stays_late(
+    competition: Path, judged: list[str], command: Command, judge: Callable[..., Judge]
+) -> None:
+    """So the final tests decide about late submissions too, and grading again is no way round the deadline."""
+    entered("late", 500, "0" * 64)
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    [first] = ledger.read()
+    said = {"actor": "late policy", "reason": "1 day late, factor 0.9", "created_at": first.verdict.created_at}
+    ledger.moderate(Moderation(run=first.verdict.run, action="late", **said))
+    entered("ada", 900, "0" * 64)
+    listed = json.loads(command("regrade", "--dry-run", "--format", "json").out)
+    assert [each["author"] for each in listed] == ["ada", "late"]
+    right = [accepted(author=name, problem="double", protocol=PROTOCOL) for name in ("ada", "late")]
+    sources = [each.submission for each in (entry.verdict for entry in ledger.read() if entry.kind == "verdict")]
+    judge(*(
+        verdict.model_copy(
+            update={
+                "problem": ProblemId(slug="double", sha256=_now()),
+                "environment": here(),
+                "submission": next(each for each in sources if each.author == verdict.submission.author),
+                "run": number * 16,
+            }
+        )
+        for number, verdict in zip("ef", right, strict=True)
+    ))  # fmt: skip
+    assert command("regrade").code == 0
+    newest = rank(ledger.read())[0]
+    assert [row.author for row in newest.rows] == ["ada"]
+    [again] = newest.set_aside
+    assert (again.author, again.run, again.state, again.moderation[0].reason) == (
+        "late",
+        "f" * 16,
+        "late",
+        said["reason"],
+    )
+    assert command("regrade").out == "nothing needs to be graded again here\n"
+
+
+OLD = "0" * 64
+
+
+def flunked(
+    author: str, problem: str = OLD, text: str = "", outcome: Outcome = Outcome.WRONG_ANSWER, **changes: object
+) -> str:
+    """Record a failure on this machine, with its source; returns its run."""
+    submission = Submission.of(f"# {author}'s\n{text}", "py", author=author, name="kernel.py")
+    verdict = failed(outcome, author=author, problem="double")
+    told = verdict.submission.model_copy(update={"sha256": submission.sha256})
+    identity = ProblemId(slug="double", sha256=problem)
+    update = {"submission": told, "problem": identity, "environment": here(**changes), "protocol": PROTOCOL}
+    recording.record(Settings.load(), submission, verdict.model_copy(update=update))
+    return verdict.run
+
+
+def listed(command: Command, *options: str) -> tuple[list[str], str]:
+    """Whom a dry run would grade again, and what it leaves out."""
+    said = command("regrade", "--dry-run", "--format", "json", *options)
+    assert said.code == 0, said.err
+    return [each["author"] for each in json.loads(said.out)], said.err
+
+
+def test_who_failed_by_what_was_mended_since_is_graded_again_if_that_is_asked_for(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, OLD)
+    flunked("ada", text="another")
+    flunked("bob")
+    flunked("cyd", outcome=Outcome.REJECTED)
+    flunked("dan", problem=_now())
+    flunked("eve")
+    flunked("eve", problem=_now())
+    authors, left = listed(command)
+    assert authors == ["ada"]
+    assert left == "left out: 3 that failed before (--failed); 2 up to date, or not the best of an author (--all)\n"
+    authors, left = listed(command, "--failed")
+    assert authors == ["ada", "bob", "cyd", "ada"], "due rows, then who has none, then the others"
+    assert left == "left out: 2 up to date, or not the best of an author (--all)\n"
+    authors, left = listed(command, "--all")
+    assert (sorted(authors), left) == (["ada", "ada", "bob", "cyd", "dan", "eve"], "")
+    authors, left = listed(command, "--failed", "--author", "bob")
+    assert (authors, "1 of others (without --author)" in left) == (["bob"], True)
+    assert command("regrade", "--failed").code == 0
+    assert judged == ["ada", "bob", "cyd", "ada"]
+    assert listed(command, "--failed")[0] == []
+
+
+def test_one_run_is_graded_again_whatever_it_is(competition: Path, judged: list[str], command: Command) -> None:
+    run = flunked("bob", problem=_now())
+    assert command("regrade", "--run", run[:12]).code == 0
+    assert judged == ["bob"]
+    said = command("regrade", "--run", run, "--failed")
+    assert (said.code, "--run: names what to grade" in said.err) == (2, True)
+    assert command("regrade", "--run", "0123456789abcdef").code == 2
+
+
+def test_a_disqualified_source_gets_no_new_run(competition: Path, judged: list[str], command: Command) -> None:
+    run = flunked("bob")
+    assert listed(command, "--failed")[0] == ["bob"]
+    assert command("moderate", "disqualify", run, "--actor", "grace", "--reason", "why").code == 0
+    assert [listed(command, option)[0] for option in ("--failed", "--all")] == [[], []]
+    said = command("regrade", "--run", run)
+    assert (said.code, "is disqualified" in said.err, judged) == (2, True, [])
+    assert command("moderate", "reinstate", run, "--actor", "grace", "--reason", "why").code == 0
+    assert listed(command, "--failed")[0] == ["bob"]
+
+
+def test_what_failed_late_stays_late(competition: Path, judged: list[str], command: Command) -> None:
+    run = flunked("bob")
+    ledger = JsonlLedger(competition / "leaderboard/results/double.jsonl")
+    at = ledger.read()
+    late = Moderation(
+        run=run, action="late", actor="late policy", reason="1 day late", created_at=next(iter(at)).verdict.created_at
+    )
+    ledger.moderate(late)
+    assert command("regrade", "--failed").code == 0
+    *_, remark = (entry.moderation for entry in ledger.read() if entry.kind == "moderation")
+    assert (judged, remark.action, remark.reason, remark.run != run) == (["bob"], "late", "1 day late", True)
+
+
+def test_what_another_machine_or_flag_would_grade_is_told(
+    competition: Path, judged: list[str], command: Command
+) -> None:
+    entered("ada", 900, OLD, device_name="another machine")
+    entered("bob", 900, OLD, sandbox="bwrap")
+    flunked("cyd", device_name="another machine")
+    authors, left = listed(command)
+    assert authors == []
+    assert "1 graded on another device (run it on another machine)" in left
+    assert "1 graded with isolation (--sandbox)" in left
+    assert "2 graded on another device" in listed(command, "--failed")[1]
