@@ -69,10 +69,7 @@ def snapshot(content: bytes) -> bytes:
     lists = ("segments", "device_traces")
     if not isinstance(document, Mapping) or not all(isinstance(document.get(each), list) for each in lists):
         raise WireError("not a memory snapshot")
-    try:
-        return pickle.dumps(_plain(document), protocol=4)
-    except RecursionError:
-        raise WireError("nested too deeply") from None
+    return pickle.dumps(_plain(document), protocol=4)
 
 
 def _plain(value: Any) -> Any:
