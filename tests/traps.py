@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,6 +39,23 @@ TRAPS: dict[str, Callable[[Path], None]] = {
     "huge": _huge,
 }
 LINKS = {"endless", "circle"}
+
+
+@contextmanager
+def deep(folder: Path) -> Iterator[None]:
+    """3,000 folders in each other, deeper than Python's stack and than the longest path, removed at the end."""
+    here = os.open(".", os.O_RDONLY)
+    try:
+        os.chdir(folder)
+        for _ in range(3000):
+            os.mkdir("d")  # noqa: PTH102
+            os.chdir("d")
+        os.fchdir(here)
+        yield
+    finally:
+        os.fchdir(here)
+        os.close(here)
+        subprocess.run(["rm", "-rf", str(folder / "d")], check=True)  # pytest's own removal is recursive
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from pydantic_core import ErrorDetails
 
 from harness.errors import ProblemError, nearest
 from harness.identity import length_prefixed_sha256, with_private_cases
+from harness.outside import real
 from harness.problem.problem import Problem
 from harness.problem.schedule import Late, Schedule
 from harness.problem.spec import (
@@ -85,7 +86,7 @@ def load(directory: Path, private: Path | None = None, final: datetime | bool | 
         siblings = [p.name for p in directory.parent.glob("*/") if (p / "problem.toml").is_file()]
         remedy = nearest(directory.name, siblings) if siblings else "give the directory that holds problem.toml"
         raise ProblemError(str(directory), "is not a directory", remedy)
-    slug = directory.resolve().name
+    slug = real(directory).name
     if not _SLUG.fullmatch(slug):
         raise ProblemError(str(directory), f"{slug!r} is not a valid slug", "use lower-case letters, digits and '_'")
     toml = _read(directory / "problem.toml")
@@ -117,7 +118,7 @@ def identify(directory: Path, private: Path | None = None, final: datetime | boo
     toml = _read(path)
     data = _parse(path, toml)
     sha256 = length_prefixed_sha256(_question(path, toml, data), _reference(directory, data))
-    there = _read_private(directory.resolve().name, private)
+    there = _read_private(real(directory).name, private)
     if any(file.final for file in there):
         try:
             schedule = Schedule.model_validate({key: data[key] for key in Schedule.model_fields if key in data})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, get_args
 import click
 
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
+from harness.outside import real
 from kernelmark.commands.help import Group
 from kernelmark.commands.printing import load_settings, say
 from kernelmark.text.terminal import visible
@@ -89,10 +90,10 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     from kernelmark.services.settings import Place
     from leaderboard.publishing.site.build import build as build_site
 
-    started, folder = time.perf_counter(), out.resolve()
+    started, folder = time.perf_counter(), real(out)
     private = private_folder(settings)
     for own in (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else [])):
-        if own.resolve().is_relative_to(folder):
+        if real(own).is_relative_to(folder):
             raise UsageError(str(out), f"holds files of the project itself ({own})", "name another --out")
     memory = folder.with_name(folder.name + ".cache")
     made_from = material(settings, memory)

@@ -23,6 +23,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, Pydant
 
 from harness.errors import SettingsError, nearest
 from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.outside import real
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
@@ -133,7 +134,7 @@ class Settings(BaseSettings):
 
     def author_of(self, file: Path) -> str:
         """Whose submission a file is: in `submissions/<problem>/<author>/` that author's, else that of the settings."""
-        folder, path = self.locate("submissions").resolve(), file.resolve()
+        folder, path = real(self.locate("submissions")), real(file)
         parts = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
         return parts[1] if len(parts) > 2 and name_from(parts[1]) == parts[1] else self.author_or_default()
 
@@ -150,7 +151,7 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: an unknown key or variable, or an invalid value; the message says where it was set.
         """
-        start = (start or Path.cwd()).resolve()
+        start = real(start or Path.cwd())
         file = find_file(start)
         table = _read(file) if file else {}
         _refuse_unknown_variables(os.environ)

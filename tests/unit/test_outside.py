@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,7 @@ import pytest
 
 from harness import outside
 from harness.document import DEPTH, DocumentError, parse_json, parse_toml
-from tests.traps import TRAPS, ends
+from tests.traps import TRAPS, deep, ends
 
 WHY = {
     "pipe": "it is a named pipe, not a regular file",
@@ -63,17 +62,9 @@ def test_a_folder_is_walked_within_bounds(tmp_path: Path) -> None:
 
 
 def test_a_folder_deeper_than_any_stack_is_walked(tmp_path: Path) -> None:
-    here = os.open(".", os.O_RDONLY)
-    try:
-        os.chdir(tmp_path)
-        for _ in range(3000):  # no path reaches the last one
-            os.mkdir("d")  # noqa: PTH102
-            os.chdir("d")
-    finally:
-        os.fchdir(here)
-        os.close(here)
-    assert len([*outside.walked(tmp_path, most=5000, deepest=20)]) == 21
-    assert 1000 < len([*outside.walked(tmp_path, most=5000, deepest=5000)]) <= 3001
+    with deep(tmp_path):
+        assert len([*outside.walked(tmp_path, most=5000, deepest=20)]) == 21
+        assert 1000 < len([*outside.walked(tmp_path, most=5000, deepest=5000)]) < 3000, "as far as a path may go"
 
 
 @pytest.mark.parametrize(

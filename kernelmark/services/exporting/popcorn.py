@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import UsageError, nearest
+from harness.outside import real
 from harness.problem import Problem
 from kernelmark.services.exporting import source
 from kernelmark.services.exporting.adapter import LAID_OUT, Adapter, places
@@ -115,7 +116,7 @@ def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
     """
     if problem.foreign is None or problem.foreign.form != "gpu-mode":
         return "", ()
-    folder = (problem.directory / problem.foreign.files[0].path).resolve().parent
+    folder = real(problem.directory / problem.foreign.files[0].path).parent
     for file in sorted(folder.parent.parent.glob("*.yaml")):
         listed = _listed(file)
         for each in listed if isinstance(listed, list) else ():

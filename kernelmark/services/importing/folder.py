@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ProblemError
+from harness.outside import real
 from harness.problem import Problem, load
 from kernelmark.services.importing.found import Found, NotImportedError
 from kernelmark.services.importing.toml import written
@@ -104,8 +105,8 @@ def _text(found: Found, keys: Mapping[str, Any], paths: Mapping[str, str]) -> st
 
 def _path(file: Path, folder: Path, project: Path) -> str:
     """Relative where the checkout is in the same project, so that both can be moved; absolute elsewhere."""
-    if file.is_relative_to(project.resolve()) and folder.resolve().is_relative_to(project.resolve()):
-        return os.path.relpath(file, folder.resolve())
+    if file.is_relative_to(real(project)) and real(folder).is_relative_to(real(project)):
+        return os.path.relpath(file, real(folder))
     return str(file)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.outside import real
 from kernelmark.services.importing import task_file
 from kernelmark.services.importing.found import (
     Candidate,
@@ -38,7 +39,7 @@ def _candidates(root: Path) -> Iterator[Candidate]:
         folders[:] = [each for each in folders if not each.startswith(".")]
         if "task.yml" in files:
             file = Path(folder, "task.yml")
-            parts = file.parent.resolve().parts[-2:]
+            parts = real(file.parent).parts[-2:]
             name, last = "/".join(parts), parts[-1].removesuffix("_py")
             slug = slug_of("gpu_mode", *parts[:-1], last)
             yield Candidate("gpu-mode", name, name, slug, f"{last.replace('_', ' ')} (gpu-mode, {parts[0]})", file)
