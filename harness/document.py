@@ -48,11 +48,11 @@ def parse_json(raw: bytes | str) -> Any:
     except UnicodeDecodeError:
         raise DocumentError("not JSON (it is not UTF-8 text)") from None
     except RecursionError:
-        raise DocumentError(_TOO_DEEP) from None
+        raise DocumentError(_DEEP_JSON) from None
     except json.JSONDecodeError as error:
         raise DocumentError(f"not JSON ({error.msg} at column {error.colno})", error.lineno) from None
-    if text.count("{") + text.count("[") > DEPTH:  # most have fewer, and need no second look
-        _refuse_deep(found)
+    if text.count("{") + text.count("[") > DEPTH and _is_deep(found):  # most have fewer, and need no second look
+        raise DocumentError(_DEEP_JSON)
     return found
 
 
@@ -74,24 +74,25 @@ def parse_toml(raw: bytes) -> dict[str, Any]:
         position = re.search(r"at line (\d+)", str(error))
         raise DocumentError(f"is not TOML: {error}", int(position[1]) if position else None) from None
     except RecursionError:
-        raise DocumentError("is not TOML: values are nested too deeply") from None
+        raise DocumentError(_DEEP_TOML) from None
     except ValueError:  # an integer of 5,000 digits
         raise DocumentError("is not TOML: a number has too many digits") from None
-    _refuse_deep(found)
+    if _is_deep(found):
+        raise DocumentError(_DEEP_TOML)
     return found
 
 
-_TOO_DEEP = f"nested more than {DEPTH} deep"
+_DEEP_JSON = f"nested more than {DEPTH} deep"
+_DEEP_TOML = "is not TOML: values are nested too deeply"
 
 
-def _refuse_deep(document: Any) -> None:
+def _is_deep(document: Any) -> bool:
     level, depth = [document] if isinstance(document, dict | list) else [], 1
-    while level:
-        if depth > DEPTH:
-            raise DocumentError(_TOO_DEEP)
+    while level and depth <= DEPTH:
         members = (each.values() if isinstance(each, dict) else each for each in level)
         level = [inner for each in members for inner in each if isinstance(inner, dict | list)]
         depth += 1
+    return bool(level)
 
 
 def _refuse_constant(name: str) -> Any:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+TEXT_BYTES = 4 << 20  # more than people write into one file: settings, a problem, a table
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -77,6 +78,16 @@ def read(path: Path, limit: int, *, follow: bool = False) -> bytes:
     if len(content) > limit:
         raise TooLarge(path, f"it is larger than {limit:,} bytes")
     return content
+
+
+def text(path: Path, *, errors: str = "strict") -> str:
+    """What a person wrote: a regular file of at most `TEXT_BYTES` in UTF-8, which a link may lead to.
+
+    Raises:
+        OSError: it cannot be read, is no regular file, or is larger.
+        UnicodeDecodeError: it is not UTF-8, and `errors` is "strict".
+    """
+    return read(path, TEXT_BYTES, follow=True).decode("utf-8", errors).replace("\r\n", "\n")
 
 
 def walked(root: Path, *, most: int, deepest: int) -> Iterator[tuple[Path, list[str], list[str]]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from harness import outside
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from harness.outside import real
 from kernelmark.commands.help import Group
@@ -150,7 +151,7 @@ def _kept_statement(directory: Path, memory: Path, private: Path | None, now: da
 
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
     try:
-        content = [file.read_bytes() if file.is_file() else b"" for file in parts]
+        content = [outside.read(file, outside.TEXT_BYTES, follow=True) if file.is_file() else b"" for file in parts]
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
     content.append(read_by.encode())
@@ -179,12 +180,12 @@ def _statement(problem: Problem) -> Statement:
         title=problem.title,
         tags=problem.tags,
         sha256=problem.sha256,
-        text=readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else "",
+        text=outside.text(readme, errors="replace") if readme.is_file() else "",
         entry=problem.entry,
         arguments=tuple(_argument(tensor) for tensor in problem.tensors),
         shapes=tuple(_shapes(problem)),
         tests=len(problem.tests),
-        reference=reference.read_text(encoding="utf-8", errors="replace") if reference.is_file() else "",
+        reference=outside.text(reference, errors="replace") if reference.is_file() else "",
         rule=rule(problem),
     )
 

@@ -102,7 +102,7 @@ def test_json_within_the_bounds_is_read() -> None:
         (b"a = 1\nb = ", "is not TOML: Invalid value", None),
         (b"a = 1\nb = =", "is not TOML: Invalid value", 2),
         (b"a = " + b"[" * 5000, "is not TOML: values are nested too deeply", None),
-        (b".".join([b"a"] * 150) + b" = 1", f"nested more than {DEPTH} deep", None),
+        (b".".join([b"a"] * 150) + b" = 1", "is not TOML: values are nested too deeply", None),
         (b"a = " + b"9" * 5000, "is not TOML: a number has too many digits", None),
     ],
 )

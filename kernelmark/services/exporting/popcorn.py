@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness import outside
 from harness.errors import UsageError, nearest
 from harness.outside import real
 from harness.problem import Problem
@@ -130,7 +131,7 @@ def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
 def _listed(file: Path) -> object:
     """The problems that the file of a set lists; nothing if it cannot be read."""
     try:
-        return task_file.parse(file.read_bytes()).get("problems")
+        return task_file.parse(outside.read(file, outside.TEXT_BYTES)).get("problems")
     except (OSError, NotImportedError):
         return None
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness import outside
+from harness.document import parse_toml
 from harness.errors import ProblemError
 from harness.outside import real
 from harness.problem import Problem, load
@@ -41,7 +42,7 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
     if not force:
         raise NotImportedError(f"{folder.name} exists; --force writes it again")
     try:
-        imported = "foreign" in tomllib.loads((folder / "problem.toml").read_text(encoding="utf-8"))
+        imported = "foreign" in parse_toml(outside.read(folder / "problem.toml", outside.TEXT_BYTES))
     except (OSError, ValueError):
         imported = False
     if not imported or folder.is_symlink():

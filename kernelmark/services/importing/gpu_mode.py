@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +17,7 @@ from kernelmark.services.importing.found import (
     NotImportedError,
     content,
     inside,
+    looked_through,
     slug_of,
 )
 
@@ -35,10 +35,10 @@ def candidates(root: Path) -> list[Candidate]:
 
 
 def _candidates(root: Path) -> Iterator[Candidate]:
-    for folder, folders, files in os.walk(root):
+    for folder, folders, files in looked_through(root):
         folders[:] = [each for each in folders if not each.startswith(".")]
         if "task.yml" in files:
-            file = Path(folder, "task.yml")
+            file = folder / "task.yml"
             parts = real(file.parent).parts[-2:]
             name, last = "/".join(parts), parts[-1].removesuffix("_py")
             slug = slug_of("gpu_mode", *parts[:-1], last)
