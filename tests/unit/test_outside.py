@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -133,3 +134,25 @@ def test_nothing_but_a_document_error_leaves_a_reader(parse: Callable[[bytes], o
             parse(raw)
         except DocumentError as error:
             assert len(str(error)) < 300  # noqa: PT017 - whether it is raised depends on what was drawn
+
+
+# Their own package's files, the kernel's, what they wrote themselves, or code that is graded.
+OPENS_ITS_OWN = re.compile(
+    r"harness/(runner|importer|launcher|debug|device|judge|sandbox)/|kernelmark/services/(selftest/|fleet/|doctor/|skeleton)|"
+    r"kernelmark/commands/site\.py|leaderboard/record/durable\.py|leaderboard/publishing/site/(accuracy/|build|folder|"
+    r"reading|processes)|harness/(outside|document)\.py"
+)
+OPENS = re.compile(r"\.read_(text|bytes)\(|\.open\((\"rb\"|encoding)|\b(json|tomllib)\.loads?\(")
+
+
+def test_nothing_else_opens_or_parses_what_others_made() -> None:
+    root = Path(__file__).resolve().parents[2]
+    found = [
+        f"{name}:{number}"
+        for package in ("harness", "kernelmark", "leaderboard")
+        for file in sorted((root / package).rglob("*.py"))
+        if not OPENS_ITS_OWN.match(name := file.relative_to(root).as_posix())
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if OPENS.search(line)
+    ]
+    assert found == []
