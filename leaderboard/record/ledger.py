@@ -73,7 +73,7 @@ class JsonlLedger:
                 last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
             if last_line:
                 self._decode_last(last_line)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             if folder := unwritable(self.path):
                 raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED) from None
         except OSError as error:
