@@ -14,6 +14,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from harness import outside
 from harness.errors import SubmissionError
 from harness.identity import length_prefixed_sha256
 from harness.languages import LANGUAGES, known
@@ -149,13 +150,11 @@ class Submission(BaseModel):
 
 def _content(path: Path) -> bytes:
     try:
-        with path.open("rb") as file:
-            content = file.read(MAX_SOURCE_BYTES + 1)
+        return outside.read(path, MAX_SOURCE_BYTES, follow=True)
+    except outside.TooLarge:
+        raise SubmissionError(str(path), _TOO_LARGE, _REMEDY) from None
     except OSError as error:
         raise SubmissionError(str(path), f"cannot be read ({error.strerror})") from error
-    if len(content) > MAX_SOURCE_BYTES:
-        raise SubmissionError(str(path), _TOO_LARGE, _REMEDY)
-    return content
 
 
 def _encoded(name: str, content: bytes | str) -> bytes:

@@ -32,6 +32,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover
 from harness.languages import LANGUAGES
+from harness.outside import real
 from harness.problem import load
 from harness.runner.build import CompileError, build, import_python, place
 from harness.runner.device import Device
@@ -93,7 +94,7 @@ def _provider(told: list[Any] | None) -> Provider:
 
 def _tested(given: argparse.Namespace, graded: GradedCase) -> int:
     device = open_device(given.device)
-    path = given.file.resolve()
+    path = real(given.file)
 
     def about_to_call(call: OneCall) -> None:
         module = sys.modules.get("submission")
@@ -131,7 +132,7 @@ class _WhereTheyAre(MetaPathFinder):
     """Finds the modules beside a submission."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._paths = {path.stem: path.resolve() for path in paths}
+        self._paths = {path.stem: real(path) for path in paths}
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         """The module, if it is one of them."""

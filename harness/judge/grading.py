@@ -307,8 +307,10 @@ class Grading:
         """How to find the line that accessed memory that it may not: on a CPU, Python says where it was."""
         if self._submission.language != "py" or not DEVICES[self._device].on_host:
             return ""
-        slug, test = self._problem.slug, shlex.quote(case.name)
-        return f"; `kernelmark debug {slug} FILE --device {self._device} --test {test}` shows the line"
+        words = ["kernelmark", "debug", self._problem.slug, self._submission.name]
+        for name, _ in self._submission.beside:
+            words += ["--with", name]
+        return f"; `{shlex.join([*words, '--device', self._device, '--test', case.name])}` shows the line"
 
     def _declared_as(self, case: GradedCase) -> str:
         """What a compiled file should define: arguments in another order are taken for pointers that they are not."""

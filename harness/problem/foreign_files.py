@@ -7,10 +7,10 @@ wherever the checkout lies.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from harness import outside
 from harness.errors import ProblemError
 from harness.foreign import FORMS, ForeignForm
 from harness.problem.spec import Foreign, Source
@@ -18,6 +18,7 @@ from harness.problem.spec import Foreign, Source
 Checkouts = Mapping[ForeignForm, Path]
 """Where the checkout of each project is, if it is known."""
 _FILE_BYTES = 1 << 20  # the importer takes no larger ones
+_MOST_FILES, _DEEPEST = 200_000, 16  # as the importer
 _AGAIN = "import the problem again, or restore the file"
 
 
@@ -53,17 +54,18 @@ def _found(where: str, number: int, source: Source, root: Path) -> Source:
 
 def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
     """The files of a checkout with that suffix, in order; symbolic links to folders are not followed."""
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
-        yield from (Path(folder, name) for name in sorted(files) if name.endswith(suffix))
+    try:
+        for folder, folders, files in outside.walked(root, most=_MOST_FILES, deepest=_DEEPEST):
+            folders[:] = [each for each in folders if not each.startswith(".")]
+            yield from (folder / name for name in files if name.endswith(suffix))
+    except outside.TooLarge:
+        return
 
 
 def _sum(path: Path) -> str:
     """The hash of a file; empty if it cannot be one of a problem."""
     try:
-        if not path.is_file() or path.stat().st_size > _FILE_BYTES:
-            return ""
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(outside.read(path, _FILE_BYTES, follow=True)).hexdigest()
     except OSError:
         return ""
 
@@ -78,7 +80,7 @@ def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
     for number, source in enumerate(foreign.files):
         where = f"{directory / 'problem.toml'}: key `foreign.files[{number}]`"
         try:
-            raw = (directory / source.path).read_bytes()
+            raw = outside.read(directory / source.path, _FILE_BYTES, follow=True)
         except OSError as error:
             what = f"{source.path} cannot be read ({error.strerror})"
             raise ProblemError(where, what, "restore the file, or import the problem again from where it is") from None

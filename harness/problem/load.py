@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,8 +20,11 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from harness import outside
+from harness.document import DocumentError, parse_toml
 from harness.errors import ProblemError, nearest
 from harness.identity import length_prefixed_sha256, with_private_cases
+from harness.outside import real
 from harness.problem.foreign_files import Checkouts, foreign_files, located
 from harness.problem.problem import Problem
 from harness.problem.schedule import Late, Schedule
@@ -91,7 +93,7 @@ def load(
         siblings = [p.name for p in directory.parent.glob("*/") if (p / "problem.toml").is_file()]
         remedy = nearest(directory.name, siblings) if siblings else "give the directory that holds problem.toml"
         raise ProblemError(str(directory), "is not a directory", remedy)
-    slug = directory.resolve().name
+    slug = real(directory).name
     if not _SLUG.fullmatch(slug):
         raise ProblemError(str(directory), f"{slug!r} is not a valid slug", "use lower-case letters, digits and '_'")
     toml = _read(directory / "problem.toml")
@@ -125,7 +127,7 @@ def identify(directory: Path, private: Path | None = None, final: datetime | boo
     toml = _read(path)
     data = _parse(path, toml)
     sha256 = length_prefixed_sha256(_question(path, toml, data), _reference(directory, data))
-    there = _read_private(directory.resolve().name, private)
+    there = _read_private(real(directory).name, private)
     if any(file.final for file in there):
         try:
             schedule = Schedule.model_validate({key: data[key] for key in Schedule.model_fields if key in data})
@@ -178,7 +180,7 @@ def _read_private(slug: str, private: Path | None) -> list[_PrivateFile]:
     found = []
     for path, final in zip(private_files(private, slug), (False, True), strict=True) if private else ():
         try:
-            found.append(_PrivateFile(path, path.read_bytes(), final))
+            found.append(_PrivateFile(path, outside.read(path, outside.TEXT_BYTES, follow=True), final))
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -234,7 +236,7 @@ def _question(path: Path, toml: bytes, data: Mapping[str, Any]) -> bytes:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return outside.read(path, outside.TEXT_BYTES, follow=True)
     except FileNotFoundError:
         remedy = "a problem is a directory with problem.toml and reference.py"
         raise ProblemError(str(path), "does not exist", remedy) from None
@@ -245,16 +247,9 @@ def _read(path: Path) -> bytes:
 def _parse(path: Path, raw: bytes) -> Mapping[str, Any]:
     try:
         return _toml(raw)
-    except UnicodeDecodeError as error:
-        line = raw[: error.start].count(b"\n") + 1
-        raise ProblemError(f"{path}:{line}", "is not UTF-8 text", "save the file as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        # tomllib ends its message with "(at line 3, column 7)" or "(at end of document)".
-        position = re.search(r"at line (\d+)", str(error))
-        raise ProblemError(f"{path}:{position[1]}" if position else str(path), f"is not TOML: {error}") from None
-    except (ValueError, RecursionError) as error:  # an integer of 5,000 digits, or deeply nested brackets
-        why = "values are nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
-        raise ProblemError(str(path), f"is not TOML: {why}") from None
+    except DocumentError as error:
+        remedy = "save the file as UTF-8" if "UTF-8" in str(error) else ""
+        raise ProblemError(f"{path}:{error.line}" if error.line else str(path), str(error), remedy) from None
 
 
 def _flaw(
@@ -322,4 +317,4 @@ def _told(value: Any) -> str:
 
 @lru_cache(maxsize=256)  # a board asks for each problem's hash several times, and parsing is slower than all the rest
 def _toml(raw: bytes) -> Mapping[str, Any]:  # shared by all who ask: not to be changed
-    return tomllib.loads(raw.decode("utf-8").replace("\r\n", "\n"))
+    return parse_toml(raw)

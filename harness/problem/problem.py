@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
+from harness import outside
 from harness.foreign import FORMS
 from harness.problem.checks import check
 from harness.problem.dtypes import DTYPES
@@ -67,7 +68,7 @@ class Problem(ProblemSpec):
 def _assigns(file: Path, name: str) -> bool:
     """Whether a Python file defines the name, by its text alone: it is not run, and torch not imported."""
     try:
-        table = symtable.symtable(file.read_text("utf-8"), str(file), "exec")
+        table = symtable.symtable(outside.text(file), str(file), "exec")
         symbol = table.lookup(name)
         return symbol.is_assigned() or symbol.is_imported()
     except (OSError, ValueError, SyntaxError, KeyError):

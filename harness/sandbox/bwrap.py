@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.errors import SandboxError
+from harness.outside import real
 from harness.sandbox import gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.cgroup import MemoryGroup
@@ -78,7 +79,7 @@ class Bwrap:
     def shows(self, path: Path) -> bool:
         toolkit = gpu.toolkit()
         bound = _system([*([toolkit] if toolkit else []), *map(Path, _FOR_A_DRIVER)])
-        return any(path.resolve().is_relative_to(each.resolve()) for each in bound)
+        return any(real(path).is_relative_to(real(each)) for each in bound)
 
     def launch(self, launch: Launch) -> BwrapSandbox:
         """Start the runner in new namespaces.

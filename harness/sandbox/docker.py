@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SandboxError
+from harness.outside import real
 from harness.sandbox import cgroup, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.limits import too_many_sockets
@@ -59,7 +60,7 @@ class Docker:
             return self._image_id()
 
     def shows(self, path: Path) -> bool:
-        return any(path.resolve().is_relative_to(each.resolve()) for each in self.binds)
+        return any(real(path).is_relative_to(real(each)) for each in self.binds)
 
     def launch(self, launch: Launch) -> Container:
         """Create and start a container.

@@ -31,6 +31,7 @@ _SHARED = (
     "call.py",
     "carrier.py",
     "cupti.py",
+    "document.py",
     "errors.py",
     "foreign.py",
     "languages",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
@@ -12,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness import call
+from harness.document import DocumentError, parse_json
 from harness.languages.beside import malformed
 
 
@@ -37,26 +37,15 @@ def _shown(character: str) -> str:
 
 
 def strict_json(raw: bytes) -> Any:
-    """Parse a JSON document, refusing constants that are not JSON and duplicate fields.
+    """Parse a JSON document within the bounds of `harness.document`.
 
     Raises:
         WireError: it is not such a document. No other exception leaves this function, whatever the bytes.
     """
     try:
-        return json.loads(raw.decode("utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_refuse_duplicates)
-    except (ValueError, RecursionError) as error:  # ValueError: bad UTF-8, bad JSON, an integer of 5,000 digits
-        raise WireError(f"not JSON ({type(error).__name__})") from None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise WireError(f"{name} is not a number of the protocol")
-
-
-def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        raise WireError("a field stands twice")
-    return fields
+        return parse_json(raw)
+    except DocumentError as error:
+        raise WireError(str(error)) from None
 
 
 def text(limit: int) -> Check:

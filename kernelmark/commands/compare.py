@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.errors import SubmissionError, UsageError
+from harness.outside import real
 from kernelmark.commands import complete
 from kernelmark.commands.printing import (
     device_option,
@@ -90,6 +91,6 @@ def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submis
 
 def _problem_of(settings: Settings, file: Path) -> str | None:
     """The problem whose folder in `submissions/` or `reference/` holds the file."""
-    path = file.resolve()
-    folders = (settings.locate("submissions").resolve(), settings.locate("reference").resolve())
+    path = real(file)
+    folders = (real(settings.locate("submissions")), real(settings.locate("reference")))
     return next((path.relative_to(folder).parts[0] for folder in folders if path.is_relative_to(folder)), None)

@@ -11,8 +11,10 @@ missing.
 
 from __future__ import annotations
 
-import os
+import lzma
+import struct
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from harness import outside
 from harness.errors import SubmissionError, UsageError
 from harness.languages import LANGUAGES, known
 from harness.problem import Problem
@@ -36,7 +39,14 @@ from kernelmark.text.terminal import visible
 from leaderboard.record.teams import NO_TEAMS, Team, Teams
 
 _MOST_FILES = 20_000
+_DEEPEST = 32  # folders below the one with all hand-ins; no kernel is looked for in deeper ones
 _SHOWN = 4  # files that a message names
+# What zipfile raises for an archive or a member that is damaged, encrypted, or compressed in a way that it cannot read;
+# bz2 raises an OSError without a number.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, RuntimeError, NotImplementedError),
+    *(ValueError, OverflowError, MemoryError),
+)
 Moments = Callable[["HandIn"], datetime | None]
 """When each was handed in; None if that is not known.
 
@@ -117,8 +127,9 @@ class HandIn:
         """The kernel.
 
         Raises:
-            SubmissionError: there is none, or several, a teammate handed in another, or it is not a valid submission.
-            UsageError: it cannot be read.
+            SubmissionError: there is none, or several, a teammate handed in another, or it is not a valid submission,
+                such as a damaged file.
+            UsageError: it cannot be read, through no fault of its author.
         """
         if self.owner.ids:
             what = f"the name of {visible(self.path)} holds the ids {' and '.join(self.owner.ids)}"
@@ -304,10 +315,11 @@ def _files(place: Path) -> Iterator[_File]:
         yield from _in_folder(place)
         return
     try:
-        archive = zipfile.ZipFile(place)
+        with outside.opened(place, follow=True):
+            archive = zipfile.ZipFile(place)
         members = archive.infolist()
-    except (OSError, zipfile.BadZipFile) as error:
-        why = error.strerror if isinstance(error, OSError) else "is not a zip archive"
+    except (OSError, *_DAMAGE) as error:
+        why = getattr(error, "strerror", None) or "is not a zip archive"
         raise UsageError(str(place), f"cannot be read ({why})", "name a folder, or a zip archive") from None
     if len(members) > _MOST_FILES:
         raise UsageError(str(place), f"holds more than {_MOST_FILES:,} files")
@@ -318,23 +330,24 @@ def _files(place: Path) -> Iterator[_File]:
 
 
 def _in_folder(folder: Path) -> Iterator[_File]:
-    found = 0
-    for inner, _, names in os.walk(folder):
-        found += 1 + len(names)
-        if found > _MOST_FILES:
-            raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files")
-        if inner != str(folder):
-            yield _File(PurePosixPath(Path(inner).relative_to(folder)), partial(_content, Path(inner)), is_folder=True)
-        for name in sorted(names):
-            file = Path(inner, name)
-            if not file.is_symlink():
-                yield _File(PurePosixPath(file.relative_to(folder)), partial(_content, file))
+    try:
+        for inner, _, names in outside.walked(folder, most=_MOST_FILES, deepest=_DEEPEST):
+            if inner != folder:
+                yield _File(PurePosixPath(inner.relative_to(folder)), partial(_content, inner), is_folder=True)
+            for name in names:
+                file = inner / name
+                if not file.is_symlink():
+                    yield _File(PurePosixPath(file.relative_to(folder)), partial(_content, file))
+    except outside.TooLarge:
+        raise UsageError(str(folder), f"holds more than {_MOST_FILES:,} files") from None
 
 
 def _content(file: Path, limit: int) -> bytes:
     try:
-        with file.open("rb") as opened:
+        with outside.opened(file) as opened:
             return opened.read(limit)
+    except outside.RefusedFile as error:
+        raise SubmissionError(str(file), f"cannot be read ({error.strerror})", "hand in the file itself") from None
     except OSError as error:
         raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
 
@@ -343,5 +356,8 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> by
     try:
         with archive.open(member) as opened:
             return opened.read(limit)
-    except (OSError, RuntimeError, NotImplementedError, zipfile.BadZipFile, EOFError) as error:
-        raise UsageError(member.filename, f"cannot be read from the archive ({error})") from None
+    except (OSError, *_DAMAGE) as error:
+        if isinstance(error, OSError) and error.errno:  # of the archive, not of what one author put into it
+            raise UsageError(str(archive.filename), f"cannot be read ({error.strerror})") from None
+        remedy = "hand it in again, not compressed or encrypted"
+        raise SubmissionError(member.filename, f"cannot be read from the archive ({error})", remedy) from None

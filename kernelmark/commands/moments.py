@@ -7,11 +7,13 @@ moments comes from the organizer, who has them from the learning platform.
 from __future__ import annotations
 
 import csv
+import io
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from harness import outside
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.schedule import Delay
@@ -91,22 +93,24 @@ def _table(file: Path, now: datetime) -> _Table:
     """The moments in a CSV file; it may have other columns as well."""
     found, seen = _Table(), set[tuple[str, str]]()
     try:
-        with file.open(encoding="utf-8-sig", newline="") as opened:
-            rows = csv.DictReader(opened)
-            if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
-                raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(_COLUMNS)}")
-            for row in rows:
-                owner, where = Owner.of((row["author"] or "").strip()), f"{file}:{rows.line_num}"
-                name = Owner(owner.name).author
-                if (owner.id, name) in seen:
-                    remedy = "leave one row for each author, of two with this name as marks.csv names them"
-                    raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
-                seen.add((owner.id, name))
-                moment = _moment(row["handed_in"] or "", where, now)
-                found.by_name.setdefault(name, []).append(moment)
-                if owner.id:
-                    found.by_id[owner.id] = moment
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        content = outside.read(file, outside.TEXT_BYTES, follow=True).decode("utf-8-sig")
+        rows = csv.DictReader(io.StringIO(content, newline=""))
+        if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+            raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(_COLUMNS)}")
+        for row in rows:
+            owner, where = Owner.of((row["author"] or "").strip()), f"{file}:{rows.line_num}"
+            name = Owner(owner.name).author
+            if (owner.id, name) in seen:
+                remedy = "leave one row for each author, of two with this name as marks.csv names them"
+                raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
+            seen.add((owner.id, name))
+            moment = _moment(row["handed_in"] or "", where, now)
+            found.by_name.setdefault(name, []).append(moment)
+            if owner.id:
+                found.by_id[owner.id] = moment
+    except OSError as error:
+        raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
+    except (UnicodeDecodeError, csv.Error) as error:
         raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
     return found
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from harness.kinds import DeviceKind, SandboxName
+from harness.outside import real
 from kernelmark.text.terminal import has_colours, visible
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
     from kernelmark.services.settings import Settings, find_file
 
     own = problem and os.path.isfile(os.path.join(problem, "problem.toml"))  # noqa: PTH113, PTH118 - any length
-    folder = Path(problem).resolve() if problem and own else None
+    folder = real(Path(problem)) if problem and own else None
     return Settings.load(folder if folder and find_file(folder) else None, **flags)
 
 

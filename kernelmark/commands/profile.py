@@ -102,7 +102,7 @@ def profile(
         found = profiling.profile(settings, problem, (file, *beside), case, parts, reporter.report)
     verdict = found.verdict
     if verdict is not None and verdict.score is None:
-        print_lines(show.verdict(verdict, record=False), colours.result(verdict.outcome))
+        print_lines(show.verdict(verdict, record=False, profiled=True), colours.result(verdict.outcome))
         return verdict.outcome.exit_code
     measured = list(profiles.measured(verdict)) if verdict is not None else []
     if verdict is None:
@@ -134,7 +134,7 @@ def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | 
     with Reporter() as reporter:
         verdict, points = sweep.sweep(settings, problem, files, case, chosen, reporter.report)
     if verdict.score is None:
-        print_lines(show.verdict(verdict, record=False), colours.result(verdict.outcome))
+        print_lines(show.verdict(verdict, record=False, profiled=True), colours.result(verdict.outcome))
         return verdict.outcome.exit_code
     print_lines(profiles.rates(chosen.parameter, *sweep.rate(points)))
     for doubt in times.doubts(verdict):

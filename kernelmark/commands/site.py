@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
+from harness import outside
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
+from harness.outside import real
 from kernelmark.commands.help import Group
 from kernelmark.commands.printing import load_settings, say
 from kernelmark.text.terminal import visible
@@ -90,10 +92,10 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     from kernelmark.services.settings import Place
     from leaderboard.publishing.site.build import build as build_site
 
-    started, folder = time.perf_counter(), out.resolve()
+    started, folder = time.perf_counter(), real(out)
     private = private_folder(settings)
     for own in (settings.root, *map(settings.locate, get_args(Place)), *([private] if private else [])):
-        if own.resolve().is_relative_to(folder):
+        if real(own).is_relative_to(folder):
             raise UsageError(str(out), f"holds files of the project itself ({own})", "name another --out")
     memory = folder.with_name(folder.name + ".cache")
     made_from = material(settings, memory)
@@ -155,7 +157,7 @@ def _kept_statement(
 
     parts = [directory / name for name in ("problem.toml", "reference.py", "README.md")]
     try:
-        content = [file.read_bytes() if file.is_file() else b"" for file in parts]
+        content = [outside.read(file, outside.TEXT_BYTES, follow=True) if file.is_file() else b"" for file in parts]
     except OSError as error:
         raise ProblemError(str(directory), f"cannot be read ({error.strerror})") from error
     content.append(read_by.encode())
@@ -184,12 +186,12 @@ def _statement(problem: Problem) -> Statement:
         title=problem.title,
         tags=problem.tags,
         sha256=problem.sha256,
-        text=readme.read_text(encoding="utf-8", errors="replace") if readme.is_file() else "",
+        text=outside.text(readme, errors="replace") if readme.is_file() else "",
         entry=problem.entry,
         arguments=tuple(_argument(tensor) for tensor in problem.tensors),
         shapes=tuple(_shapes(problem)),
         tests=len(problem.tests),
-        reference=reference.read_text(encoding="utf-8", errors="replace") if reference.is_file() else "",
+        reference=outside.text(reference, errors="replace") if reference.is_file() else "",
         rule=rule(problem),
     )
 

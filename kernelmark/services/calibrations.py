@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness import outside
 from harness.errors import HarnessError, UsageError
 from harness.roofline import Calibration
 from kernelmark.services.settings import Settings
@@ -25,7 +26,7 @@ def stored(settings: Settings) -> list[Calibration]:
     calibrations = []
     for file in sorted(settings.locate("devices").glob("*.json")):
         try:
-            calibrations.append(Calibration.model_validate_json(file.read_bytes()))
+            calibrations.append(Calibration.model_validate_json(outside.read(file, outside.TEXT_BYTES, follow=True)))
         except (OSError, ValidationError) as error:
             why = error.errors()[0]["msg"] if isinstance(error, ValidationError) else error.strerror
             raise UsageError(

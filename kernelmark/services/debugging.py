@@ -23,6 +23,7 @@ from harness.errors import SubmissionError, UsageError
 from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.languages import LANGUAGES
+from harness.outside import real
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome
@@ -136,7 +137,7 @@ def run(call: Call, *, interactive: bool) -> CaseResult | int:
 
 def _where(stack: str, files: Sequence[Path]) -> str:
     """The user's own lines of a stack that faulthandler wrote, the innermost first."""
-    own = {str(path.resolve()): "" if path is files[0] else f"{path.name} " for path in files}
+    own = {str(real(path)): "" if path is files[0] else f"{path.name} " for path in files}
     frames = [f"{own[file]}line {line} in {function}" for file, line, function in _FRAME.findall(stack) if file in own][
         :_SHOWN_FRAMES
     ]

@@ -22,6 +22,7 @@ from harness.errors import HarnessError, SubmissionError, UsageError
 from harness.judge import Grader, Progress
 from harness.judge.progress import ignore
 from harness.languages import LANGUAGES
+from harness.outside import real
 from harness.problem import Problem
 from harness.problem.load import identify
 from harness.problem.schedule import shown
@@ -228,7 +229,7 @@ class PreparedJob:
         if self.settings.effort == "screen":
             what = "times one benchmark case, and so cannot rank"
             raise UsageError("effort screen", what, "grade without recording, or with the effort quick")
-        if (own / "problem.toml").is_file() and own.resolve() != given.resolve():
+        if (own / "problem.toml").is_file() and real(own) != real(given):
             raise UsageError(str(given), f"is not the project's problem of this name, {own}", remedy)
         if identify(given, private_folder(self.settings), self.moment) != self.problem.sha256:
             raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)

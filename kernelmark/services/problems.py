@@ -8,6 +8,7 @@ from typing import get_args
 
 from harness.errors import UsageError, nearest
 from harness.languages import LANGUAGES
+from harness.outside import real
 from harness.problem import Case, Problem, load
 from harness.submission import Submission
 from harness.verdict import DeviceKind
@@ -65,12 +66,12 @@ def private_folder(settings: Settings) -> Path | None:
     """
     if settings.private_cases is None:
         return None
-    folder = (settings.root / settings.private_cases.expanduser()).resolve()
+    folder = real(settings.root / settings.private_cases.expanduser())
     if not folder.is_dir():
         raise UsageError("private_cases", f"{folder} is not a folder", "make it, or leave the setting out")
-    root = settings.root.resolve()
+    root = real(settings.root)
     repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
-    for own in (repository, root, *(settings.locate(place).resolve() for place in get_args(Place))):
+    for own in (repository, root, *(real(settings.locate(place)) for place in get_args(Place))):
         if folder.is_relative_to(own):
             remedy = "move it elsewhere: it would be published with the project"
             raise UsageError("private_cases", f"{folder} is inside {own}", remedy)
@@ -87,7 +88,7 @@ def find_directory(settings: Settings, reference: str | Path) -> Path:
     for directory in places:
         try:
             if (directory / "problem.toml").is_file():
-                return directory.resolve()
+                return real(directory)
         except OSError as error:  # the name is too long, or a folder may not be read
             raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
     if places[0].is_dir():

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from harness import outside
 from harness.errors import ProblemError
 from harness.problem import Problem, load
 from harness.problem.schedule import Schedule
@@ -40,7 +41,7 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
         (ledger,) = ledgers(settings, slug)
         mine = _write_page(settings, ledger, current(settings), rules(settings, slug))
-        old = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        old = outside.text(path, errors="replace") if path.is_file() else ""
         write_board(path, spliced(old, slug, mine, title) or board(tables(settings), title))
     return mine
 

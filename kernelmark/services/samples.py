@@ -6,12 +6,13 @@ The lint grades them, and so does the benchmark of outcomes. Trusted; a sample's
 from __future__ import annotations
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from harness import outside
+from harness.document import DocumentError, parse_toml
 from harness.errors import ProblemError
 from harness.problem import DeviceKind
 from harness.submission import Submission
@@ -42,9 +43,11 @@ def read_samples(directory: Path) -> dict[str, Sample]:
     if not path.is_file():
         return {}
     try:
-        samples = TypeAdapter(dict[str, Sample]).validate_python(tomllib.loads(path.read_text("utf-8")))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ProblemError(str(path), f"cannot be read ({error})") from None
+        samples = TypeAdapter(dict[str, Sample]).validate_python(parse_toml(outside.read(path, outside.TEXT_BYTES)))
+    except OSError as error:
+        raise ProblemError(str(path), f"cannot be read ({error.strerror})") from None
+    except DocumentError as error:
+        raise ProblemError(str(path), f"cannot be read (it {error})") from None
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(map(str, first["loc"]))

@@ -8,11 +8,10 @@ unknown key is always an error, so that a typo never grades silently with a defa
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import re
+import reprlib
 import subprocess
-import tomllib
 import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,9 +20,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
+from harness import outside
+from harness.document import DocumentError, parse_json, parse_toml
 from harness.errors import SettingsError, nearest
 from harness.foreign import FORMS, ForeignForm
 from harness.kinds import DeviceKind, Effort, SandboxName
+from harness.outside import real
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"
@@ -102,9 +104,9 @@ class Settings(BaseSettings):
     @classmethod
     def _tables_are_json_in_the_environment(cls, value: object) -> object:
         try:
-            return json.loads(value) if isinstance(value, str) else value
-        except ValueError:
-            raise ValueError("give it as JSON") from None
+            return parse_json(value) if isinstance(value, str) else value
+        except DocumentError as error:
+            raise ValueError(f"give it as JSON ({error})") from None
 
     @field_validator("docker_binds")
     @classmethod
@@ -140,11 +142,11 @@ class Settings(BaseSettings):
     def checkouts(self) -> dict[ForeignForm, Path]:
         """The absolute paths of the checkouts that are named."""
         named = {form: getattr(self, each.setting) for form, each in FORMS.items()}
-        return {form: (self.root / path.expanduser()).resolve() for form, path in named.items() if path is not None}
+        return {form: real(self.root / path.expanduser()) for form, path in named.items() if path is not None}
 
     def author_of(self, file: Path) -> str:
         """Whose submission a file is: in `submissions/<problem>/<author>/` that author's, else that of the settings."""
-        folder, path = self.locate("submissions").resolve(), file.resolve()
+        folder, path = real(self.locate("submissions")), real(file)
         parts = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
         return parts[1] if len(parts) > 2 and name_from(parts[1]) == parts[1] else self.author_or_default()
 
@@ -161,7 +163,7 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: an unknown key or variable, or an invalid value; the message says where it was set.
         """
-        start = (start or Path.cwd()).resolve()
+        start = real(start or Path.cwd())
         file = find_file(start)
         table = _read(file) if file else {}
         _refuse_unknown_variables(os.environ)
@@ -187,6 +189,8 @@ class Settings(BaseSettings):
         return loaded
 
 
+_SHOWN = reprlib.Repr()
+_SHOWN.maxstring = _SHOWN.maxother = 200
 _SHAPES = {"dict_type": "give a table", "model_type": "give a table", "tuple_type": "give a list"}
 KEYS = tuple(key for key in Settings.model_fields if key != "root")
 
@@ -209,9 +213,10 @@ def name_from(text: str) -> str:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise SettingsError(str(file), f"cannot be read as TOML ({error})") from error
+        table = parse_toml(outside.read(file, outside.TEXT_BYTES, follow=True))
+    except (OSError, DocumentError) as error:
+        why = error.strerror if isinstance(error, OSError) else f"it {error}"
+        raise SettingsError(str(file), f"cannot be read as TOML ({why})") from error
     for key in table:
         if key not in KEYS:
             raise SettingsError(str(file), f"unknown key `{key}`", nearest(key, KEYS))
@@ -237,11 +242,12 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         return SettingsError(where, "unknown key", nearest(inner[-1], Limits.model_fields))
+    given = _SHOWN.repr(first["input"])
     if first["type"] in _SHAPES:
-        return SettingsError(where, f"{first['input']!r} is not valid", _SHAPES[first["type"]])
+        return SettingsError(where, f"{given} is not valid", _SHAPES[first["type"]])
     if isinstance(first["input"], Mapping):  # a whole table: its message names what is wrong in it
         return SettingsError(where, *message.split("; ", 1))
-    return SettingsError(where, f"{first['input']!r} is not valid", message)
+    return SettingsError(where, f"{given} is not valid", message)
 
 
 def _git_user() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from harness import outside
 from harness.errors import LedgerError
 from harness.languages import LANGUAGES
 from harness.problem import Problem
@@ -32,7 +33,7 @@ class Sheet:
 def sheet(settings: Settings, problem: Problem) -> Sheet:
     """Everything that the project knows; a broken ledger or a missing statement is left out."""
     try:
-        statement = (problem.directory / "README.md").read_text(encoding="utf-8", errors="replace")
+        statement = outside.text(problem.directory / "README.md", errors="replace")
     except OSError:
         statement = ""
     return Sheet(statement, _entry_points(problem), baselines(settings, problem))

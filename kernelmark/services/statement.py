@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from harness import outside
 from harness.problem import Problem
 from harness.problem.prototype import prototypes
 from harness.problem_lint.finding import LintFinding
@@ -22,7 +23,7 @@ _PLACEHOLDERS = [line for line in STATEMENT.splitlines() if "…" in line]
 def contradictions(problem: Problem) -> Iterator[LintFinding]:
     """What the README still has of its template, and where it declares a function otherwise than it is called."""
     try:
-        text = (problem.directory / "README.md").read_text("utf-8")
+        text = outside.text(problem.directory / "README.md")
     except FileNotFoundError:
         return
     except (OSError, UnicodeDecodeError) as error:

@@ -26,7 +26,7 @@ _SHOWN, _LETTERS, _NAME = 8, 80, 40
 
 def measured(verdict: Verdict) -> Iterator[str]:
     """The verdict as every grading prints it, and the kernels of a call."""
-    yield from show.verdict(verdict, record=False)
+    yield from show.verdict(verdict, record=False, profiled=True)
     for benchmark in verdict.benchmarks:
         if benchmark.mode == "replayed":
             yield ""

@@ -46,6 +46,7 @@ INTERPRETED = "Triton interpreter: semantics only, not a measure of speed; a GPU
 
 _LOG_LINES = 10  # at each end of a long log
 _DOCUMENT = "--format json"
+_BENCH = f"kernelmark bench {_DOCUMENT}"
 
 
 def check(result: Check, *, for_gpus: int = 0) -> Iterator[str]:
@@ -66,23 +67,24 @@ def verdict(
     record: bool = True,
     for_gpus: int = 0,
     for_author: bool = False,
+    profiled: bool = False,
 ) -> Iterator[str]:
     """The result of a whole grading; `table` is the one that ranks it, if any, and `left` what the limits a day leave.
 
     The run is named only if it is recorded, since `kernelmark show` does not know any other. `for_gpus` as in `check`.
     `for_author` is for an author whom someone else graded: with the whole log, without what only whoever grades can do.
+    `profiled` is for `kernelmark profile`, which can show and measure less than `kernelmark bench`.
     """
     result = with_own_name(result)
-    yield from _outcome(
-        result, whole_log="" if for_author else f"kernelmark show {result.run}" if record else _DOCUMENT
-    )
+    shown_by = f"kernelmark show {result.run}" if record else _BENCH if profiled else _DOCUMENT
+    yield from _outcome(result, whole_log="" if for_author else shown_by)
     if result.score is not None:
         yield ""
         yield from times.table(result, result.score)
         yield ""
-        for line in times.unfinished(result, for_author=for_author):
+        for line in times.unfinished(result, for_author=for_author, profiled=profiled):
             yield f"{INDENT}stopped     {line}"
-    for doubt in times.doubts(result, for_author=for_author):
+    for doubt in times.doubts(result, for_author=for_author, profiled=profiled):
         yield f"{INDENT}doubt       {doubt}"
     yield from _notes(result.environment, for_gpus, for_author=for_author)
     if table is not None:

@@ -90,21 +90,21 @@ def benchmark(b: BenchmarkResult, effort: Effort) -> Iterator[str]:
     yield from columns([header, *rounds], right=frozenset(range(4)), indent=INDENT * 2)
 
 
-def unfinished(result: Verdict, *, for_author: bool = False) -> Iterator[str]:
+def unfinished(result: Verdict, *, for_author: bool = False, profiled: bool = False) -> Iterator[str]:
     """Which cases were not measured to the end, and why; and what to do, which is not up to the author."""
-    effort = None if for_author else result.effort
-    said = [(b.name, _stopped(b, effort)) for b in result.benchmarks if b.stop_reason != "converged"]
+    more = "" if for_author else _more(result.effort, profiled=profiled)
+    said = [(b.name, _stopped(b, more)) for b in result.benchmarks if b.stop_reason != "converged"]
     yield from _by_case(said, len(result.benchmarks))
 
 
-def doubts(result: Verdict, *, for_author: bool = False) -> Iterator[str]:
+def doubts(result: Verdict, *, for_author: bool = False, profiled: bool = False) -> Iterator[str]:
     """Reasons to trust the result less, one line each with what to do: about the whole run, then about cases.
 
-    `for_author` leaves out what only whoever grades can do.
+    `for_author` leaves out what only whoever grades can do; `profiled` is for `kernelmark profile`.
     """
     if result.score is not None and (reached := result.score.confidence) < _CONFIDENT:
         told = f"the intervals hold with {100 * reached:.0f} % confidence, not 95 %, as too few rounds were measured"
-        yield f"few_rounds: {told}" + ("" if for_author else f"; {_MEASURE_MORE[result.effort]}")
+        yield f"few_rounds: {told}" + ("" if for_author else f"; {_more(result.effort, profiled=profiled)}")
     for doubt in result.doubts:
         yield f"{visible(doubt.code)}: {_with_advice(doubt, for_author)}"
     of_code: dict[str, list[tuple[str, Doubt]]] = {}
@@ -128,7 +128,7 @@ def _facts(b: BenchmarkResult, effort: Effort) -> Iterator[tuple[str, str]]:
     yield "score", f"{interval(b.score)}{_sure(b.score)}"
     yield from _clocks(b)
     yield "mode", _HOW[b.mode]
-    yield "stopped", _stopped(b, effort)
+    yield "stopped", _stopped(b, _more(effort))
     for each in b.baselines:
         yield f"× {visible(each.name)}", f"{ratio(each.speedup)}{_sure(each.speedup)}, {_took(each)}"
     yield from ((metric.name, said) for metric in METRICS if (said := metric.sentence(b)))
@@ -179,10 +179,15 @@ def _sure(value: Interval | Ratio) -> str:
     return f" at {100 * value.confidence:.3g} %"
 
 
-def _stopped(b: BenchmarkResult, effort: Effort | None) -> str:
-    """How measuring a case ended; with the effort, also how to measure more."""
-    remedy = "" if b.stop_reason == "converged" or effort is None else _MEASURE_MORE[effort]
-    if b.stop_reason == "unstable" and effort != "thorough":
+def _more(effort: Effort, *, profiled: bool = False) -> str:
+    """How to measure more than with this effort; `kernelmark profile` has no option for it."""
+    return "grade again with `kernelmark bench`" if profiled else _MEASURE_MORE[effort]
+
+
+def _stopped(b: BenchmarkResult, more: str) -> str:
+    """How measuring a case ended, and how to measure more."""
+    remedy = "" if b.stop_reason == "converged" else more
+    if b.stop_reason == "unstable" and not remedy.endswith("machine"):
         remedy = remedy.replace("again", "again on a quiet machine or", 1)
     return _STOPPED[b.stop_reason] + (f"; {remedy}" if remedy else "")
 

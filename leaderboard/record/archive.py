@@ -3,7 +3,8 @@
 
 `kernelmark` archives every recorded submission, so every hash in the ledger can be looked up. Profiles of
 runs lie in the same folders (`profile.py`). Trusted code; the file name comes from the participant, and serves only to
-make the path readable. Every file is stored byte for byte.
+make the path readable. Every file is stored byte for byte, and read only if it is a regular file: an archive comes with
+pull requests too.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from harness import outside
 from harness.errors import HarnessError, UsageError
-from harness.submission import Submission
+from harness.submission import MAX_SOURCE_BYTES, Submission
 from harness.verdict import SubmissionId
 from leaderboard.record.durable import UNRECORDED, unwritable, write_whole
 
@@ -36,7 +38,9 @@ def archive(root: Path, slug: str, submission: Submission) -> Path:
         try:
             with suppress(FileExistsError):  # archived before, or just now by another process
                 write_whole(each, content, replace=False)
-            stored = each.read_bytes()
+            stored = outside.read(each, MAX_SOURCE_BYTES)
+        except outside.TooLarge:
+            stored = b""
         except OSError as error:
             raise HarnessError(f"{each}: the submission cannot be archived ({error.strerror})") from error
         if stored != content:
@@ -132,9 +136,10 @@ def stored(root: Path, slug: str, submission: SubmissionId) -> Submission:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return outside.read(path, MAX_SOURCE_BYTES)
     except OSError as error:
-        raise HarnessError(f"{path}: the archived source cannot be read ({error.strerror})") from error
+        what = f"{path}: the archived source cannot be read ({error.strerror})"
+        raise HarnessError(what, "restore the file") from error
 
 
 def safe_name(name: str) -> str:

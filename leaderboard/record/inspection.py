@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from harness import outside
 from harness.errors import HarnessError, LedgerError
 from harness.verdict import Verdict
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import MODERATION, NO_HASH, VERDICT, Entry, decode
+from leaderboard.record.ledger import LONGEST_LINE
 from leaderboard.record.profile import SUFFIX, stored_profile
 
 
@@ -89,14 +91,18 @@ def inspect(path: Path, archive: Path, current: Current) -> Inspection:
 def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
     """Yield every intact line with its number, and add a fault for every other line."""
     number, prev = 0, NO_HASH
-    with inspection.path.open("rb", buffering=1 << 20) as file:
+    with outside.opened(inspection.path, follow=True, buffering=1 << 20) as file:
         fcntl.flock(file, fcntl.LOCK_SH)  # wait for a writer, whose unfinished line is not a fault
         size = file.seek(0, 2)
         fcntl.flock(file, fcntl.LOCK_UN)
         file.seek(0)
         while size > 0:
-            line = file.readline(size)
+            line = file.readline(min(size, LONGEST_LINE))
             number, size = number + 1, size - len(line)
+            if len(line) == LONGEST_LINE:
+                inspection.whole = False
+                inspection.faults.append(Fault(inspection.path, number, f"has more than {LONGEST_LINE >> 20} MiB"))
+                return
             if not line.endswith(b"\n"):
                 what = "an unfinished last line; the next recorded result moves it aside"
                 inspection.faults.append(Fault(inspection.path, number, what))

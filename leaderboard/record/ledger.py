@@ -7,14 +7,18 @@ writer that is still at work or was killed.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
+from harness import outside
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
@@ -22,6 +26,7 @@ from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT
 from leaderboard.record.exemption import Exemption
 from leaderboard.record.moderation import Moderation
 
+LONGEST_LINE = 64 << 20  # bytes; what is longer is no line of a ledger
 _TAIL_BYTES = 1 << 16
 _EVENT = b'"kind":"moderation"'
 _HEAD_BYTES = 256
@@ -64,13 +69,13 @@ class JsonlLedger:
             UsageError: the file or its folder cannot be written.
         """
         try:
-            if self.path.exists():
-                with self.path.open("r+b") as file:
-                    last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
-                if last_line:
-                    self._decode_last(last_line)
-            elif folder := unwritable(self.path):
-                raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED)
+            with _opened(self.path) as file, self.path.open("r+b"):
+                last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
+            if last_line:
+                self._decode_last(last_line)
+        except (FileNotFoundError, NotADirectoryError):
+            if folder := unwritable(self.path):
+                raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED) from None
         except OSError as error:
             what = f"the result cannot be recorded there ({error.strerror})"
             raise UsageError(str(self.path), what, UNRECORDED) from error
@@ -159,11 +164,11 @@ class JsonlLedger:
             LedgerError: the chain is broken; the message names the line.
         """
         try:
-            with self.path.open("rb", buffering=1 << 20) as file:
+            with _opened(self.path) as file:
                 _, unread = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
                 number, prev = 0, NO_HASH
                 while unread > 0:
-                    line = file.readline()
+                    line = file.readline(LONGEST_LINE)
                     number, unread = number + 1, unread - len(line)
                     entry = self._decode(line, number)
                     if entry.seq != number or entry.prev != prev:
@@ -178,8 +183,8 @@ class JsonlLedger:
     def events(self) -> Iterator[Entry]:
         """As `_Reading.events`; a line's kind follows its hashes, within its first 256 bytes."""
         try:
-            with self.path.open("rb", buffering=1 << 20) as file:
-                for number, line in enumerate(file, start=1):
+            with _opened(self.path) as file:
+                for number, line in enumerate(_lines(file), start=1):
                     if _EVENT in line[:_HEAD_BYTES] and line.endswith(b"\n"):
                         yield self._decode(line, number)
         except FileNotFoundError:
@@ -190,8 +195,8 @@ class JsonlLedger:
     def at(self, wanted: Collection[int]) -> Iterator[Entry]:
         """As `_Reading.at`."""
         try:
-            with self.path.open("rb", buffering=1 << 20) as file:
-                for number, line in enumerate(file, start=1):
+            with _opened(self.path) as file:
+                for number, line in enumerate(_lines(file), start=1):
                     if number in wanted:
                         yield self._decode(line, number)
         except FileNotFoundError:
@@ -210,7 +215,7 @@ class JsonlLedger:
         try:
             return decode(line)
         except ValueError as error:
-            with self.path.open("rb") as file:
+            with _opened(self.path) as file:
                 number = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
             raise self._broken(number, str(error), line) from error
 
@@ -224,6 +229,8 @@ class JsonlLedger:
         while True:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
             try:
+                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                    raise LedgerError(f"{self.path}: is not a regular file", _RESTORE)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if self._is_current(descriptor):
                     yield descriptor
@@ -291,6 +298,16 @@ class _Reading:
         return self.ledger.at(wanted)
 
 
+def _opened(path: Path) -> BinaryIO:
+    """The file, to be read: a link to it may be an organizer's, but it is a file."""
+    return outside.opened(path, follow=True, buffering=1 << 20)
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Its lines; what is longer than `LONGEST_LINE` comes in several."""
+    return iter(lambda: file.readline(LONGEST_LINE), b"")
+
+
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
     """The last whole line, newline included (empty if there is none), and the offset of its end."""
     length = _TAIL_BYTES
@@ -299,6 +316,8 @@ def _tail(descriptor: int, size: int) -> tuple[bytes, int]:
         data = os.pread(descriptor, size - start, start)
         if start == 0 or data.count(b"\n") >= 2:
             break
+        if length > LONGEST_LINE:
+            raise OSError(errno.EFBIG, f"its last line is longer than {LONGEST_LINE >> 20} MiB")
         length *= 4
     end = data.rfind(b"\n") + 1
     return data[data.rfind(b"\n", 0, max(0, end - 1)) + 1 : end], start + end

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
+from harness import outside
 from harness.errors import LedgerError
 from harness.verdict import ProblemId
 from leaderboard.record.durable import write_whole
@@ -70,13 +71,18 @@ def merge_files(ours: Path, theirs: Path, base: Path | None) -> int:
         LedgerError: as for `merge`, or a file cannot be read or written; the first is unchanged.
     """
     try:
-        with ours.open("rb") as file:
+        with outside.opened(ours, follow=True) as file:
             fcntl.flock(file, fcntl.LOCK_EX)  # a waiting writer sees that the file was replaced, and opens the new one
-            merged = merge(file.read(), theirs.read_bytes(), base.read_bytes() if base else None)
+            merged = merge(file.read(), _whole(theirs), _whole(base) if base else None)
             write_whole(ours, merged, replace=True)
     except OSError as error:
         raise LedgerError(f"{error.filename or ours}: cannot be merged ({error.strerror})") from error
     return merged.count(b"\n")
+
+
+def _whole(path: Path) -> bytes:
+    with outside.opened(path, follow=True) as file:
+        return file.read()
 
 
 def _common(mine: Sequence[Entry], others: Sequence[Entry]) -> int:

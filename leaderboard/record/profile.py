@@ -9,14 +9,13 @@ it escapes it.
 
 from __future__ import annotations
 
-import os
-import stat
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, field_validator
 from pydantic_core import to_json
 
+from harness import outside
 from harness.errors import HarnessError
 from harness.profiling.stacks import parse
 from harness.verdict import RUN_ID, Record, Sha256, SubmissionId
@@ -114,14 +113,11 @@ def stored_profile(root: Path, slug: str, submission: SubmissionId, run: str) ->
     except HarnessError:  # nothing can be archived there
         return None
     try:
-        content = _content(path)
+        content = outside.read(path, MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise HarnessError(f"{path}: the profile cannot be read ({error.strerror})") from error
-    if content is None:
-        what = f"{path}: is not a profile (not a regular file of at most {MAX_BYTES:,} bytes)"
-        raise HarnessError(what, _REMEDY)
+        raise HarnessError(f"{path}: the profile cannot be read ({error.strerror})", _REMEDY) from error
     try:
         profile = StoredProfile.model_validate_json(content)
     except ValidationError as error:
@@ -171,13 +167,3 @@ def _half(part: Part) -> Part:
 
 def _encoded(profile: StoredProfile) -> bytes:
     return profile.model_dump_json().encode() + b"\n"
-
-
-def _content(path: Path) -> bytes | None:
-    """A file's bytes; None if it is too large, or anything but a regular file: a link could lead anywhere."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            return None
-        return file.read(MAX_BYTES)

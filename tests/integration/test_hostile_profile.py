@@ -77,7 +77,7 @@ def test_an_honest_one_is_read_whole() -> None:
     ("name", "content", "told"),
     [
         ("trace 0", b"\xff\xfe{}", "trace 0: not JSON"),
-        ("trace 0", b"[" * 100_000, "trace 0: not JSON (RecursionError)"),
+        ("trace 0", b"[" * 100_000, "trace 0: nested more than 100 deep"),
         ("trace 1", b"[]", "trace 1: not a Chrome trace"),
         ("trace 0", b'{"traceEvents": 1e999}', "trace 0: not a Chrome trace"),
         ("cpu stacks", b"a;b -3\n", "cpu stacks: "),
@@ -85,7 +85,7 @@ def test_an_honest_one_is_read_whole() -> None:
         ("memory snapshot", b'{"segments": [], "segments": []}', "memory snapshot: a field stands twice"),
         ("memory snapshot", b'{"segments": [], "device_traces": {}}', "memory snapshot: not a memory snapshot"),
         ("memory snapshot", b"\x80\x04K\x07.", "memory snapshot: not JSON"),
-        ("memory snapshot", DEEP, "memory snapshot: nested too deeply"),
+        ("memory snapshot", DEEP, "memory snapshot: nested more than 100 deep"),
         ("tool output", b"forged", "tool output: was not asked for"),
     ],
 )

@@ -296,7 +296,7 @@ def test_files_of_the_host(inspect_inside: Any, name: SandboxName) -> None:
     interpreter = {part for prefix in (sys.prefix, sys.base_prefix) for part in Path(prefix).parts}
     assert seen["root_home"] in ("EACCES", "ENOENT") or set(seen["root_home"]) <= interpreter
     packages = {"arena", "languages", "recording", "runner", "wire"}
-    modules = {"__init__.py", "call.py", "carrier.py", "cupti.py", "errors.py", "foreign.py"}
+    modules = {"__init__.py", "call.py", "carrier.py", "cupti.py", "document.py", "errors.py", "foreign.py"}
     assert packages | modules == set(seen["runner_files"])
     assert "done" not in seen["writes"].values(), seen["writes"]
     assert seen["socket_write"] != "done"

@@ -297,7 +297,7 @@ _EXPECTED: list[tuple[str, str]] = [
     (f'{_MADE}{{ "x" = "b" }}', "sample `a` replaces 'x', which occurs 2 times in right.py; give a text"),
     (f'{_MADE}{{ "x + b" = 3 }}', "key `a.replace.x + b`: input should be a valid string"),
     (f'{_MADE}["x + b", "x"]', "key `a.replace`: input should be a valid dictionary"),
-    ("[a", "cannot be read (Expected ']'"),
+    ("[a", "cannot be read (it is not TOML: Expected ']'"),
     ("a = 3", "key `a`: input should be a valid dictionary"),
 ]
 

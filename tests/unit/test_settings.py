@@ -96,6 +96,12 @@ def test_a_bad_file_is_refused_where_it_is_wrong(project: Path, text: str, expec
     [
         (lambda file: file.mkdir(), "Is a directory"),
         (lambda file: file.symlink_to("gone.toml"), "No such file or directory"),
+        (os.mkfifo, "it is a named pipe"),
+        (lambda file: file.symlink_to("/dev/zero"), "it is a device"),
+        (lambda file: file.symlink_to(file.name), "its links lead in a circle"),
+        (lambda file: file.write_text("a" + ".a" * 500 + " = 1"), "it is not TOML: values are nested too deeply"),
+        (lambda file: file.write_text("a = " + "[" * 5000), "it is not TOML: values are nested too deeply"),
+        (lambda file: file.write_text("a = " + "9" * 5000), "it is not TOML: a number has too many digits"),
     ],
 )
 def test_a_file_that_is_no_file_is_not_passed_over(project: Path, make: Callable[[Path], None], why: str) -> None:
@@ -112,6 +118,13 @@ def test_a_file_that_is_no_file_is_not_passed_over(project: Path, make: Callable
         ("KERNELMARK_ROOT", "/", r"unknown variable `KERNELMARK_ROOT`"),
         ("KERNELMARK_SANDBOX", "jail", r"KERNELMARK_SANDBOX: 'jail' is not valid"),
         ("KERNELMARK_TEAMS", "ada,bob", r"KERNELMARK_TEAMS: 'ada,bob' is not valid; give it as JSON"),
+        (
+            "KERNELMARK_TEAMS",
+            "[" * 5000,
+            r"KERNELMARK_TEAMS: '\[+\.\.\.\[+' is not valid; give it as JSON \(nested more",
+        ),
+        ("KERNELMARK_LIMITS", '{"a":' * 500 + "1" + "}" * 500, r"KERNELMARK_LIMITS: .* \(nested more than 100 deep\)"),
+        ("KERNELMARK_LIMITS", '{"gradings_a_day": 1e999}', r"KERNELMARK_LIMITS: .* \(1e999 is not a finite number\)"),
     ],
 )
 def test_a_bad_variable_is_refused_by_name(

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from harness import outside
 from harness.errors import UsageError, nearest
+from harness.outside import real
 from harness.problem import Problem
 from kernelmark.services.exporting import source
 from kernelmark.services.exporting.adapter import LAID_OUT, Adapter, places
@@ -115,7 +117,7 @@ def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
     """
     if problem.foreign is None or problem.foreign.form != "gpu-mode":
         return "", ()
-    folder = (problem.directory / problem.foreign.files[0].path).resolve().parent
+    folder = real(problem.directory / problem.foreign.files[0].path).parent
     for file in sorted(folder.parent.parent.glob("*.yaml")):
         listed = _listed(file)
         for each in listed if isinstance(listed, list) else ():
@@ -129,7 +131,7 @@ def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
 def _listed(file: Path) -> object:
     """The problems that the file of a set lists; nothing if it cannot be read."""
     try:
-        return task_file.parse(file.read_bytes()).get("problems")
+        return task_file.parse(outside.read(file, outside.TEXT_BYTES)).get("problems")
     except (OSError, NotImportedError):
         return None
 

@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
+from harness.outside import real
 from harness.submission import Submission
 from harness.verdict import RUN_ID, Verdict
 from kernelmark.services.allowance import InFlight
@@ -294,7 +295,7 @@ class Batch:
         assert sandbox != "auto"
         return Request(
             run=job.run or secrets.token_hex(8),
-            problem=problem.slug if home.resolve() == problem.directory.resolve() else str(problem.directory),
+            problem=problem.slug if real(home) == real(problem.directory) else str(problem.directory),
             problem_sha256=problem.sha256,
             final=bool(problem.final_tests),
             name=own.name,

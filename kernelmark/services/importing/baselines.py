@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from harness import outside
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.submission import Submission
@@ -51,7 +52,7 @@ def remove(folder: Path) -> None:
 def _replaceable(path: Path) -> bool:
     """Whether nothing is there, or exactly what `write` wrote."""
     try:
-        first, _, rest = path.read_bytes().partition(b"\n")
+        first, _, rest = outside.read(path, outside.TEXT_BYTES).partition(b"\n")
     except FileNotFoundError:
         return not path.is_symlink()
     except OSError:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from harness import outside
+from harness.document import parse_toml
 from harness.errors import ProblemError
+from harness.outside import real
 from harness.problem import Problem, load
 from kernelmark.services.importing.found import Found, NotImportedError
 from kernelmark.services.importing.toml import written
@@ -40,7 +42,7 @@ def refuse_existing(folder: Path, *, force: bool) -> None:
     if not force:
         raise NotImportedError(f"{folder.name} exists; --force writes it again")
     try:
-        imported = "foreign" in tomllib.loads((folder / "problem.toml").read_text(encoding="utf-8"))
+        imported = "foreign" in parse_toml(outside.read(folder / "problem.toml", outside.TEXT_BYTES))
     except (OSError, ValueError):
         imported = False
     if not imported or folder.is_symlink():
@@ -57,7 +59,7 @@ def write(
     """
     refuse_existing(folder, force=force)
     here = together(folder, checkout, project)
-    near, root = (folder.resolve(), None) if here else (checkout.resolve(), checkout)
+    near, root = (real(folder), None) if here else (real(checkout), checkout)
     final = _text(found, keys, {each.name: os.path.relpath(each.path, near) for each in found.files}, checkout=not here)
     _try(found, keys)
     try:
@@ -110,7 +112,7 @@ def _text(found: Found, keys: Mapping[str, Any], paths: Mapping[str, str], *, ch
 
 def together(folder: Path, checkout: Path, project: Path) -> bool:
     """Whether both are in the project, so that they are moved together; else a setting says where the checkout is."""
-    return all(each.resolve().is_relative_to(project.resolve()) for each in (checkout, folder))
+    return all(real(each).is_relative_to(real(project)) for each in (checkout, folder))
 
 
 def _shape(tensor: Mapping[str, Any]) -> str:

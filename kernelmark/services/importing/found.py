@@ -5,15 +5,18 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness import outside
 from harness.errors import UsageError, nearest
 from harness.foreign import ForeignForm
 
 _FILE_BYTES = 1 << 20
+_MOST_FILES = 200_000  # in a checkout, with whatever else lies in it
+_DEEPEST = 16  # folders below it; no problem is looked for in deeper ones
 
 
 class NotImportedError(Exception):
@@ -86,6 +89,20 @@ def inside(root: Path, path: Path, name: str) -> Path:
     return real
 
 
+def looked_through(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """The folders of a checkout, as `outside.walked`, without names that no text can hold.
+
+    Raises:
+        UsageError: it holds more than any checkout does.
+    """
+    try:
+        for folder, folders, files in outside.walked(root, most=_MOST_FILES, deepest=_DEEPEST):
+            folders[:] = filter(str.isprintable, folders)
+            yield folder, folders, [*filter(str.isprintable, files)]
+    except outside.TooLarge as error:
+        raise UsageError(str(root), str(error.strerror), "name the folder of the checkout alone") from None
+
+
 def content(path: Path, name: str) -> bytes:
     """The bytes of a file.
 
@@ -93,13 +110,11 @@ def content(path: Path, name: str) -> bytes:
         NotImportedError: it is too large, or cannot be read.
     """
     try:
-        with path.open("rb") as file:
-            raw = file.read(_FILE_BYTES + 1)
+        return outside.read(path, _FILE_BYTES)  # its links are resolved
+    except outside.TooLarge:
+        raise NotImportedError(f"its file {name!r} is larger than {_FILE_BYTES >> 20} MiB") from None
     except OSError as error:
         raise NotImportedError(f"its file {name!r} cannot be read ({error.strerror})") from None
-    if len(raw) > _FILE_BYTES:
-        raise NotImportedError(f"its file {name!r} is larger than {_FILE_BYTES >> 20} MiB")
-    return raw
 
 
 def slug_of(*parts: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.outside import real
 from kernelmark.services.importing import task_file
 from kernelmark.services.importing.found import (
     Candidate,
@@ -17,6 +17,7 @@ from kernelmark.services.importing.found import (
     NotImportedError,
     content,
     inside,
+    looked_through,
     slug_of,
 )
 
@@ -34,11 +35,11 @@ def candidates(root: Path) -> list[Candidate]:
 
 
 def _candidates(root: Path) -> Iterator[Candidate]:
-    for folder, folders, files in os.walk(root):
+    for folder, folders, files in looked_through(root):
         folders[:] = [each for each in folders if not each.startswith(".")]
         if "task.yml" in files:
-            file = Path(folder, "task.yml")
-            parts = file.parent.resolve().parts[-2:]
+            file = folder / "task.yml"
+            parts = real(file.parent).parts[-2:]
             name, last = "/".join(parts), parts[-1].removesuffix("_py")
             slug = slug_of("gpu_mode", *parts[:-1], last)
             yield Candidate("gpu-mode", name, name, slug, f"{last.replace('_', ' ')} (gpu-mode, {parts[0]})", file)

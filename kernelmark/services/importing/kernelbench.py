@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kernelmark.services.importing.found import Candidate, ForeignFile, Found, content, inside, slug_of
+from kernelmark.services.importing.found import Candidate, ForeignFile, Found, content, inside, looked_through, slug_of
 
 _LEVEL = re.compile(r"level(\d+)")
 _FILE = re.compile(r"(\d+)_(.+)\.py")
@@ -16,17 +16,19 @@ _BUILD_S = 180.0
 def candidates(root: Path) -> list[Candidate]:
     """Every problem of every level, in order; `root` is the checkout, or the folder with the levels."""
     found: list[tuple[int, int, Candidate]] = []
-    for levels in (root, root / "KernelBench"):
-        for folder in levels.glob("level*"):
-            level = _LEVEL.fullmatch(folder.name)
-            for file in folder.glob("*.py") if level else ():
-                if level and (parts := _FILE.fullmatch(file.name)):
-                    number, words = int(parts[1]), parts[2].strip("_")
-                    name = f"{int(level[1])}/{number}"
-                    label = f"{name} {words}"
-                    title = f"{words.replace('_', ' ')} (KernelBench {name})"
-                    slug = slug_of("kernelbench", level[1], parts[1], words)
-                    found.append((int(level[1]), number, Candidate("kernelbench", name, label, slug, title, file)))
+    homes = (root, root / "KernelBench")
+    for folder, folders, files in looked_through(root):
+        folders[:] = [each for each in folders if folder in homes and (each == "KernelBench" or _LEVEL.fullmatch(each))]
+        level = _LEVEL.fullmatch(folder.name) if folder.parent in homes else None
+        for file in files if level else ():
+            if level and (parts := _FILE.fullmatch(file)):
+                number, words = int(parts[1]), parts[2].strip("_")
+                name = f"{int(level[1])}/{number}"
+                label = f"{name} {words}"
+                title = f"{words.replace('_', ' ')} (KernelBench {name})"
+                slug = slug_of("kernelbench", level[1], parts[1], words)
+                candidate = Candidate("kernelbench", name, label, slug, title, folder / file)
+                found.append((int(level[1]), number, candidate))
     return [each for _, _, each in sorted(found, key=lambda each: each[:2])]
 
 

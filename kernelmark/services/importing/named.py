@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness import outside
+from harness.document import parse_toml
 from harness.errors import UsageError
 from harness.foreign import FORMS, ForeignForm
 from kernelmark.services.importing.folder import together
@@ -30,7 +31,7 @@ class Named:
             UsageError: they do.
         """
         known = self.settings.checkouts.get(self.form)
-        if known not in (None, self.checkout.resolve()) and not self._together:
+        if known not in (None, outside.real(self.checkout)) and not self._together:
             remedy = f"import from there, or change `{self._setting}` in {FILE_NAME} or {self._variable}"
             raise UsageError(str(self.checkout), f"is not the checkout that the settings name, {known}", remedy)
 
@@ -42,10 +43,10 @@ class Named:
         """
         if self._together or self.form in self.settings.checkouts:
             return ""
-        file, here = self.settings.root / FILE_NAME, self.checkout.resolve()
-        path = os.path.relpath(here, self.settings.root.resolve())
+        file, here = self.settings.root / FILE_NAME, outside.real(self.checkout)
+        path = os.path.relpath(here, outside.real(self.settings.root))
         try:
-            text = file.read_text("utf-8") if file.exists() else ""
+            text = outside.text(file) if file.exists() else ""
             file.write_text(_with(text, {self._setting: path}), encoding="utf-8")
         except (OSError, ValueError) as error:
             told = error.strerror if isinstance(error, OSError) else str(error)
@@ -75,6 +76,6 @@ def _with(text: str, more: dict[str, str]) -> str:
     at = next((number for number, line in enumerate(lines) if line.lstrip().startswith("[")), len(lines))
     before = "".join(lines[:at])
     new = (before + "\n" if before and not before.endswith("\n") else before) + written(more) + "".join(lines[at:])
-    if tomllib.loads(new) != {**tomllib.loads(text), **more}:
+    if parse_toml(new.encode()) != {**parse_toml(text.encode()), **more}:
         raise ValueError("its first table cannot be found")
     return new

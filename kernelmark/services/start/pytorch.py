@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from harness import outside
 from harness.errors import UsageError
 from harness.foreign import FORMS
 from harness.problem import Problem
@@ -71,9 +72,10 @@ def _definition(problem: Problem, name: str) -> Definition:
     """What the reference needs of its file."""
     file = problem.directory / (problem.foreign.files[0].path if problem.foreign else "reference.py")
     try:
-        text = file.read_text("utf-8")
+        text = outside.text(file)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(str(file), f"cannot be read ({type(error).__name__})") from None
+        why = getattr(error, "strerror", "") or "it is not UTF-8 text"
+        raise UsageError(str(file), f"cannot be read ({why})") from None
     definition = cut(text, name, str(file))
     kept_back = (
         {each.name.removesuffix(".py") for each in problem.foreign.files if not each.shown} if problem.foreign else ()

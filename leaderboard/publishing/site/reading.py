@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness import outside
 from harness.verdict import Verdict
 from leaderboard.publishing.site import digest as ledger_digest
 from leaderboard.publishing.site.digest import LedgerDigest
@@ -129,7 +130,7 @@ class Reader:
 
 def _end(path: Path) -> str:
     """Identifies a ledger's content by its size and the hash of its last whole line; reads only its end."""
-    with path.open("rb") as file:
+    with outside.opened(path, follow=True) as file:
         size = os.fstat(file.fileno()).st_size
         length = _TAIL_BYTES
         while True:

@@ -1,0 +1,95 @@
+"""What messages recommend exists: each option in some command, and each command with the options that it is given."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from kernelmark.commands.cli import main, submit
+from kernelmark.commands.help import commands
+from kernelmark.text import profiles, show
+from tests.verdicts import accepted, failed
+
+ROOT = Path(__file__).resolve().parents[2]
+# Programs of others, with options of their own, and code that is graded.
+_OTHERS = ("kernelmark/services/selftest/attacks/", "kernelmark/services/selftest/honest/", "harness/sandbox/bwrap.py")
+FOREIGN = {"--default-stream", "--privileged", "--resources", "--seccomp", "--unshallow", "--unshare-all"}
+_OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*\b")
+_COMMAND = re.compile(r"`((?:kernelmark|submit) [^`]*)`")
+_PLACEHOLDER = re.compile(r"\b(FILE|PROBLEM|SLUG)\b")
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text of several words in the product, with its place; a value that is filled in is an `x`."""
+    for package in ("harness", "leaderboard", "kernelmark"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            name = file.relative_to(ROOT).as_posix()
+            if not name.startswith(_OTHERS):
+                yield from (
+                    (f"{name}:{line}", text) for line, text in _texts(ast.parse(file.read_text())) if " " in text
+                )
+
+
+def _texts(module: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in (inner for statement in module.body[1:] for inner in ast.walk(statement)):  # without its docstring
+        if isinstance(node, ast.JoinedStr):
+            parts = (str(each.value) if isinstance(each, ast.Constant) else "x" for each in node.values)
+            yield node.lineno, "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+
+
+def options(command: click.Command) -> set[str]:
+    return {each for param in command.params for each in (*param.opts, *param.secondary_opts)} | {"--help", "--version"}
+
+
+def test_every_option_that_a_text_mentions_exists() -> None:
+    known = set.union(options(submit), *(options(command) for _, command in commands(main)))
+    assert "--thorough" in known
+    unknown = [(at, each) for at, text in texts() for each in _OPTION.findall(text) if each not in known | FOREIGN]
+    assert unknown == []
+
+
+def test_every_command_that_a_text_mentions_exists_with_its_options() -> None:
+    wrong = []
+    for at, text in texts():
+        for line in _COMMAND.findall(text):
+            try:
+                name, *words = shlex.split(line)
+            except ValueError:
+                continue  # a part of one, whose rest is filled in
+            command: click.Command = submit if name == "submit" else main
+            while isinstance(command, click.Group) and words and words[0] in command.commands:
+                command = command.commands[words.pop(0)]
+            flags = {each.partition("=")[0] for each in words if each.startswith("--")}
+            if flags - options(command) or (command is main and words and not words[0].startswith(("-", "x", "{"))):
+                wrong.append((at, line))
+    assert wrong == []
+
+
+def test_no_message_names_a_file_by_a_placeholder() -> None:
+    """Help says FILE; a message after a command knows which."""
+    wrong = []
+    for at, text in texts():
+        wrong += [(at, line) for line in _COMMAND.findall(text) if _PLACEHOLDER.search(line) and "\n" not in text]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("reason", ["budget", "unstable"])
+def test_a_profile_recommends_no_option_that_it_lacks(reason: str) -> None:
+    own = next(options(command) for path, command in commands(main) if path == "profile")
+    result = accepted(modes=["calls"], effort="quick")
+    cases = tuple(each.model_copy(update={"stop_reason": reason}) for each in result.benchmarks)
+    score = result.score and result.score.model_copy(update={"confidence": 0.5})
+    result = result.model_copy(update={"benchmarks": cases, "score": score})
+    cut = failed(message="no").model_copy(update={"log": "a line\n" * 1000})
+    for told in (profiles.measured(result), show.verdict(cut, record=False, profiled=True)):
+        lines = "\n".join(told)
+        assert "`kernelmark bench" in lines or "kernelmark bench --format json" in lines
+        assert set(_OPTION.findall(re.sub(r"kernelmark bench [^`\n]*", "", lines))) <= own
