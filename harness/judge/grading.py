@@ -171,7 +171,7 @@ class Grading:
             self._test(session)
             if timing and not self._failed():
                 session.output.begin("timing")
-                timing.beside_the_runner(session, self._to_time)
+                self._started_ns += timing.beside_the_runner(session, self._to_time)  # waiting is no part of a grading
             if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
             if timing and not self._failed():

@@ -126,8 +126,9 @@ class ReplayedTiming:
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
         """Nothing to measure in the runner."""
 
-    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Record every case, and try each recording once while the runner is still there to fall back to.
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int:
+        """Record every case, and try each recording once while the runner is still there to fall back to; waits for
+        nobody.
 
         Raises:
             NotReplayed: a case cannot be recorded, or its replay fails or gives wrong results.
@@ -151,6 +152,7 @@ class ReplayedTiming:
         for baseline, recorded in zip(self.baselines, recording, strict=True):
             benchmarks.enter(Stage.RECORD, len(benchmarks.cases), f"baseline {baseline.name}")
             recorded.result()
+        return 0
 
     def after_the_runner(self, benchmarks: Benchmarks) -> int:
         """Time every case; returns how long that took, in ns, once the device was free.
