@@ -95,7 +95,6 @@ class Grading:
         self._to_time = Benchmarks(problem, device, self._benchmarks, self._handover, self._enter)
         self._correctness = Correctness(on_failure)
         self._stage = Stage.BUILD
-        self._interpreted = False
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
@@ -229,7 +228,7 @@ class Grading:
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
         built = session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
-        self._build_log, self._interpreted = built.log, built.interpreted
+        self._build_log = built.log
         if not self._runs_here:
             what = f"compiles for {DEVICES[self._device].architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
@@ -316,7 +315,7 @@ class Grading:
             message=message,
             problem=self._problem_id(),
             submission=SubmissionId.of(self._submission),
-            environment=environment(session, self._provider, self._device, interpreted=self._interpreted),
+            environment=environment(session, self._provider, self._device),
             protocol=wire.PROTOCOL,
             seeds=tuple(self._correctness.seeds),
             tests=tuple(self._results),

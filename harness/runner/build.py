@@ -86,11 +86,6 @@ def content_of(descriptor: int) -> bytes:
         return file.read()
 
 
-def interpreted() -> bool:
-    """Whether Triton is in use and runs in its interpreter."""
-    return os.environ.get("TRITON_INTERPRET") == "1" and "triton.language" in sys.modules
-
-
 def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
     """Import the file as the module `submission`; returns its function, or class, as a kernel."""
     [name] = command.symbols

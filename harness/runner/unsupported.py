@@ -12,6 +12,8 @@ import sys
 import traceback
 from typing import Any
 
+from harness.runner.interpreter import TooSlow
+
 # Places that raise only for lack of a compiler or a device: module and function.
 _INTERPRETER = {
     ("triton.runtime.interpreter", "_patch_lang"),  # `tl` is not a global of the kernel
@@ -33,6 +35,8 @@ def why_unsupported(error: BaseException) -> str:
     """Why a CPU cannot run the code that raised this; empty if that is not known to be the reason."""
     raised = origin(error)
     place = _raised_at(raised)
+    if type(raised) is TooSlow:
+        return "Triton's interpreter is too slow for this; grade it on a GPU"
     if place in _DEVICE:
         return "this needs a CUDA device, and there is none here; grade it on a GPU"
     missing = isinstance(raised, NotImplementedError) and place[0].startswith(("triton.", "harness.runner.interpreter"))
