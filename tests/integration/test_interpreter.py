@@ -23,6 +23,8 @@ from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import load
+from harness.runner import build, faults
+from harness.runner.cpu import Cpu
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
@@ -229,3 +231,42 @@ def test_what_the_interpreter_is_too_slow_for_is_unsupported_and_an_endless_loop
     if outcome is Outcome.UNSUPPORTED:
         assert "Triton's interpreter is too slow for this; grade it on a GPU (TooSlow: " in found.message
         assert " of the 3000000 programs of a launch ran in the time that is left" in found.message
+
+
+CUDA = """import os
+from torch.utils import cpp_extension
+os.environ["TORCH_CUDA_ARCH_LIST"] = "9.0"
+cpp_extension.CUDA_HOME = None  # as without nvcc, or with a PyTorch for CPUs
+cpp_extension.load_inline("extension", "", "void launch() {}", functions=["launch"])
+def twice(x, y): pass
+"""
+
+
+def test_cuda_in_python_is_nobodys_mistake_where_no_toolkit_is() -> None:
+    kernel = Submission.of(CUDA, "py", author="ada")
+    found = check(load(PROBLEMS / "double"), kernel, provider=provider("process"), device="cpu")
+    assert found.outcome is Outcome.UNSUPPORTED, found.message
+    assert "this compiles CUDA, for which there is no GPU and no CUDA toolkit here; grade it on a GPU" in found.message
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("cu", "this sandbox has no nvcc, the compiler for .cu files, and there is no GPU here: grade it on a GPU"),
+        ("cpp", "this sandbox has no g++, the compiler for .cpp files; install it"),
+    ],
+)
+def test_a_compiler_that_is_not_here_is_nobodys_mistake(
+    language: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KERNELMARK_DEVICE", raising=False)
+    (tmp_path / "given").write_text("void twice();")
+    command = wire.Build(language=language, symbols=("twice",), architecture="sm_90")
+    with (tmp_path / "given").open("rb") as source, monkeypatch.context() as lacking:
+        lacking.setattr(build.shutil, "which", lambda _: None)
+        with pytest.raises(build.NoCompiler) as raised:
+            build.build(command, source.fileno(), Cpu())
+    failed = faults.describe(raised.value, building=True)
+    assert failed.outcome == "unsupported"
+    assert said in failed.message
