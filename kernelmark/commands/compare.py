@@ -68,7 +68,9 @@ def compare(
     else:
         print_lines(show.comparison(result, second), colours.comparison(result))
     if result.score is not None and not result.speedups:
-        raise SubmissionError(second.name, "could not be timed beside the other one", "`kernelmark check` says why")
+        raise SubmissionError(
+            second.name, "could not be timed beside the other one", "its doubt or `kernelmark check` says why"
+        )
     return result.outcome.exit_code
 
 
