@@ -80,7 +80,7 @@ def hints(dtype: torch.dtype, got: Tensor, truth: Tensor, wrong: Tensor, clues: 
     sample = _Sample(got, truth, parts(dtype))
     if clues.unwritten < clues.wrong and sample.usable:
         sentences += sample.transposed()
-        sentences += sample.factor() or _precision(dtype, sample, clues)
+        sentences += sample.factor() or sample.offset() or _precision(dtype, sample, clues)
     if not clues.only_rms and clues.wrong < total:
         elements = wrong.view(got.shape)
         sentences += _places(elements.any(-1) if parts(dtype) > 1 else elements)
@@ -131,6 +131,14 @@ class _Sample:
         if not (plain and varied and rest <= EXPLAINED * self._error_norm):
             return []
         return [f"constant factor {constant:#.4g}: got ≈ {constant:#.4g} × expected"]
+
+    def offset(self) -> list[str]:
+        """Whether one constant, added to the truth, explains the output."""
+        constant = float(self._error.mean())
+        varied = bool((self._expected != self._expected[0]).any())
+        if not varied or float((self._error - constant).norm()) > EXPLAINED * self._error_norm:
+            return []
+        return [f"constant offset {constant:#.4g}: got ≈ expected {'+' if constant > 0 else '-'} {abs(constant):#.4g}"]
 
     def spread_evenly(self) -> bool:
         """Whether the error is everywhere, like rounding, and not in one place."""

@@ -13,7 +13,7 @@ def describe(check: OutputCheck) -> str:
     """One line: how far an output is from the truth and how far it may be, by the tighter of its two metrics."""
     mismatch = check.mismatch
     if mismatch and not mismatch.wrong:
-        return f"{check.output}: {mismatch.hints[0]}"  # the problem's own `compare` counts nothing, and gives a reason
+        return mismatch.hints[0]  # the problem's own `compare` counts nothing, and gives a reason, of any output
     if mismatch and mismatch.whole:
         return f"{check.output}: {'never written' if mismatch.whole == 'unwritten' else 'all zeros'}"
     if check.max_error is None or check.rms_error is None:

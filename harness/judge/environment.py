@@ -1,6 +1,7 @@
 """What the judge records of the machine: the device, its driver and limits, and the runner's own versions. Trusted.
 
-The versions come from the runner's first two frames, sent before the submission was in its sandbox.
+The versions come from the runner's first two frames, sent before the submission was in its sandbox. Whether Triton's
+interpreter ran it is its own word: it earns another table.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from harness.sandbox import Provider
 
 
-def environment(session: Session, provider: Provider, device: DeviceKind, *, interpreted: bool) -> Environment:
+def environment(session: Session, provider: Provider, device: DeviceKind) -> Environment:
     """Describe where a grading ran."""
     facts = DEVICES[device].facts()
     return Environment(
@@ -27,7 +28,7 @@ def environment(session: Session, provider: Provider, device: DeviceKind, *, int
         power_limit_mw=facts.power_limit_mw,
         sandbox=provider.name,
         image_digest=provider.image_digest(),
-        interpreted=interpreted,
+        interpreted=session.interpreted,
         python=session.hello.python,
         torch=session.ready.torch,
         triton=session.ready.triton or None,

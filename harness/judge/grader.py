@@ -16,7 +16,7 @@ from harness.arena import free_deferred, warm_context
 from harness.device import DEVICES
 from harness.errors import HarnessError
 from harness.judge.progress import Progress, ignore
-from harness.judge.session import Sessions
+from harness.judge.session import Session, Sessions
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared
 from harness.problem import Problem
@@ -129,7 +129,7 @@ class Grader:
             UsageError, HarnessError: as for `harness.judge.grade`.
         """
         if not self._replays:
-            return self._in_rounds("")
+            return self._in_rounds("", alone=alone)
         try:
             return self._replayed(alone=alone)
         except NoMemoryToReplay as error:
@@ -142,22 +142,28 @@ class Grader:
                 return self._replayed(alone=True)
             except NotReplayed as error:
                 why = str(error)
-        return self._in_rounds(why)
+        return self._in_rounds(why, alone=True)
 
     @property
     def _replays(self) -> bool:
         return DEVICES[self._device].captures and self._problem.timing == "replayed"
 
-    def _in_rounds(self, why: str) -> Verdict:
-        """Grade in rounds of plain calls; `why` is the reason that calls which should be replayed are not."""
-        with lock_alone(self._device, self._waits), self._ending():
+    def _in_rounds(self, why: str, *, alone: bool = True) -> Verdict:
+        """Grade in rounds of plain calls; `why` is the reason that calls which should be replayed are not.
+
+        On a GPU nobody else has the device meanwhile: a runner that waited for its turn would keep its memory.
+        """
+        held = alone or not DEVICES[self._device].on_host
+        with lock_alone(self._device, self._waits) if held else contextlib.nullcontext(), self._ending():
             session = self._started(replayed=False).runner()
             from harness.judge.timing.rounds.baseline import Baseline
             from harness.judge.timing.rounds.timing import RoundsTiming
+            from harness.judge.timing.rounds.turn import Turn
 
             beside, _ = self._started(replayed=False).others()
             paired = [Baseline(each, own) for each, own in zip(self._baselines, beside, strict=True)]
-            timing = RoundsTiming(self._effort, paired, self._calibrations, why)
+            turn = Turn(self._device, self._waits_to_be_timed, self._fresh, held)
+            timing = RoundsTiming(self._effort, turn, paired, self._calibrations, why)
             return self._grading().grade(session, timing, self._run)
 
     def _replayed(self, *, alone: bool) -> Verdict:
@@ -218,12 +224,24 @@ class Grader:
             HarnessError: the grading was closed.
         """
         with self._lock:
-            if self._closed:
-                raise HarnessError("the grading was closed")
+            self._refuse_if_closed()
             if self._sessions is None:
                 limits, baselines = self._problem.limits, len(self._baselines)
                 self._sessions = Sessions(self._provider, self._device, limits, baselines=baselines, replayed=replayed)
             return self._sessions
+
+    def _fresh(self) -> Session:
+        """One more sandbox.
+
+        Raises:
+            HarnessError: the grading was closed.
+        """
+        self._refuse_if_closed()
+        return Session.start(self._provider, self._device, self._problem.limits)
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise HarnessError("the grading was closed")
 
     @contextlib.contextmanager
     def _ending(self) -> Iterator[None]:
@@ -236,3 +254,7 @@ class Grader:
     def _waits(self) -> None:
         what = f"waiting: another grading is using this {DEVICES[self._device].name}"
         self._on_progress(Progress(Stage.BUILD, 0, 0, what))
+
+    def _waits_to_be_timed(self) -> None:
+        what = f"waiting: another grading is being timed on this {DEVICES[self._device].name}"
+        self._on_progress(Progress(Stage.TIME, 0, 0, what))

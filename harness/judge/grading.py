@@ -97,7 +97,6 @@ class Grading:
         self._to_time = Benchmarks(problem, device, self._benchmarks, self._handover, self._enter)
         self._correctness = Correctness(on_failure)
         self._stage = Stage.BUILD
-        self._interpreted = False
         self._build_log = self._traceback = ""
         self._results: list[CaseResult] = []
         self._runner_is_gone = False
@@ -183,7 +182,7 @@ class Grading:
             self._test(session)
             if timing and not self._failed():
                 session.output.begin("timing")
-                timing.beside_the_runner(session, self._to_time)
+                self._started_ns += timing.beside_the_runner(session, self._to_time)  # waiting is no part of a grading
             if not self._runner_is_gone and not (self._ends_early and self._failed()):
                 self._test_hidden(session)
             if timing and not self._failed():
@@ -241,7 +240,7 @@ class Grading:
     def _build(self, session: Session) -> None:
         self._enter(Stage.BUILD, 0, 1, self._submission.name)
         built = session.hand_over(self._handover(self._submission), self._problem.limits.build_s)
-        self._build_log, self._interpreted = built.log, built.interpreted
+        self._build_log = built.log
         if not self._runs_here:
             what = f"compiles for {DEVICES[self._device].architecture()}, but there is no GPU here to run it on"
             raise SubmissionError(self._submission.name, what, "grade it on a machine with a CUDA device")
@@ -330,7 +329,7 @@ class Grading:
             message=message,
             problem=self._problem_id(),
             submission=SubmissionId.of(self._submission),
-            environment=environment(session, self._provider, self._device, interpreted=self._interpreted),
+            environment=environment(session, self._provider, self._device),
             protocol=wire.PROTOCOL,
             seeds=tuple(self._correctness.seeds),
             tests=tuple(self._results),

@@ -41,6 +41,10 @@ class CompileError(Exception):
         self.message, self.log = message, log
 
 
+class NoCompiler(Exception):
+    """The sandbox lacks the compiler of a language. Nobody's fault."""
+
+
 def source_path(language: str = "py") -> Path:
     """The path of the submission's source in the sandbox."""
     return Path.home() / f"submission.{language}"
@@ -86,11 +90,6 @@ def content_of(descriptor: int) -> bytes:
         return file.read()
 
 
-def interpreted() -> bool:
-    """Whether Triton is in use and runs in its interpreter."""
-    return os.environ.get("TRITON_INTERPRET") == "1" and "triton.language" in sys.modules
-
-
 def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
     """Import the file as the module `submission`; returns its function, or class, as a kernel."""
     [name] = command.symbols
@@ -122,7 +121,12 @@ def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
         unit.write_text(compiler.unit)
     program = shutil.which(compiler.program)
     if program is None:
-        raise CompileError(f"this sandbox has no {compiler.program}, the compiler for .{command.language} files")
+        lacking = f"this sandbox has no {compiler.program}, the compiler for .{command.language} files"
+        if LANGUAGES[command.language].devices == ("cuda",) and os.environ.get("KERNELMARK_DEVICE") != "cuda":
+            raise NoCompiler(f"{lacking}, and there is no GPU here: grade it on a GPU, or install {compiler.program}")
+        if os.environ.get("KERNELMARK_DEVICE") != "cuda":
+            raise NoCompiler(f"{lacking}; install it, or use another sandbox")
+        raise CompileError(lacking)
     arguments = [argument.format(architecture=command.architecture) for argument in compiler.arguments]
     arguments += compiler.line_info if command.line_info else ()
     line = [program, *arguments, "-o", str(library), unit.name]

@@ -11,8 +11,7 @@ import torch
 
 from harness import wire
 from harness.arena import Window
-from harness.runner import foreign
-from harness.runner.build import interpreted
+from harness.runner import foreign, interpreter
 from harness.runner.device import CapturedCall, Device
 from harness.runner.kernel import Kernel, OneCall, named
 
@@ -115,7 +114,7 @@ class Calls:
         from harness.runner.profile import profiled  # a grading needs no profiler
 
         # In Triton's interpreter a call is a million calls of Python functions, which say nothing of its speed.
-        return profiled(self._device, self.call, self._bind.sets, asked, stacks=not interpreted())
+        return profiled(self._device, self.call, self._bind.sets, asked, stacks=lambda: not interpreter.launched())
 
     def draw(self, command: wire.Draw) -> None:
         """Let a foreign reference, which was built as a submission, make the inputs of set 0."""

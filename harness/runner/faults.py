@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from harness import wire
-from harness.runner.build import CompileError, source_path
+from harness.runner.build import CompileError, NoCompiler, source_path
 from harness.runner.kernel import CallError
 from harness.runner.unsupported import origin, why_unsupported
 
@@ -24,6 +24,8 @@ def describe(error: BaseException, *, building: bool) -> wire.Failed:
     text = _shown(raised)
     if isinstance(error, CompileError):
         return _failed("compile_error", error.message, error.log)
+    if isinstance(error, NoCompiler):
+        return _failed("unsupported", str(error), "")
     if isinstance(error, CallError):
         return _failed("runtime_error", text.removeprefix("CallError: "), "")
     if isinstance(error, SyntaxError) and building:

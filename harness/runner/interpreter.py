@@ -2,7 +2,8 @@
 
 Without a GPU a kernel runs in Triton's interpreter, in which a launch's float is a Python float, without `.to`; a bool
 cannot be passed at all; in some versions no argument can bound a loop; libdevice is missing; and `autotune` asks a
-driver for times. The runner calls `complete` before it imports a submission. Each patch is applied when Triton itself
+driver for times. It also notes whether a kernel has been launched, and ends one that would not be done in the time that
+a call has. The runner calls `complete` before it imports a submission. Each patch is applied when Triton itself
 imports the module in question, and only if the module has what is replaced. Runs in the runner's process, untrusted.
 """
 
@@ -10,7 +11,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import sys
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
@@ -20,6 +23,8 @@ from typing import Any
 
 import numpy as np
 import torch
+
+from harness.runner import floats
 
 # By libdevice's names, without `__nv_` and the `f` of float32: computed in float64, then rounded.
 _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
@@ -45,6 +50,55 @@ _FUNCTIONS: Mapping[str, Callable[..., torch.Tensor]] = {
     "rint": torch.round,
     "saturate": lambda x: x.clamp(0, 1).nan_to_num(0.0),
 }  # fmt: skip
+
+
+_MARGIN, _LEAST_MARGIN_S = 0.03, 0.3  # of the time that a call has: for the answer
+
+
+class TooSlow(NotImplementedError):
+    """The interpreter would not run all programs of a launch in the time that is left."""
+
+
+class _Launches:
+    """What has been launched in the interpreter, and the deadline of the call that launches."""
+
+    def __init__(self) -> None:
+        self.any = False
+        self._deadline, self._programs, self._begun = float("inf"), 0, 0
+        self._last, self._longest = 0.0, 0.0
+
+    def allow(self, seconds: float) -> None:
+        """A call begins, which has that long; 0: nobody knows."""
+        margin = max(_LEAST_MARGIN_S, _MARGIN * seconds)
+        self._deadline = time.monotonic() + seconds - margin if seconds > 0 else float("inf")
+        self._longest = 0.0
+
+    def begin(self, programs: int) -> None:
+        """A launch of so many programs."""
+        self.any = True
+        self._programs, self._begun = programs, 0
+
+    def next_program(self) -> None:
+        """One more program.
+
+        Raises:
+            TooSlow: it would not be done in time if it took as long as the slowest before it.
+        """
+        now = time.monotonic()
+        if self._begun:
+            self._longest = max(self._longest, now - self._last)
+        if now + self._longest > self._deadline:
+            raise TooSlow(f"{self._begun} of the {self._programs} programs of a launch ran in the time that is left")
+        self._begun, self._last = self._begun + 1, now
+
+
+_LAUNCHES = _Launches()
+allow = _LAUNCHES.allow
+
+
+def launched() -> bool:
+    """Whether the interpreter has run a kernel."""
+    return _LAUNCHES.any
 
 
 def complete() -> None:
@@ -77,10 +131,27 @@ def _complete_interpreter(module: Any) -> None:
         module._implicit_cvt = functools.partial(_argument, module, module._implicit_cvt)
     if hasattr(module, "InterpreterBuilder"):
         module.InterpreterBuilder.create_extern_elementwise = _libdevice(module)
+        _watch_launches(module.InterpreterBuilder)
+        floats.complete(module)
     if hasattr(module, "_patch_lang_tensor"):
         module._patch_lang_tensor = functools.partial(_bounds, module._patch_lang_tensor)
     if hasattr(module, "_patch_builtin") and hasattr(module, "_patch_attr"):
         module._patch_builtin = _remembering(module)
+
+
+def _watch_launches(builder: Any) -> None:
+    """A launch sets the grid's size, and then the place of each program."""
+    set_grid_dim, set_grid_idx = builder.set_grid_dim, builder.set_grid_idx
+
+    def begins(self: Any, *sizes: int) -> None:
+        _LAUNCHES.begin(math.prod(sizes))
+        set_grid_dim(self, *sizes)
+
+    def next_program(self: Any, *place: int) -> None:
+        _LAUNCHES.next_program()
+        set_grid_idx(self, *place)
+
+    builder.set_grid_dim, builder.set_grid_idx = begins, next_program
 
 
 def _bounds(patch: Callable[..., Any], tensor: Any, scope: Any) -> None:

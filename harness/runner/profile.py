@@ -30,12 +30,13 @@ _SEPARATORS = str.maketrans(";\t\r\n", "    ")
 
 
 def profiled(
-    device: Device, call: Callable[[int], None], sets: int, asked: wire.Profile, *, stacks: bool
+    device: Device, call: Callable[[int], None], sets: int, asked: wire.Profile, *, stacks: Callable[[], bool]
 ) -> dict[str, bytes]:
     """Make the calls, each on the next set; returns the artefacts by name.
 
     One trace per repeat: one call is skipped, two warm the profiler up, and those asked for are recorded. Then, with
-    `stacks`, the same again with Python's functions: recording them slows a call down and crowds the tables.
+    `stacks`, which is asked after that, the same again with Python's functions: recording them slows a call down and
+    crowds the tables.
     """
     kept: dict[str, bytes] = {}
 
@@ -54,7 +55,7 @@ def profiled(
     watch = partial(_watch, device, call, sets, asked.active)
     if {"torch", "memory"} & {*asked.parts}:
         watch(traced, asked.repeats, stacks=False)
-    if stacks and "stacks" in asked.parts:
+    if stacks() and "stacks" in asked.parts:
         watch(stacked, 1, stacks=True)
     if "torch" in asked.parts:
         kept["autograd table"] = _autograd_table(device, call)

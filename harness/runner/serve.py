@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import metadata
 
 import torch
@@ -15,7 +16,7 @@ import torch
 from harness import wire
 from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
-from harness.runner import build, code, faults
+from harness.runner import build, code, dynamo, faults, interpreter
 from harness.runner.absent_gpu import AbsentGpu, compiled_kernels
 from harness.runner.calls import Calls
 from harness.runner.device import Device
@@ -76,13 +77,15 @@ class Server:
                 build.place(name, build.content_of(descriptors[0]))
             case wire.Build():
                 self._kernel, log = build.build(command, descriptors[0], self._device)
-                return wire.Built(log=log, interpreted=build.interpreted())
+                return wire.Built(log=log, interpreted=interpreter.launched())
             case wire.Declare(arguments=arguments):
                 self._declared += arguments
             case wire.Bind():
                 self._bind(command, descriptors)
             case wire.Call(sets=sets):
-                return self._called(self.bound.call_plainly(sets))
+                interpreter.allow(command.within_ms / 1000)
+                call = partial(self.bound.call_plainly, sets)
+                return self._called(dynamo.called_afresh(call) if command.begins else call())
             case wire.Record():
                 record = self.bound.record()
                 return wire.Recorded(
@@ -112,6 +115,7 @@ class Server:
             case wire.MapOutputs():
                 self.bound.map_outputs(*descriptors)
             case wire.Round(calls=calls):
+                interpreter.allow(command.within_ms / 1000)
                 self.bound.round(calls, *descriptors)
             case wire.Unmap():
                 self.bound.unmap()
@@ -120,12 +124,13 @@ class Server:
         return wire.Done()
 
     def _called(self, returned: object) -> wire.Done:
-        """What a function that should write into its outputs returned: beginners return the result instead."""
-        if not (isinstance(self._kernel, PythonKernel) and self._kernel.writes):
+        """What Python did: also what a function returned that should write into its outputs, as beginners do."""
+        if not isinstance(self._kernel, PythonKernel):
             return wire.Done()
-        if returned is None:
-            return wire.Called(returned="nothing")
-        return wire.Called(returned="a tensor" if isinstance(returned, torch.Tensor) else "a value")
+        told: wire.ReturnedKind = "nothing"
+        if self._kernel.writes and returned is not None:
+            told = "a tensor" if isinstance(returned, torch.Tensor) else "a value"
+        return wire.Called(returned=told, interpreted=interpreter.launched())
 
     def _profiled(self, artefacts: dict[str, bytes]) -> wire.Profiled:
         """Keep them to be fetched."""

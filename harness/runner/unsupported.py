@@ -12,6 +12,8 @@ import sys
 import traceback
 from typing import Any
 
+from harness.runner.interpreter import TooSlow
+
 # Places that raise only for lack of a compiler or a device: module and function.
 _INTERPRETER = {
     ("triton.runtime.interpreter", "_patch_lang"),  # `tl` is not a global of the kernel
@@ -19,6 +21,7 @@ _INTERPRETER = {
     ("triton.runtime.interpreter", "_new_to_ir"),
 }
 _IN_A_KERNEL = {("triton.language.core", "wrapper")}  # a function of `tl` that the interpreter did not replace
+_TOOLKIT = ("torch.utils.cpp_extension", "_join_cuda_home")
 _DEVICE = {("triton.runtime.driver", "_create_driver"), ("torch.cuda", "_lazy_init")}
 
 
@@ -33,6 +36,10 @@ def why_unsupported(error: BaseException) -> str:
     """Why a CPU cannot run the code that raised this; empty if that is not known to be the reason."""
     raised = origin(error)
     place = _raised_at(raised)
+    if type(raised) is TooSlow:
+        return "Triton's interpreter is too slow for this; grade it on a GPU"
+    if place == _TOOLKIT:
+        return "this compiles CUDA, for which there is no GPU and no CUDA toolkit here; grade it on a GPU"
     if place in _DEVICE:
         return "this needs a CUDA device, and there is none here; grade it on a GPU"
     missing = isinstance(raised, NotImplementedError) and place[0].startswith(("triton.", "harness.runner.interpreter"))

@@ -72,6 +72,7 @@ from harness.wire.replies import (
     Recorded,
     Replayed,
     Reply,
+    ReturnedKind,
     Said,
 )
 
@@ -122,6 +123,7 @@ __all__ = [
     "Replayed",
     "Reply",
     "Report",
+    "ReturnedKind",
     "Round",
     "Said",
     "Scalar",

@@ -25,6 +25,7 @@ from harness.wire.checks import (
 from harness.wire.protocol import ARTEFACTS, SHORT, SIZE
 
 MAX_SETS = 2048
+MILLISECONDS = integer(0, 1 << 40)
 MAX_DECLARED = 128  # tensors in one frame: it holds as many with names of 64 letters and strides
 ProfilePart = Literal["torch", "stacks", "memory"]
 Converts = Literal["never", "widening", "always"]
@@ -110,6 +111,8 @@ class Call:
     """Call the kernel plainly on these sets, then synchronize the device."""
 
     sets: tuple[int, ...] = checked(many(integer(0, MAX_SETS - 1), MAX_SETS))
+    within_ms: int = checked(MILLISECONDS, default=0)  # when the judge gives up; 0: it does not tell
+    begins: bool = checked(boolean, default=False)  # a benchmark; its outputs are not looked at
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,7 @@ class Round:
     """
 
     calls: int = checked(integer(1, MAX_SETS))
+    within_ms: int = checked(MILLISECONDS, default=0)  # as of `Call`
 
 
 @dataclass(frozen=True)

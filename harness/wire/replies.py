@@ -11,6 +11,7 @@ from harness.wire.protocol import ARTEFACTS, LONG, NANOSECONDS, SHORT, SIZE
 MAX_FUNCTIONS = 512  # launched by one recording
 MAX_ARTEFACTS = 16  # of a profile
 MAX_TOLD_NODES = 1024  # whose times fit in one frame
+ReturnedKind = Literal["nothing", "a tensor", "a value"]
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,12 @@ class Done:
 
 @dataclass(frozen=True)
 class Called(Done):
-    """Done by a Python function that should write into its outputs, and what it returned: only good for a hint."""
+    """Done by Python, what a function returned that should write into its outputs, which is only good for a hint, and
+    whether Triton's interpreter has run a kernel by now.
+    """
 
-    returned: Literal["nothing", "a tensor", "a value"] = checked(choice("nothing", "a tensor", "a value"))
+    returned: ReturnedKind = checked(choice(*get_args(ReturnedKind)))
+    interpreted: bool = checked(boolean)
 
 
 @dataclass(frozen=True)

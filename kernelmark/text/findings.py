@@ -114,6 +114,9 @@ def _mismatches(case: CaseResult) -> list[tuple[OutputCheck, Mismatch]]:
 
 
 def _mismatch(mismatch: Mismatch, where: str = "") -> Iterator[str]:
+    if not mismatch.wrong:  # the problem's own `compare`, which counts nothing and need not name an output
+        yield f"{INDENT}output      refused by the problem's own check{where}"
+        return
     shape = ", ".join(map(str, mismatch.shape))
     worst = f", worst at {list(mismatch.worst_index)}" if mismatch.worst_index is not None else ""
     counts = f"{mismatch.wrong:,} of {mismatch.total:,} elements wrong ({mismatch.percent:.3g} %){worst}"

@@ -108,9 +108,10 @@ def compilation(found: Compilation) -> str:
 def comparison(result: Verdict, other: Submission) -> Iterator[str]:
     """A grading in alternation with one other kernel: how many times as fast it is, over all and in each case."""
     result = with_own_name(result)
-    yield from _outcome(
-        result, next((_faster(result.submission.name, other.name, each) for each in result.speedups), "")
-    )
+    faster = next((_faster(result.submission.name, other.name, each) for each in result.speedups), "")
+    if result.environment.interpreted and result.score is not None:
+        faster = "not compared: Triton's interpreter ran it, and such a time says nothing of its speed"
+    yield from _outcome(result, faster)
     yield f"{INDENT}beside      {visible(other.name)} by {visible(other.author)}, sha256 {other.sha256[:12]}"
     if result.score is not None:
         yield ""

@@ -18,10 +18,17 @@ import pytest
 import kernelmark
 from harness import wire
 from harness.device import DEVICES
+from harness.judge import check
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.output import Output
 from harness.judge.session.time_limit import TimeLimit
-from harness.verdict import Outcome
+from harness.problem import load
+from harness.runner import build, faults
+from harness.runner.cpu import Cpu
+from harness.sandbox import provider
+from harness.submission import Submission
+from harness.verdict import Check, Outcome
+from kernelmark.services.selftest import PROBLEMS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent / "interpreter"
@@ -117,6 +124,15 @@ def test_the_completed_interpreter_computes_what_the_device_would(ran: dict[str,
     torch.testing.assert_close(y, x.exp() * x[0].rsqrt())
 
 
+def test_narrow_floats_are_rounded_and_computed_with_as_on_a_device() -> None:
+    command = [sys.executable, str(HERE / "narrow.py"), str(ROOT)]
+    given = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run(command, env=given, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [name for name, alike in told.items() if not alike] == []
+
+
 def test_the_builtins_of_a_package_are_looked_for_once(ran: dict[str, Any]) -> None:
     """Triton does at each call of a function within a kernel."""
     looked_at = [each for each in ran["looked_at"] if "triton.language" in each]
@@ -161,3 +177,96 @@ def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -
     judge.close()
     runner.close()
     assert fault.value.outcome is outcome
+
+
+LAUNCH = "k[(len(x),)](x, y)"
+SUBMISSION = """import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(x, y):
+    tl.store(y + tl.program_id(0), 2 * tl.load(x + tl.program_id(0)))
+
+def twice(x, y):
+    {body}
+"""
+SHORT = {"build_s": 20.0, "call_s": 20.0}
+
+
+def checked(body: str, **limits: float) -> Check:
+    problem = load(PROBLEMS / "double")
+    [test] = [each for each in problem.tests if each.name == "one"]
+    shown = problem.model_copy(
+        update={
+            "tests": (test.model_copy(update={"params": {"n": 3_000_000}}) if limits else test,),
+            "limits": problem.limits.model_copy(update=limits),
+        }
+    )
+    kernel = Submission.of(SUBMISSION.format(body=body), "py", author="ada")
+    return check(shown, kernel, provider=provider("process"), device="cpu")
+
+
+@pytest.mark.parametrize(("body", "interpreted"), [(LAUNCH, True), ("y.copy_(2 * x)", False)], ids=["launched", "not"])
+def test_interpreted_is_what_was_launched_and_not_what_was_imported(body: str, interpreted: bool) -> None:
+    found = checked(body)
+    assert found.outcome is Outcome.ACCEPTED, found.message
+    assert found.environment.interpreted is interpreted
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (LAUNCH, Outcome.UNSUPPORTED),
+        ("k[(1,)](x, y)\n    while True: pass", Outcome.TIMEOUT),
+    ],
+    ids=["many programs", "an endless loop"],
+)
+def test_what_the_interpreter_is_too_slow_for_is_unsupported_and_an_endless_loop_is_not(
+    body: str, outcome: Outcome
+) -> None:
+    found = checked(body, **SHORT)
+    assert found.outcome is outcome, found.message
+    if outcome is Outcome.UNSUPPORTED:
+        assert "Triton's interpreter is too slow for this; grade it on a GPU (TooSlow: " in found.message
+        assert " of the 3000000 programs of a launch ran in the time that is left" in found.message
+
+
+CUDA = """import os
+from torch.utils import cpp_extension
+os.environ["TORCH_CUDA_ARCH_LIST"] = "9.0"
+cpp_extension.CUDA_HOME = None  # as without nvcc, or with a PyTorch for CPUs
+cpp_extension.load_inline("extension", "", "void launch() {}", functions=["launch"])
+def twice(x, y): pass
+"""
+
+
+def test_cuda_in_python_is_nobodys_mistake_where_no_toolkit_is() -> None:
+    kernel = Submission.of(CUDA, "py", author="ada")
+    found = check(load(PROBLEMS / "double"), kernel, provider=provider("process"), device="cpu")
+    assert found.outcome is Outcome.UNSUPPORTED, found.message
+    assert "this compiles CUDA, for which there is no GPU and no CUDA toolkit here; grade it on a GPU" in found.message
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("cu", "this sandbox has no nvcc, the compiler for .cu files, and there is no GPU here: grade it on a GPU"),
+        ("cpp", "this sandbox has no g++, the compiler for .cpp files; install it"),
+    ],
+)
+def test_a_compiler_that_is_not_here_is_nobodys_mistake(
+    language: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KERNELMARK_DEVICE", raising=False)
+    (tmp_path / "given").write_text("void twice();")
+    command = wire.Build(language=language, symbols=("twice",), architecture="sm_90")
+    with (tmp_path / "given").open("rb") as source, monkeypatch.context() as lacking:
+        lacking.setattr(build.shutil, "which", lambda _: None)
+        with pytest.raises(build.NoCompiler) as raised:
+            build.build(command, source.fileno(), Cpu())
+    failed = faults.describe(raised.value, building=True)
+    assert failed.outcome == "unsupported"
+    assert said in failed.message

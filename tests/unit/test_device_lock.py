@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -16,17 +17,15 @@ from typing import Any
 import pytest
 
 from harness import judge
-from harness.judge.session import Session
 from harness.judge.timing import device_lock as module
-from harness.judge.timing.device_lock import lock_alone, lock_shared
+from harness.judge.timing.device_lock import lock_alone, lock_at_once, lock_shared
 from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
-from harness.verdict import DeviceKind
+from harness.verdict import DeviceKind, Outcome, Stage, Verdict
 from kernelmark.services.selftest import PROBLEMS
 
 PROBLEM = load(PROBLEMS / "double")
-KERNEL = Submission.of("def twice(x, y):\n    y.copy_(2 * x)\n", "py", author="ada")
 HOLDER = """
 import sys, signal
 from pathlib import Path
@@ -169,33 +168,55 @@ def test_judges_of_other_users_can_take_the_lock(tmp_path: Path, umask: int) -> 
     assert [lock.stat().st_mode & 0o777 for lock in locks] == [0o444, 0o444], "of those who wait and who are served"
 
 
-def test_a_check_waits_for_nobody_and_a_grading_says_what_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the judge does before and after its turn is cut away: no sandbox is started."""
-    entered, told = threading.Event(), list[str]()
+def test_at_once_is_when_nobody_else_has_the_device_or_waits_for_it() -> None:
+    with lock_at_once("cpu") as free:
+        assert free
+        with lock_at_once("cpu") as free:
+            assert not free
+    with lock_alone("cuda", nobody_waits), lock_at_once("cuda") as free:
+        assert not free
+    with lock_shared("cuda", nobody_waits), lock_at_once("cuda") as free:
+        assert not free
+    with lock_at_once("cuda") as free:
+        assert free
 
-    class Stopped(Exception):
-        pass
 
-    def session(*_: object, **__: object) -> None:
-        entered.set()
-        raise Stopped
+RIGHT, WRONG, BROKEN = "def twice(x, y): y.copy_(2 * x)", "def twice(x, y): y.copy_(3 * x)", "def twice(x, y:"
+
+
+def graded(source: str, tell: Callable[[judge.Progress], None] = lambda _: None) -> Verdict:
+    kernel = Submission.of(source, "py", author="ada")
+    return judge.grade(PROBLEM, kernel, provider=provider("process"), device="cpu", effort="quick", on_progress=tell)
+
+
+def test_what_fails_on_a_cpu_waits_for_nobody() -> None:
+    with lock_alone("cpu", nobody_waits):
+        assert graded(BROKEN).outcome is Outcome.COMPILE_ERROR
+        assert graded(WRONG).outcome is Outcome.WRONG_ANSWER
+
+
+def test_a_right_kernel_waits_until_it_can_be_timed_and_says_so() -> None:
+    steps, waits = list[judge.Progress](), threading.Event()
+    done = list[Verdict]()
 
     def tell(step: judge.Progress) -> None:
-        told.append(step.label)
+        steps.append(step)
+        if "waiting" in step.label:
+            waits.set()
 
-    def grading() -> None:
-        with pytest.raises(Stopped):
-            judge.grade(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
-
-    monkeypatch.setattr(Session, "start", session)
-    thread = threading.Thread(target=grading)
+    thread, began_ns = threading.Thread(target=lambda: done.append(graded(RIGHT, tell))), time.perf_counter_ns()
     with lock_alone("cpu", nobody_waits):
-        with pytest.raises(Stopped):
-            judge.check(PROBLEM, KERNEL, provider=provider("process"), device="cpu", on_progress=tell)
-        assert told == []
-        entered.clear()
         thread.start()
-        assert not entered.wait(0.2)
-        assert told == ["waiting: another grading is using this CPU"]
-    thread.join(5)
-    assert entered.is_set()
+        assert waits.wait(120)
+        assert steps[-1] == judge.Progress(Stage.TIME, 0, 0, "waiting: another grading is being timed on this CPU")
+        assert {step.stage for step in steps[:-1]} == {Stage.BUILD, Stage.TEST}
+        waits_ns = time.perf_counter_ns()
+        thread.join(2.0)
+        assert thread.is_alive()
+        waited_ns = time.perf_counter_ns() - waits_ns
+    thread.join(120)
+    [verdict] = done
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    assert steps[-1].stage is Stage.TIME
+    assert steps[-1].total
+    assert verdict.duration_ns < time.perf_counter_ns() - began_ns - waited_ns, "waiting is no part of a grading"

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.compare import describe
 from harness.problem import load
 from harness.problem.schedule import Late
 from harness.profiling.compilation import Compilation
+from harness.submission import Submission
 from harness.verdict import (
     BadElement,
     Budget,
@@ -704,3 +706,19 @@ def test_of_before_protocol_5_replayed_and_sealed_results_stand_in_two_tables_th
     for result, timed in ((ada, "4, replayed"), (bob, "4, sealed rounds"), (accepted(device_kind="cpu"), "1")):
         [line] = lines_of(show.run(result), "protocol")
         assert line == f"protocol     {timed}, schema 2, effort default, last stage {result.stage.value}"
+
+
+def test_a_time_of_the_interpreter_is_not_compared() -> None:
+    other = Submission.of("def twice(x, y): ...", "py", author="ada", name="other.py")
+    said = list(show.comparison(accepted(speedups={"other": 1966.0}, device_kind="cpu", interpreted=True), other))
+    assert "not compared: Triton's interpreter ran it" in said[0] + said[1]
+    assert not any("times as fast" in line for line in said)
+    assert any("times as fast" in line for line in show.comparison(accepted(speedups={"other": 2.0}), other))
+
+
+def test_the_problems_own_check_counts_nothing_and_blames_no_output() -> None:
+    mismatch = Mismatch(output="q", shape=(129,), dtype="float32", wrong=0, total=129, hints=("q @ r is not x",))
+    check = OutputCheck(output="q", dtype="float32", correct=False, mismatch=mismatch)
+    assert describe(check) == "q @ r is not x"
+    shown = "\n".join(findings._mismatch(mismatch, " in small"))
+    assert shown.strip() == "output      refused by the problem's own check in small"

@@ -72,7 +72,7 @@ class Correctness:
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
         give_back(case.device)
-        called = session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        called = session.ask(wire.Call(sets=(0,), within_ms=limit.left_ms), wire.Done, limit=limit, doing=doing)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):
             message = "; ".join(filter(None, (out_of_bounds.text, out_of_bounds.hint)))

@@ -64,6 +64,8 @@ class Session:
         self.output = Output(limits.output_bytes)
         self.hello = wire.Hello(protocol=0, python="")
         self.ready = wire.Ready(torch="", triton="")
+        self.interpreted = False
+        """Whether Triton's interpreter has run a kernel of the submission, which may lie about it."""
 
     @classmethod
     def start(
@@ -257,6 +259,8 @@ class Session:
             raise self._fault(Outcome.REJECTED, f"the runner broke the protocol while {doing}: {error}") from None
         except TimeoutError:
             raise self._late(limit, doing) from None
+        if isinstance(reply, wire.Built | wire.Called):
+            self.interpreted = reply.interpreted
         if isinstance(reply, expect):
             return reply
         if isinstance(reply, wire.Failed):

@@ -18,6 +18,11 @@ class TimeLimit:
         self.seconds = self.left_s = seconds
         self.note = note
 
+    @property
+    def left_ms(self) -> int:
+        """What remains, for a runner that may say that it will not be done by then."""
+        return int(self.left_s * 1000)
+
     @contextlib.contextmanager
     def running(self) -> Iterator[float]:
         """Subtract the time that passes inside from the limit; yields the deadline, by `time.monotonic`."""

@@ -1,9 +1,10 @@
 """One timed grading at a time on a GPU, and one on a machine's CPU. Trusted.
 
 Two gradings on one device slow each other by a random amount, and on a GPU each would take the other's memory for the
-submission's. So the second one waits, across processes: people who train models grade from many at once. Where only the
-last part of a grading is timed, the earlier parts share the device, and wait while anything is timed. The lock is
-released with the process that holds it, so a killed judge blocks nobody. Judges see each other's locks if they share
+submission's. So the second one waits, across processes: people who train models grade from many at once. Replayed calls
+are timed last: the earlier parts of such a grading share the GPU, and wait while anything is timed. On a CPU a grading
+takes its turn for its timing alone, and waits for nobody before: a syntax error is told at once. The lock is released
+with the process that holds it, so a killed judge blocks nobody. Judges see each other's locks if they share
 `/tmp`: those in separate containers do not, and a CPU that they share is a doubt (`neighbours`).
 
 Processes are served in the order in which they come. Threads of one process are not: all that wait to be alone go
@@ -39,6 +40,26 @@ def lock_shared(device: DeviceKind, waiting: Callable[[], None]) -> Iterator[Non
     """Share the device with others that do not time anything on it; waits while somebody does."""
     with _locked(device, fcntl.LOCK_SH, waiting):
         yield
+
+
+@contextlib.contextmanager
+def lock_at_once(device: DeviceKind) -> Iterator[bool]:
+    """Hold the device as `lock_alone` does if nobody else has it or waits for it; yields whether it is held."""
+
+    def waiting() -> None:
+        raise _Busy
+
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(_locked(device, fcntl.LOCK_EX, waiting))
+            free = True
+        except _Busy:
+            free = False
+        yield free
+
+
+class _Busy(Exception):
+    """Another grading has the device, or waits for it."""
 
 
 class _Threads:

@@ -54,7 +54,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
     try:
         give_back(case.device)
         case.bind(session, practice, limit=limit, doing=doing)
-        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
+        session.ask(wire.Call(sets=(0,), begins=True), wire.Done, limit=limit, doing=doing)
         told = _told_of(session, limit, doing)
         if told.reason:
             raise NotReplayed(told.reason)

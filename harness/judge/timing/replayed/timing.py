@@ -159,8 +159,8 @@ class ReplayedTiming:
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
         """Nothing to measure in the runner."""
 
-    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Record every case, and try each recording once.
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int:
+        """Record every case, and try each recording once; waits for nobody.
 
         Raises:
             SubmissionFault: the call fails, or a replay of it gives wrong results or does not end.
@@ -183,6 +183,7 @@ class ReplayedTiming:
         for baseline in self.baselines:  # one after the other, with nobody else recording
             if baseline.lacks_memory:
                 baseline.record(benchmarks)
+        return 0
 
     def after_the_runner(self, benchmarks: Benchmarks) -> int:
         """Time every case; returns how long that took, in ns, once the device was free.

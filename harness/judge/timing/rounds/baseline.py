@@ -48,6 +48,9 @@ class Baseline:
             try:
                 rounds = Rounds(self._session, case, sensors, case.time_limit())
                 prepared(rounds, case, overhead)
+                if self._session.interpreted:
+                    self.fault = "Triton's interpreter ran it, and such a time says nothing of its speed"
+                    return None
                 rounds.play("warm-up round")
                 return Paired(self, rounds, overhead)
             except SubmissionFault as fault:

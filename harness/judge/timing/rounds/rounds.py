@@ -44,11 +44,11 @@ class Rounds:
         Raises:
             SubmissionFault: the submission failed, or its time is used up.
         """
-        self.calls = calls
+        begins, self.calls = self.calls == 0, calls
         practice = self._case.batch(calls)
         try:
             self._case.bind(self._session, practice, limit=self._limit, doing=self._doing)
-            self._ask(wire.Call(sets=(0,)), wire.Done)
+            self._ask(wire.Call(sets=(0,), within_ms=self._limit.left_ms, begins=begins), wire.Done)
             self._ask(wire.Unmap(), wire.Done)
         finally:
             practice.close_arenas()
@@ -120,7 +120,8 @@ def timed(session: Session, batch: Batch, sample: Sample, calls: int, limit: Tim
     inputs, outputs, *host = batch.descriptors
     time.sleep(_PAUSE_S)
     session.ask(wire.MapOutputs(), wire.Done, limit=limit, doing=doing, descriptors=[outputs])
+    command = wire.Round(calls=calls, within_ms=limit.left_ms)
     start = time.perf_counter_ns()
-    session.ask(wire.Round(calls=calls), wire.Done, limit=limit, doing=doing, descriptors=[inputs, *host])
+    session.ask(command, wire.Done, limit=limit, doing=doing, descriptors=[inputs, *host])
     batch.take(sample)
     return time.perf_counter_ns() - start

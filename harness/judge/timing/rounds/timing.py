@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from harness.device import DEVICES, Sensors
@@ -18,6 +19,7 @@ from harness.judge.timing.rounds.batch_size import prepared
 from harness.judge.timing.rounds.benchmark import Measuring
 from harness.judge.timing.rounds.overhead import Overhead, measure_overhead
 from harness.judge.timing.rounds.rounds import Rounds
+from harness.judge.timing.rounds.turn import Turn
 from harness.roofline import Calibration
 from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, RoundsBenchmark, Stage, Timing
 
@@ -30,22 +32,26 @@ class RoundsTiming:
     def __init__(
         self,
         effort: Effort,
+        turn: Turn,
         baselines: Sequence[Baseline] = (),
         calibrations: Sequence[Calibration] = (),
         why: str = "",
     ) -> None:
-        self._effort, self.baselines, self._calibrations, self._why = effort, baselines, calibrations, why
+        self._effort, self._turn, self.baselines = effort, turn, baselines
+        self._calibrations, self._why = calibrations, why
         self.timed: list[BenchmarkResult] = []
         self._dealt = DealtValues()
-        self._overhead: Overhead
+        self._measured: Overhead | None = None
 
     def before_the_submission(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Measure what a round costs, while only our own code is in the sandbox."""
+        """Measure what a round costs, while only our own code is in the sandbox; later, if others are being timed."""
         self._plan = plan_for(benchmarks.device, self._effort)
-        self._overhead = measure_overhead(session, benchmarks.cases)
+        with self._turn.at_once() as free:
+            if free:
+                self._measured = measure_overhead(session, benchmarks.cases)
 
-    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> None:
-        """Time every case.
+    def beside_the_runner(self, session: Session, benchmarks: Benchmarks) -> int:
+        """Time every case; returns how long the device had to be waited for, in ns.
 
         Raises:
             SubmissionFault: the submission failed in one of them.
@@ -53,6 +59,19 @@ class RoundsTiming:
         for baseline in self.baselines:
             benchmarks.enter(Stage.TIME, 0, f"baseline {baseline.name}")
             baseline.build(benchmarks)
+        came_ns = time.perf_counter_ns()
+        with self._turn.alone():
+            waited_ns = time.perf_counter_ns() - came_ns
+            self._overhead = self._measured or self._measured_elsewhere(benchmarks)
+            self._time_all(session, benchmarks)
+        return waited_ns
+
+    def _measured_elsewhere(self, benchmarks: Benchmarks) -> Overhead:
+        with self._turn.fresh() as session:
+            session.handshake()
+            return measure_overhead(session, benchmarks.cases)
+
+    def _time_all(self, session: Session, benchmarks: Benchmarks) -> None:
         sensors, roof = DEVICES[benchmarks.device].sensors(), Roof.of(self._calibrations, benchmarks.device)
         for i, case in enumerate(benchmarks.cases):
             benchmarks.enter(Stage.TIME, i, case.name)

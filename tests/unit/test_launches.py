@@ -1,0 +1,62 @@
+"""When Triton's interpreter will not be done in time: what it says, and of what it says nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.runner import interpreter as module
+from harness.runner.interpreter import TooSlow, _Launches
+
+
+class Clock:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 100.0
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+
+def ran(launches: _Launches, clock: Clock, programs: int, seconds: float) -> int:
+    """How many programs of a launch ran, each so long, before it was given up."""
+    launches.begin(programs)
+    for done in range(programs):
+        try:
+            launches.next_program()
+        except TooSlow as error:
+            return _told(error, done, programs)
+        clock.now += seconds
+    return programs
+
+
+def _told(error: TooSlow, done: int, programs: int) -> int:
+    assert str(error) == f"{done} of the {programs} programs of a launch ran in the time that is left"
+    return done
+
+
+def test_a_launch_that_would_take_too_long_is_given_up_before_the_judge_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch)
+    launches = _Launches()
+    launches.allow(10)
+    assert not launches.any
+    assert ran(launches, clock, 1000, 0.125) == 77
+    assert clock.now < 100 + 10 - 0.3, "the answer needs a moment"
+    assert launches.any
+    launches.allow(10)  # the next call
+    assert ran(launches, clock, 60, 0.125) == 60
+
+
+def test_launches_of_one_call_share_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How long a launch took is known of its programs but the last, so that the fourth of these still begins."""
+    clock = Clock(monkeypatch)
+    launches = _Launches()
+    launches.allow(10)
+    assert sum(ran(launches, clock, 1, 3.0) for _ in range(5)) == 4
+
+
+def test_without_a_limit_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+    launches = _Launches()
+    launches.allow(0)
+    assert ran(launches, clock, 10, 1e6) == 10
