@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
+from harness.compare import check_output
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.timing import dealt_values
 from harness.judge.timing.dealt_values import DealtValues
 from harness.kinds import DeviceKind
 from harness.problem import Problem, ResolvedCase, load
@@ -103,3 +107,25 @@ def test_every_shipped_benchmark_has_others() -> None:
     assert other_values(
         load(PROBLEMS / "double"), load(PROBLEMS / "double").resolve(load(PROBLEMS / "double").benchmarks[0]), "cpu"
     )
+
+
+@pytest.mark.parametrize(
+    ("reference_error", "got", "wrong"),
+    [
+        (0.001, 0.7, True),
+        (0.2, 0.7, False),  # 4 × 0.2 is beyond what is ever allowed
+        (0.2, float("nan"), True),
+    ],
+)
+def test_where_the_reference_itself_is_far_off_an_error_tells_nothing(
+    reference_error: float, got: float, wrong: bool
+) -> None:
+    case = SOFTMAX.resolve(SOFTMAX.benchmarks[0])
+    truth: Any = SimpleNamespace(case=case, reference=SimpleNamespace(compares=False))
+    exact = torch.ones(8, 16, dtype=torch.float64)
+    given, honest = exact.float(), exact.float()
+    given[0, 0], honest[3, 3] = 1 + got, 1 + reference_error
+    checked = check_output("y", given, exact, honest, case.tolerance)
+    # The RMS of one element among 128 is below what the maximum allows.
+    assert not checked.correct
+    assert dealt_values._is_wrong(checked, truth) is wrong
