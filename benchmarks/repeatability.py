@@ -25,6 +25,7 @@ from harness import sandbox, stats
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
+from harness.judge.timing.dealt_values import DealtValues
 from harness.judge.timing.plan import replay_plan_for
 from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
@@ -119,7 +120,7 @@ def _measure(
     count: int,
 ) -> Iterator[ReplayedBenchmark]:
     """Measure `count` pairs in one pair of launchers, as `harness.judge.timing.replayed.timing` measures a case."""
-    sensors = DEVICES["cuda"].sensors()
+    sensors, dealt = DEVICES["cuda"].sensors(), DealtValues()
     with contextlib.ExitStack() as stack:
         launchers = []
         for _ in both:
@@ -133,7 +134,8 @@ def _measure(
                 mine.warm_up(fresh)
                 other.warm_up(fresh)
                 beside = [Beside(baseline, other)]
-                yield Replaying(case, mine, beside, fresh, replay_plan_for("default"), sensors, None).run()
+                plan = replay_plan_for("default")
+                yield Replaying(case, mine, beside, fresh, plan, sensors, None, dealt.of(case)).run()
             finally:
                 fresh.close()
 

@@ -59,7 +59,7 @@ def test_what_cannot_be_compared_is_told(project: Path, run: Command, judge: Cal
     beside_wrong = run("compare", "kernel.py", "kernel.py", "--problem", "double")
     assert beside_wrong.code == 2
     assert (
-        "kernel.py: could not be timed beside the other one; its doubt or `kernelmark check` says why"
+        "kernel.py: could not be timed beside the other one; `kernelmark check` says why"
         in beside_wrong.err
     )
     assert run("compare", "kernel.py", "kernel.py", "--problem", "double").code == 1, "the first one is wrong"

@@ -178,7 +178,7 @@ def test_what_contradicts_itself_is_refused(name: str) -> None:
         (b"\xff" * 8, "a header that is longer"),
         (struct.pack("<Q", 9) + b"{}", "a header that is longer"),
         (struct.pack("<Q", 2) + b"{}", "expected the fields"),
-        (struct.pack("<Q", 100_000) + b"[" * 100_000, "not JSON"),
+        (struct.pack("<Q", 100_000) + b"[" * 100_000, "nested more than 100 deep"),
         (struct.pack("<Q", 4) + b"\xff\xfe{}", "not JSON"),
     ],
 )
