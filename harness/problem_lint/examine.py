@@ -87,6 +87,7 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
     run, inputs = _Run(problem, kernels(problem)), _GeneratedInputs(reference)
     given = [(case, drawn) for case in problem.benchmarks + problem.tests for drawn in _draws(case)]
     resolved_cases = [(case, problem.resolve(drawn)) for case, drawn in given]
+    broken: set[str] = set()
     for case, resolved in resolved_cases:
         if _too_large(resolved):
             continue
@@ -99,16 +100,20 @@ def _examine(problem: Problem) -> Iterator[LintFinding]:
             if not any(finding.level == "error" for finding in sound):
                 yield from run.try_all(examined, case)
         except ProblemError as error:
+            broken.add(case.name)
             yield LintFinding("error", (case.name,), "", str(error))
-    yield from _other_values(problem, reference)
+    yield from _other_values(problem, reference, broken)
     yield from inputs.findings()
     yield from run.never_caught()
     yield from run.stale_exceptions()
     yield from _left_out(case for case, resolved in resolved_cases if _too_large(resolved))
 
 
-def _other_values(problem: Problem, reference: Reference) -> Iterator[LintFinding]:
-    """Whether the benchmarks can also be tried on what the tests hold, and the reference is right there."""
+def _other_values(problem: Problem, reference: Reference, broken: set[str]) -> Iterator[LintFinding]:
+    """Whether the benchmarks can also be tried on what the tests hold, and the reference is right there.
+
+    What is `broken` with its own values has been reported: it is not tried with others.
+    """
     for case in problem.benchmarks:
         resolved = problem.resolve(case)
         by_name = {each.name: each for device in case.devices for each in other_values(problem, resolved, device)}
@@ -117,6 +122,8 @@ def _other_values(problem: Problem, reference: Reference) -> Iterator[LintFindin
             remedy = "give a test another `fill`: large magnitudes, ties, zeros or masks, where they may occur"
             yield LintFinding("warning", (case.name,), "", what, remedy)
         for name, other in by_name.items() if not _too_large(resolved) else ():
+            if broken.intersection((case.name, name)):
+                continue
             try:
                 examined = Examined(problem, reference, other)
                 why = examined.refuses(examined.honest)

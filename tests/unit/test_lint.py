@@ -76,6 +76,7 @@ def reference(x, b):
     return x + b
 """
 Change = tuple[str, str]
+NO_OTHER_VALUES = "no test has other values"  # a warning of every problem made from the base
 
 X, B = 'name = "x"\n', 'name = "b"\n'
 IN_BF16, IN_F16 = ('dtype = "float32" }', 'dtype = "bfloat16" }'), ('dtype = "float32" }', 'dtype = "float16" }')
@@ -244,7 +245,8 @@ def test_only_numbers_are_folded() -> None:
 def test_a_lower_precision_may_pass_where_the_problem_says_so(tmp_path: Path) -> None:
     said = ("[tolerance]", '[tolerance]\nlower_precision = ["float16", "bfloat16"]')
     assert errors(found(tmp_path / "said", [*INTEGERS, said])) == []
-    [one, other] = [f for f in found(tmp_path / "stale", [said]) if f.level == "warning"]
+    [values, one, other] = [f for f in found(tmp_path / "stale", [said]) if f.level == "warning"]
+    assert values.what.startswith(NO_OTHER_VALUES)
     assert one.what == "`tolerance.lower_precision` names float16, which fails as it should"
     assert "bfloat16" in other.what
 
@@ -273,6 +275,11 @@ def test_what_is_not_tried_and_what_nobody_hides_is_said(tmp_path: Path) -> None
         *(
             ("warning", (), f"no test on {device} is hidden: its cases can be learnt by heart")
             for device in ("cpu", "cuda")
+        ),
+        (
+            "warning",
+            ("benchmark", "gpu", "gpu 2"),
+            f"{NO_OTHER_VALUES}: a kernel that is right for those of the benchmark alone passes",
         ),
         ("note", ("benchmark",), "left out: too large to try null kernels on a CPU"),
         ("note", ("gpu", "gpu 2"), "left out: for CUDA only, and too large to try null kernels on a CPU"),
@@ -362,6 +369,7 @@ def test_samples_are_graded_and_what_is_not_as_expected_fails(
     [report] = json.loads(out)
     said = [finding["what"] for finding in report["findings"]]
     assert (status, report["problem"], report["wrong"], report["samples"]) == (2, "p", True, 4)
+    assert said.pop(0).startswith(NO_OTHER_VALUES)
     assert said[0] == "samples/stray.py is in no table of samples/expected.toml"
     assert said[1].startswith("sample `caught`: the message does not match 'transposed' (test test: y: ")
     assert said[2].startswith("sample `surprise` is wrong_answer, where accepted is expected (test test: y: ")
@@ -393,20 +401,21 @@ def solve(x, b, y):
 
 def test_the_exit_status_is_2_where_any_problem_is_wrong(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = run(capsys, "--no-samples")
-    assert (status, out) == (0, "p: passed (no samples graded)\n")
+    assert (status, out) == (0, out)
+    assert out.startswith(f"p: passed (1 warning, no samples graded)\n  warning: `benchmark`: {NO_OTHER_VALUES}: ")
     made(project / "problems" / "bad", [ZERO_B])
     made(project / "problems" / "broken", [("3 * n * sizeof(dtype)", "0 * n")])
     status, out, _ = run(capsys, "--no-samples")
     lines = out.splitlines()
     assert status == 2
-    assert "bad: FAILED (2 errors, no samples graded)" in lines, "a benchmark, and the tests of both devices"
+    assert "bad: FAILED (2 errors, 1 warning, no samples graded)" in lines, "a benchmark, and the tests of both devices"
     assert (
         '  error: `benchmark`: null kernel "a copy of `x`" passes this benchmark case; '
         "fill `x` so that the answer differs from it"
     ) in lines
     [cost] = [line for line in lines if "key `cost`" in line]
     assert "is 0 bytes" in cost
-    assert "p: passed (no samples graded)" in lines
+    assert "p: passed (1 warning, no samples graded)" in lines
     assert run(capsys, "--no-samples", "p")[0] == 0
     status, _, err = run(capsys, "q")
     assert (status, "no such problem" in err) == (2, True)
