@@ -43,8 +43,10 @@ class Events(list[str]):
         self.append(step.stage.value)
 
 
-def launching(problem: Problem, events: Events, factor: Callable[[int], float] = lambda call: 2.0) -> Act:
-    """A launcher whose call `n` multiplies the benchmark's input by a factor."""
+def launching(
+    problem: Problem, events: Events, factor: Callable[[int], float] = lambda call: 2.0, most: float = np.inf
+) -> Act:
+    """A launcher whose call `n` multiplies the benchmark's input by a factor, cut off beyond a magnitude."""
     slots = {s.tensor.name: s for s in Layout(problem.resolve(problem.benchmarks[0])).slots}
 
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
@@ -56,7 +58,7 @@ def launching(problem: Problem, events: Events, factor: Callable[[int], float] =
         inputs, outputs = script.arenas()
         with mmap.mmap(inputs, 0, prot=mmap.PROT_READ) as given, mmap.mmap(outputs, 0) as to:
             x = np.frombuffer(given[: slots["x"].nbytes], np.float32)
-            y = factor(events.count("Replay")) * x
+            y = (factor(events.count("Replay")) * x).clip(-most, most)
             to[slots["y"].offset : slots["y"].offset + slots["y"].nbytes] = y.astype(np.float32).tobytes()
         script.reply(token, "Replayed", device_ns=5_000, event_ns=8_000, span_ns=25_000, nodes_ns=[5_000])
 
@@ -332,17 +334,7 @@ def test_a_call_that_fails_when_it_is_recorded_is_the_submissions_fault() -> Non
 
 def test_a_recording_that_is_right_for_the_usual_values_alone_is_wrong() -> None:
     problem, events = load(PROBLEMS / "double"), Events()
-    honest = launching(problem, events)
-    slots = {s.tensor.name: s for s in Layout(problem.resolve(problem.benchmarks[0])).slots}
-
-    def cut(script: Script, token: int, body: dict[str, Any]) -> None:
-        honest(script, token, body)
-        if body["kind"] == "Replay":
-            with mmap.mmap(script.arenas()[1], 0) as to:
-                y = np.frombuffer(to, np.float32, slots["y"].nbytes // 4, slots["y"].offset).copy()
-                at = slots["y"].offset
-                to[at : at + y.nbytes] = y.clip(-100, 100).tobytes()
-
+    cut = launching(problem, events, most=100)
     verdict = graded(problem, recording(pack(CALL, BLOBS)), cut, events)
     assert verdict.outcome is Outcome.WRONG_ANSWER
     assert verdict.message.startswith("benchmark a million: with the values of test large values: y: ")

@@ -61,7 +61,8 @@ def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
     """
     if not first_wrong(batch, truth, calls):
         return
-    for k in calls:
+    # Those of visible tests first, of which more is told.
+    for k in sorted(calls, key=lambda k: bool((of := batch.values_of(k)) and of.hidden)):
         values = batch.values_of(k)
         wrong = next((each for each in check_batch(batch, truth, [k], measures=False) if _is_wrong(each, truth)), None)
         if values and wrong:
