@@ -79,7 +79,9 @@ def test_an_honest_one_is_read_whole() -> None:
         ("trace 0", b"\xff\xfe{}", "trace 0: not JSON"),
         ("trace 0", b"[" * 100_000, "trace 0: nested more than 100 deep"),
         ("trace 1", b"[]", "trace 1: not a Chrome trace"),
-        ("trace 0", b'{"traceEvents": 1e999}', "trace 0: not a Chrome trace"),
+        ("trace 0", b'{"traceEvents": 7}', "trace 0: not a Chrome trace"),
+        ("trace 0", b'{"traceEvents": 1e999}', "trace 0: 1e999 is not a finite number"),
+        ("trace 0", b'{"traceEvents": [%b]}' % (b"9" * 400), "trace 0: a number of more than 20 digits"),
         ("cpu stacks", b"a;b -3\n", "cpu stacks: "),
         ("cpu stacks", b"a " + b"9" * 5000, "cpu stacks: "),
         ("memory snapshot", b'{"segments": [], "segments": []}', "memory snapshot: a field stands twice"),
@@ -122,7 +124,7 @@ def test_no_more_is_read_than_was_told_and_nothing_is_waited_for() -> None:
     assert longer.tables == {"operators": "x" * 10}
     nothing = profiled({}, told={"operators": 10, "trace 0": 10})
     assert nothing.tables == {"operators": "\\x00" * 10}, "the file has that size, whatever is written"
-    assert nothing.unreadable == ["trace 0: not JSON (JSONDecodeError)"]
+    assert nothing.unreadable == ["trace 0: not JSON (Expecting value at column 1)"]
 
 
 def test_names_and_texts_are_printable() -> None:
@@ -140,7 +142,7 @@ def test_a_snapshot_is_made_of_plain_values_alone() -> None:
     assert b"\x1b" not in got.memory_snapshot
 
 
-@pytest.mark.parametrize("nbytes", [b"true", b'"7"', b"1.5", b"1e30", b"[]", b"1267650600228229401496703205376"])
+@pytest.mark.parametrize("nbytes", [b"true", b'"7"', b"1.5", b"1e30", b"[]"])
 def test_allocations_of_no_size_are_left_out(nbytes: bytes) -> None:
     allocated = b'{"name": "[memory]", "ts": 1, "args": {"Device Type": 0, "Bytes": %b}}'
     trace = b'{"traceEvents": [%b, %b, 3, {"name": "[memory]"}]}' % (allocated % nbytes, allocated % b"7")

@@ -143,7 +143,7 @@ HOSTILE: dict[str, tuple[Act, set[Outcome], str]] = {
     "oversized": (raw(b"x" * 100_000), {Outcome.REJECTED}, "larger than 65,536"),
     "truncated": (raw(b'{"token":1,"kind":"Do'), {Outcome.REJECTED}, "not JSON"),
     "binary": (raw(bytes(range(256))), {Outcome.REJECTED}, "not JSON"),
-    "nested": (raw(b"[" * 60_000), {Outcome.REJECTED}, "not JSON"),
+    "nested": (raw(b"[" * 60_000), {Outcome.REJECTED}, "nested more than 100 deep"),
     "unknown": (answer("Accepted"), {Outcome.REJECTED}, "unknown kind of frame 'Accepted'"),
     "out of order": (answer("Said", text=""), {Outcome.REJECTED}, "answered Said"),
     "a command back": (answer("Welcome"), {Outcome.REJECTED}, "unknown kind"),

@@ -104,7 +104,8 @@ def test_inputs_in_the_hosts_memory_are_laid_into_an_arena_of_their_own() -> Non
     assert torch.equal(second, again)
 
 
-BENCHMARK = GradedCase(PROBLEM, CASE.reference, "cpu", PROBLEM.resolve(PROBLEM.benchmarks[0]))
+VALUES = load(PROBLEMS / "double_values")
+BENCHMARK = GradedCase(VALUES, Reference.load(VALUES), "cpu", VALUES.resolve(VALUES.benchmarks[0]))
 [LARGE] = BENCHMARK.other_values
 
 

@@ -78,8 +78,8 @@ def recorded(competition: Path, of: Problem, author: str = "ada", after: timedel
 
 
 def test_private_cases_are_hidden_tests_of_the_problem(problem: Problem, private: Path, competition: Path) -> None:
-    assert problem.private_tests == problem.tests[4:]
-    assert [(case.name, case.hidden) for case in problem.tests[4:]] == [("unknown to all", True), ("on a GPU", True)]
+    assert problem.private_tests == problem.tests[3:]
+    assert [(case.name, case.hidden) for case in problem.tests[3:]] == [("unknown to all", True), ("on a GPU", True)]
     assert Reference.load(problem)
     public = load(competition / "problems/double")
     assert problem.sha256 == identify(competition / "problems/double", private) != public.sha256
