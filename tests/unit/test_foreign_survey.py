@@ -82,7 +82,9 @@ def test_the_table_names_what_is_not_as_it_should_be() -> None:
 
 
 def test_a_command_that_does_not_end_is_ended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program = "import pathlib, signal, sys, time\nsignal.signal(signal.SIGINT, signal.default_int_handler)\ntry:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    "
+    program = "import pathlib, signal, sys, time\n"
+    program += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # who runs the tests may ignore it
+    program += "try:\n    time.sleep(600)\nexcept KeyboardInterrupt:\n    "
     program += "pathlib.Path(sys.argv[1]).write_text('closed')"
     monkeypatch.setattr(foreign_survey, "_COMMAND", (sys.executable, "-c", program))
     monkeypatch.setattr(foreign_survey, "_LEAST_S", 0.0)
