@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import torch
 
 from harness.audit.watch import visible_cases, watch
 from harness.errors import ProblemError
 from harness.judge import check, grade
-from harness.problem import Problem, load
+from harness.judge.correctness.oracle import Oracle
+from harness.judge.correctness.truth import grouped
+from harness.problem import Problem, ResolvedCase, load
 from harness.problem_lint.foreign import examine_foreign
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
@@ -232,6 +237,23 @@ def test_a_hostile_reference_ends_in_one_line(tmp_path: Path, name: str) -> None
         check(given, submission(RIGHT), provider=SANDBOX, device="cpu")
     assert "\n" not in str(error.value)
     assert "reference.py" in str(error.value)
+
+
+def test_a_reference_may_be_asked_by_several_threads(tmp_path: Path) -> None:
+    """A baseline is recorded in a thread of its own, on inputs of another case than the one being judged."""
+    given = gpu_mode(tmp_path, (FOREIGN / "gpu_mode/reference.py").read_text())
+    with closing(Oracle(given, SANDBOX, "cpu")) as oracle, ThreadPoolExecutor(2) as threads:
+        first, second = (given.resolve(case) for case in given.tests[:2])
+
+        def shapes(case: ResolvedCase, seed: int) -> dict[str, tuple[int, ...]]:
+            drawn = oracle.generate(case, torch.Generator().manual_seed(seed))
+            answer = oracle(grouped(drawn, case), {}, case)
+            assert oracle.compare(answer, grouped(drawn, case), answer, case) is None
+            return {name: tuple(tensor.shape) for name, tensor in drawn.items()}
+
+        found = [(case, threads.submit(shapes, case, seed)) for seed in range(10) for case in (first, second)]
+        for case, got in found:
+            assert got.result() == {each.name: each.shape for each in case.tensors if each.role == "input"}
 
 
 def test_a_file_that_changed_is_refused(tmp_path: Path) -> None:
