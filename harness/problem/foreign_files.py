@@ -17,8 +17,9 @@ from harness.problem.spec import Foreign, Source
 
 Checkouts = Mapping[ForeignForm, Path]
 """Where the checkout of each project is, if it is known."""
-_FILE_BYTES = 1 << 20  # the importer takes no larger ones
-_MOST_FILES, _DEEPEST = 200_000, 16  # as the importer
+FILE_BYTES = 1 << 20  # the importer takes no larger ones
+MOST_FILES = 200_000  # in a checkout, with whatever else lies in it
+DEEPEST = 16  # folders below it; no problem is looked for in deeper ones
 _AGAIN = "import the problem again, or restore the file"
 
 
@@ -55,7 +56,7 @@ def _found(where: str, number: int, source: Source, root: Path) -> Source:
 def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
     """The files of a checkout with that suffix, in order; symbolic links to folders are not followed."""
     try:
-        for folder, folders, files in outside.walked(root, most=_MOST_FILES, deepest=_DEEPEST):
+        for folder, folders, files in outside.walked(root, most=MOST_FILES, deepest=DEEPEST):
             folders[:] = [each for each in folders if not each.startswith(".")]
             yield from (folder / name for name in files if name.endswith(suffix))
     except outside.TooLarge:
@@ -65,7 +66,7 @@ def _same_suffix(root: Path, suffix: str) -> Iterator[Path]:
 def _sum(path: Path) -> str:
     """The hash of a file; empty if it cannot be one of a problem."""
     try:
-        return hashlib.sha256(outside.read(path, _FILE_BYTES, follow=True)).hexdigest()
+        return hashlib.sha256(outside.read(path, FILE_BYTES, follow=True)).hexdigest()
     except OSError:
         return ""
 
@@ -80,7 +81,7 @@ def foreign_files(directory: Path, foreign: Foreign) -> dict[str, bytes]:
     for number, source in enumerate(foreign.files):
         where = f"{directory / 'problem.toml'}: key `foreign.files[{number}]`"
         try:
-            raw = outside.read(directory / source.path, _FILE_BYTES, follow=True)
+            raw = outside.read(directory / source.path, FILE_BYTES, follow=True)
         except OSError as error:
             what = f"{source.path} cannot be read ({error.strerror})"
             raise ProblemError(where, what, "restore the file, or import the problem again from where it is") from None

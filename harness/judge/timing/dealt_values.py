@@ -43,7 +43,7 @@ class DealtValues:
         return deal
 
 
-def with_values(values: Sequence[ResolvedCase], outcome: Outcome, message: str) -> SubmissionFault:
+def fault_with_values(values: Sequence[ResolvedCase], outcome: Outcome, message: str) -> SubmissionFault:
     """The fault of calls that held them; where one is of a hidden test, no more is told than the kind."""
     if len(values) > 1:
         whose = "the problem's tests"
@@ -70,7 +70,7 @@ def check_values(batch: Batch, truth: Truth, calls: Sequence[int]) -> None:
         values = batch.values_of(k)
         wrong = next((each for each in check_batch(batch, truth, [k], measures=False) if _is_wrong(each, truth)), None)
         if values and wrong:
-            raise with_values([values], Outcome.WRONG_ANSWER, describe(wrong))
+            raise fault_with_values([values], Outcome.WRONG_ANSWER, describe(wrong))
 
 
 def _is_wrong(check: OutputCheck, truth: Truth) -> bool:

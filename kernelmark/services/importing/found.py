@@ -13,10 +13,7 @@ from typing import Any
 from harness import outside
 from harness.errors import UsageError, nearest
 from harness.foreign import ForeignForm
-
-_FILE_BYTES = 1 << 20
-_MOST_FILES = 200_000  # in a checkout, with whatever else lies in it
-_DEEPEST = 16  # folders below it; no problem is looked for in deeper ones
+from harness.problem.foreign_files import DEEPEST, FILE_BYTES, MOST_FILES
 
 
 class NotImportedError(Exception):
@@ -96,7 +93,7 @@ def looked_through(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
         UsageError: it holds more than any checkout does.
     """
     try:
-        for folder, folders, files in outside.walked(root, most=_MOST_FILES, deepest=_DEEPEST):
+        for folder, folders, files in outside.walked(root, most=MOST_FILES, deepest=DEEPEST):
             folders[:] = filter(str.isprintable, folders)
             yield folder, folders, [*filter(str.isprintable, files)]
     except outside.TooLarge as error:
@@ -110,9 +107,9 @@ def content(path: Path, name: str) -> bytes:
         NotImportedError: it is too large, or cannot be read.
     """
     try:
-        return outside.read(path, _FILE_BYTES)  # its links are resolved
+        return outside.read(path, FILE_BYTES)  # its links are resolved
     except outside.TooLarge:
-        raise NotImportedError(f"its file {name!r} is larger than {_FILE_BYTES >> 20} MiB") from None
+        raise NotImportedError(f"its file {name!r} is larger than {FILE_BYTES >> 20} MiB") from None
     except OSError as error:
         raise NotImportedError(f"its file {name!r} cannot be read ({error.strerror})") from None
 

@@ -16,7 +16,7 @@ from harness.device import Sensors
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
-from harness.judge.timing.dealt_values import with_values
+from harness.judge.timing.dealt_values import fault_with_values
 from harness.judge.timing.doubts import doubts_of_series
 from harness.judge.timing.interface import Faulty
 from harness.judge.timing.plan import Plan
@@ -188,7 +188,7 @@ class Replaying:
             try:
                 self._player.settle(self._fresh)
             except SubmissionFault as fault:
-                raise with_values([values], fault.outcome, fault.message) from None
+                raise fault_with_values([values], fault.outcome, fault.message) from None
             self._fresh.keep()
         took_ns = time.perf_counter_ns() - began
         self._tried_ns += took_ns

@@ -22,7 +22,7 @@ from harness.judge.correctness.cases import first_wrong
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Place
 from harness.judge.session import SubmissionFault
-from harness.judge.timing.dealt_values import check_values, with_values
+from harness.judge.timing.dealt_values import check_values, fault_with_values
 from harness.problem import ResolvedCase
 from harness.verdict import Outcome
 
@@ -170,7 +170,7 @@ class FreshInputs:
             kept, self._calls = self._kept, self._calls - len(self._kept)  # they are not counted
             if out_of_bounds := self._drawn.out_of_bounds(range(self._used)):
                 wrong = values[out_of_bounds.set]
-                raise with_values([wrong], Outcome.RUNTIME_ERROR, out_of_bounds.text)
+                raise fault_with_values([wrong], Outcome.RUNTIME_ERROR, out_of_bounds.text)
             check_values(self._drawn, self._truth, kept)
         finally:
             self.discard()

@@ -81,9 +81,8 @@ class Measuring:
             if converged or ended:
                 break
         allowed_ns = (time.perf_counter_ns() - started) // 4
-        while not self._plan.values_once and 0 < tried_ns < allowed_ns:
-            took_ns = self._try_values(deal)
-            tried_ns = tried_ns + took_ns if took_ns else 0
+        while not self._plan.values_once and tried_ns < allowed_ns and (took_ns := self._try_values(deal)):
+            tried_ns += took_ns
         return converged
 
     def _try_values(self, deal: Callable[[int], list[ResolvedCase]]) -> int:

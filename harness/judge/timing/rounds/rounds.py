@@ -22,7 +22,7 @@ from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.conversation import R
 from harness.judge.session.time_limit import TimeLimit
-from harness.judge.timing.dealt_values import check_values, with_values
+from harness.judge.timing.dealt_values import check_values, fault_with_values
 from harness.problem import ResolvedCase
 from harness.verdict import Outcome, TimedRound
 
@@ -78,7 +78,7 @@ class Rounds:
             if out_of_bounds := batch.out_of_bounds(range(self.calls)):
                 raise SubmissionFault(Outcome.REJECTED, out_of_bounds.text)
         except SubmissionFault as fault:
-            raise with_values(values, fault.outcome, fault.message) from None
+            raise fault_with_values(values, fault.outcome, fault.message) from None
         check_values(batch, self._case.truth, range(self.calls))
 
     def _made(self, batch: Batch) -> tuple[Sample, int]:
