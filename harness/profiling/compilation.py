@@ -13,14 +13,17 @@ from harness import wire
 from harness.audit.watch import call_once, larger, visible_cases
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
+from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
-from harness.problem import Problem
+from harness.problem import Problem, ResolvedCase
+from harness.problem.dtypes import DTYPES
 from harness.sandbox import Provider
 from harness.submission import Submission
 
 _LIMIT_S = 5.0  # of the calls in all: a kernel with very large blocks may compile for half a minute
+_LARGEST = 64 << 20  # bytes of a case: its tensors are drawn here, and what a kernel leaves to PyTorch is computed here
 
 
 @dataclass(frozen=True)
@@ -29,19 +32,19 @@ class Compilation:
 
     architecture: str
     tried: int = 0
-    """In how many tests all were compiled."""
-    tests: int = 0
-    """Of how many."""
+    """In how many cases all were compiled."""
+    cases: int = 0
+    """Of how many: benchmarks at a GPU's sizes, and tests."""
     refused: str = ""
     """Why one was not, in a line."""
     unknown: str = ""
-    """Why no more is known, in a line; empty if all tests were tried, or one was refused."""
+    """Why no more is known, in a line; empty if all cases were tried, or one was refused."""
 
 
 def compilation(problem: Problem, submission: Submission, provider: Provider) -> Compilation | None:
-    """Build the submission in a sandbox of its own, and call it in the visible tests, the smallest first; the calls may
-    take some seconds, besides the start and the build, which have their own limits. Kernels are compiled for the
-    architecture of the published boards, and not launched.
+    """Build the submission in a sandbox of its own, and call it in visible cases; the calls may take some seconds,
+    besides the start and the build, which have their own limits. Kernels are compiled for the architecture of the
+    published boards, and not launched.
 
     None if no Triton kernel is launched.
 
@@ -49,7 +52,7 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
         HarnessError: the sandbox or the device failed.
     """
     architecture, doing = DEVICES["cpu"].architecture(), "compiling for a GPU"
-    cases, limits = visible_cases(problem, "cpu", tests=True), larger(problem.limits)
+    cases, limits = _cases(problem), larger(problem.limits)
     limit, told, tried, unknown = TimeLimit(_LIMIT_S), wire.Compiled(kernels=0, refused=""), 0, ""
     reference = load_reference(problem, provider, "cpu")
     with closing(reference), Session.start(provider, "cpu", limits) as session:
@@ -74,3 +77,15 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
     if not told.kernels and not unknown:
         return None
     return Compilation(architecture, tried if told.kernels else 0, len(cases), unknown=unknown)
+
+
+def _cases(problem: Problem) -> list[ResolvedCase]:
+    """What to call: for each combination of dtypes a benchmark at the sizes of a GPU, the widest dtypes first, since
+    there a kernel's blocks need most shared memory; then the other benchmarks and the tests, the smallest first.
+    """
+    large = [c for c in visible_cases(problem, "cuda", tests=False) if Layout(c).bytes_per_set <= _LARGEST]
+    smallest = {tuple(tensor.dtype for tensor in case.tensors): case for case in reversed(large)}
+    firsts = sorted(smallest.items(), key=lambda item: -sum(DTYPES[dtype].size_bytes for dtype in item[0]))
+    names = [case.name for _, case in firsts]
+    others = [case for case in large if case.name not in names]
+    return [*(case for _, case in firsts), *others, *visible_cases(problem, "cpu", tests=True)]

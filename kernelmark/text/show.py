@@ -101,7 +101,7 @@ def compilation(found: Compilation) -> str:
         return f"{INDENT}warning     does not compile for a GPU ({found.architecture}): {visible(found.refused)}"
     if not found.tried:
         return f"{INDENT}compiles    not known for a GPU ({found.architecture}): {visible(found.unknown)}"
-    partly = f", as far as was tried: {found.tried} of {found.tests} tests" if found.unknown else ""
+    partly = f", as far as was tried: {found.tried} of {found.cases} cases" if found.unknown else ""
     return f"{INDENT}compiles    for a GPU ({found.architecture}){partly}"
 
 

@@ -102,6 +102,13 @@ def test_what_the_compiler_refuses_is_told_with_its_line_and_nothing_else_is(tmp
         assert re.match(f"{name}.py {said}" if said else "$", told[name]), (name, told[name])
 
 
+def test_the_sizes_of_a_gpu_come_first_each_dtype_once() -> None:
+    names = [case.name for case in module._cases(load(ROOT / "problems/matmul"))]
+    assert names[:2] == ["float32, 2048³", "bfloat16, 1024³"]
+    assert "one element" in names
+    assert len({*names}) == len(names)
+
+
 def answered(kernels: Any = 2, refused: Any = "", *, call: str = "", report: str = "Compiled") -> Compilation | None:
     """What is made of a runner that reports this, and whose calls fail with this message."""
     right = doubling()
