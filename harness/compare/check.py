@@ -56,8 +56,10 @@ def check_output(
     output = Output(name, got.dtype)
     held = None if poison is None else numbers(poison)
     if not has_budget(got.dtype):
-        return _check_integers(output, numbers(got), _expected(truth, got.dtype), held)
-    return _check_floats(output, numbers(got), _expected(truth, got.dtype), numbers(honest), tolerance, held, calls)
+        return _check_integers(output, numbers(got), expected_numbers(truth, got.dtype), held)
+    return _check_floats(
+        output, numbers(got), expected_numbers(truth, got.dtype), numbers(honest), tolerance, held, calls
+    )
 
 
 def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: int = 1) -> bool:
@@ -68,7 +70,7 @@ def passes_fast_check(got: Tensor, truth: Tensor, tolerance: Tolerance, calls: i
     """
     if not got.numel():
         return True
-    dtype, got, truth = got.dtype, numbers(got), _expected(truth, got.dtype)
+    dtype, got, truth = got.dtype, numbers(got), expected_numbers(truth, got.dtype)
     if not has_budget(dtype):
         return torch.equal(got, truth)
     width = row_width(truth.shape, tolerance.scale, calls)
@@ -139,7 +141,7 @@ def _jointly_right(members: Sequence[tuple[Tensor, Tensor]], tolerance: Toleranc
     return bool(right)
 
 
-def _expected(truth: Tensor, dtype: torch.dtype) -> Tensor:
+def expected_numbers(truth: Tensor, dtype: torch.dtype) -> Tensor:
     """The truth as numbers: in float64, or for outputs that must be equal, as those of the output itself."""
     return numbers(truth if has_budget(dtype) else rounded(truth, dtype))
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harness.compare.check import check_output, dtype_name
-from harness.compare.field import BLOCK_ELEMENTS
-from harness.problem.elements import numbers, widened
+from harness.compare.budget import maximum_floor
+from harness.compare.check import check_output, dtype_name, expected_numbers
+from harness.compare.field import BLOCK_ELEMENTS, Field
+from harness.compare.mismatch import Evidence, Output, explain, locate_worst
+from harness.problem.elements import has_budget, numbers, widened
 from harness.problem.spec import Tolerance
 from harness.verdict import Mismatch, OutputCheck
 
@@ -24,37 +26,49 @@ def check_close(
 ) -> OutputCheck:
     """Decide whether |got - truth| <= atol + rtol * |truth| for every element; NaN is never close.
 
-    Arguments as for `check_output`, which explains what is wrong where it finds a reason, and measures the error.
+    Arguments as for `check_output`, which measures the error of a right answer.
     """
     wrong = _far(got, truth, tolerance)
-    explained = check_output(name, got, truth, honest, tolerance, poison, calls=calls)
-    if not wrong:
-        return explained.accepted()
-    if not explained.correct:
-        return explained
-    limit = f"further than {tolerance.atol:g} + {tolerance.rtol:g} × |expected| from what is expected"
-    mismatch = Mismatch(
-        output=name, shape=tuple(got.shape), dtype=dtype_name(got), wrong=wrong, total=got.numel(), hints=(limit,)
-    )
+    if not bool(wrong.any()):
+        return check_output(name, got, truth, honest, tolerance, poison, calls=calls).accepted()
+    mismatch = _explained(name, got, truth, tolerance, poison, calls, wrong)
     return OutputCheck(output=name, dtype=dtype_name(got), correct=False, mismatch=mismatch)
+
+
+def _explained(
+    name: str, got: Tensor, truth: Tensor, tolerance: Tolerance, poison: Tensor | None, calls: int, wrong: Tensor
+) -> Mismatch:
+    """`wrong`: [elements] bool. Complex and packed elements are shown part by part: those parts that differ."""
+    values, expected = numbers(got), expected_numbers(truth, got.dtype)
+    field = rms_error = None
+    if has_budget(got.dtype):
+        field = Field(expected, got.dtype, maximum_floor(got.dtype, tolerance), tolerance.scale, calls)
+        rms_error = field.measure(values.reshape(-1)).rms
+    if values.numel() > wrong.numel():
+        apart = values.reshape(wrong.numel(), -1) != expected.reshape(wrong.numel(), -1)
+        wrong = (wrong[:, None] & apart).reshape(-1)
+    held = None if poison is None else numbers(poison)
+    evidence = Evidence(Output(name, got.dtype), values, expected, held, field, rms_error)
+    rule = f"{tolerance.atol:g} + {tolerance.rtol:g} × |expected|"
+    return explain(evidence, locate_worst(evidence, wrong)).model_copy(update={"allowed": rule})
 
 
 def is_close(got: Tensor, truth: Tensor, tolerance: Tolerance) -> bool:
     """Whether `check_close` accepts it."""
-    return not _far(got, truth, tolerance)
+    return not bool(_far(got, truth, tolerance).any())
 
 
-def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> int:
-    """How many elements are too far away."""
+def _far(got: Tensor, truth: Tensor, tolerance: Tolerance) -> Tensor:
+    """Which elements are too far away: [elements] bool."""
     assert tolerance.rtol is not None
     assert tolerance.atol is not None
     flat, expected = got.reshape(-1), truth.reshape(-1)
-    wrong = torch.zeros((), dtype=torch.int64, device=got.device)
+    wrong = torch.empty(flat.shape, dtype=torch.bool, device=got.device)
     for at in range(0, flat.numel(), BLOCK_ELEMENTS):
         one, other = (_exact(each[at : at + BLOCK_ELEMENTS]) for each in (flat, expected))
         near = torch.isclose(one, other, rtol=tolerance.rtol, atol=tolerance.atol)
-        wrong += (~near).view(len(one), -1).any(dim=-1).sum()
-    return int(wrong)
+        wrong[at : at + len(one)] = (~near).view(len(one), -1).any(dim=-1)
+    return wrong
 
 
 def _exact(tensor: Tensor) -> Tensor:

@@ -79,13 +79,18 @@ def locate_floats(evidence: Evidence, field: Field, threshold: float) -> Located
 
 def locate_integers(evidence: Evidence) -> Located:
     """Mark the elements that differ."""
+    return locate_worst(evidence, evidence.got.reshape(-1) != evidence.truth.reshape(-1))
+
+
+def locate_worst(evidence: Evidence, wrong: Tensor) -> Located:
+    """Of the elements that are marked (`wrong`: [elements] bool), the one furthest from the truth."""
     got, truth = evidence.got.reshape(-1), evidence.truth.reshape(-1)
-    wrong = got != truth
     starts, peaks, places = [], [], []
     for start in range(0, got.numel(), BLOCK_ELEMENTS):
         span = slice(start, start + BLOCK_ELEMENTS)
         # One is added since neighbouring 64-bit integers may be equal as float64.
         distance = (got[span].double() - truth[span].double()).abs_().add_(1.0)
+        distance.masked_fill_(distance.isnan(), math.inf)
         peak, place = distance.masked_fill_(~wrong[span], 0.0).max(0)
         starts.append(start)
         peaks.append(peak)

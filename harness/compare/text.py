@@ -16,6 +16,8 @@ def describe(check: OutputCheck) -> str:
         return mismatch.hints[0]  # the problem's own `compare` counts nothing, and gives a reason, of any output
     if mismatch and mismatch.whole:
         return f"{check.output}: {'never written' if mismatch.whole == 'unwritten' else 'all zeros'}"
+    if mismatch and mismatch.allowed:
+        return f"{check.output}: {_wrong(mismatch)}: further from what is expected than {mismatch.allowed}"
     if check.max_error is None or check.rms_error is None:
         return f"{check.output}: " + (f"{_wrong(mismatch)}, but all must be equal" if mismatch else "equal")
     tighter = max((check.max_error, check.rms_error), key=lambda budget: budget.error / budget.allowed)

@@ -49,6 +49,9 @@ class Mismatch(Record):
         default=None,
         description="all of it still holds what it held before the call, or is zero; no other pattern then",
     )
+    allowed: str = Field(
+        default="", description="how far an element may be from what is expected, where not the error budget decides"
+    )
     worst_index: tuple[int, ...] | None = None
     first: tuple[BadElement, ...] = ()
     hints: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness.compare import check_close, is_close
+from harness.compare import check_close, describe, is_close
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import of_numbers, parts, widened
 from harness.problem.spec import Tolerance
@@ -35,6 +35,7 @@ def test_the_same_is_close_and_twice_as_much_is_not(dtype: torch.dtype) -> None:
     assert not refused.correct
     assert refused.mismatch is not None
     assert refused.mismatch.wrong == 1
+    assert describe(refused).endswith(": further from what is expected than 0 + 0.125 × |expected|")
 
 
 def test_what_is_close_may_be_beyond_the_budget() -> None:
