@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import torch
 from torch import Tensor
 
-from harness.compare import check_output, passes_fast_check
+from harness.compare import check_output, is_close, passes_fast_check
 from harness.compare.budget import budget, rms_floor
 from harness.errors import ProblemError
 from harness.judge.correctness.poison import poison
@@ -64,8 +64,19 @@ class Examined:
         wrong = (name for name, got in outputs.items() if not self._right(name, got))
         return next((f"`{name}` is wrong" for name in wrong), None)
 
+    def remedy(self) -> str:
+        """What to do where the reference itself is refused in its own dtype."""
+        if self.scene.truth.reference.compares:
+            return "mend `compare`, or fill inputs that the dtype can cope with"
+        wrong = next(name for name, got in self.honest.items() if not self._right(name, got))
+        if has_budget(self.honest[wrong].dtype):
+            return "raise `tolerance`, or fill inputs that the dtype can cope with"
+        return "fill inputs whose rounding does not change it, or define `compare`: integers have no tolerance"
+
     def _right(self, name: str, got: Tensor) -> bool:
         truth, honest, tolerance = self.exact[name], self.honest[name], self.scene.case.tolerance
+        if tolerance.rtol is not None:
+            return is_close(got, truth, tolerance)
         if has_budget(got.dtype) and got.numel() and _surely_wrong(got, truth, honest, tolerance):
             return False
         return passes_fast_check(got, truth, tolerance) or check_output(name, got, truth, honest, tolerance).correct
@@ -292,8 +303,8 @@ def _unsound(examined: Examined, *, benchmark: bool) -> Iterator[LintFinding]:
     except ProblemError as error:
         why = str(error)
     if why:
-        remedy = "raise `tolerance`, or fill inputs that the dtype can cope with"
-        yield LintFinding("error", name, "", f"the reference itself is refused in its own dtype: {why}", remedy)
+        what = f"the reference itself is refused in its own dtype: {why}"
+        yield LintFinding("error", name, "", what, examined.remedy())
     elif constant := next((n for n in scene.right if _constant(scene, n)), None):
         what = f"`{constant}` holds one value, whatever the inputs are"
         if benchmark:

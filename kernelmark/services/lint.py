@@ -277,7 +277,9 @@ def _unexpected(name: str, sample: Sample, check: Check) -> Iterator[LintFinding
         what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"
         remedy = "fix the sample or its table, or the cases, which let it pass"
         if sample.outcome is Outcome.ACCEPTED:
-            remedy = "fix the sample, or raise `tolerance` where it is right"
+            wrong = [output for case in check.tests for output in case.outputs if not output.correct]
+            rounding = any(output.max_error or (output.mismatch and output.mismatch.allowed) for output in wrong)
+            remedy = "fix the sample" + (", or raise `tolerance` where it is right" if rounding else "")
         yield LintFinding("error", (), "", what, remedy)
     elif not re.search(sample.message, check.message):
         yield LintFinding("error", (), "", f"sample `{name}`: the message does not match {sample.message!r}{said}")

@@ -227,6 +227,23 @@ def test_a_case_that_cannot_be_graded_is_found(says: str, spoilt: list[Change], 
     assert any(re.search(says, line) for line in errors(found(tmp_path / "bad", spoilt))), says
 
 
+@pytest.mark.parametrize(
+    ("remedy", "spoilt"),
+    [
+        ("raise `tolerance`", [("x + b", "torch.exp(99 + x) / torch.exp(99 + b)")]),
+        ("raise `tolerance`", [("[tolerance]", "[tolerance]\nrtol = 1e-12\natol = 0.0")]),
+        ("integers have no tolerance", [*ORDER, ("torch.sort(x,", "torch.sort(x + 1e5 + b,")]),
+        ("mend `compare`", [compare("False")]),
+    ],
+)
+def test_who_is_told_to_raise_a_tolerance_has_one_that_decides(
+    remedy: str, spoilt: list[Change], tmp_path: Path
+) -> None:
+    told = [f.remedy for f in found(tmp_path / "bad", spoilt) if "refused in its own dtype" in f.what]
+    assert told
+    assert all(remedy in each for each in told)
+
+
 @pytest.mark.parametrize("spoilt", [("x + b", "(x + b)[:7]"), ("3 * n * sizeof", "4 * n * sizeof")])
 def test_one_cause_is_one_error_with_the_numbers_of_its_first_case(spoilt: Change, tmp_path: Path) -> None:
     """The hidden test draws its size, so that several draws of it are examined."""
