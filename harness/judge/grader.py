@@ -18,7 +18,7 @@ from harness.errors import HarnessError
 from harness.judge.progress import Progress, ignore
 from harness.judge.session import Session, Sessions
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
-from harness.judge.timing.device_lock import lock_alone, lock_shared
+from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
 from harness.problem import Problem
 from harness.roofline import Calibration
 from harness.sandbox import Provider
@@ -252,9 +252,12 @@ class Grader:
             self._end()
 
     def _waits(self) -> None:
-        what = f"waiting: another grading is using this {DEVICES[self._device].name}"
-        self._on_progress(Progress(Stage.BUILD, 0, 0, what))
+        self._on_progress(Progress(Stage.BUILD, 0, 0, self._waiting("using")))
 
     def _waits_to_be_timed(self) -> None:
-        what = f"waiting: another grading is being timed on this {DEVICES[self._device].name}"
-        self._on_progress(Progress(Stage.TIME, 0, 0, what))
+        self._on_progress(Progress(Stage.TIME, 0, 0, self._waiting("being timed on")))
+
+    def _waiting(self, doing: str) -> str:
+        others = waiting_before(self._device)
+        queue = f", and {others} {'waits' if others == 1 else 'wait'} before this one" if others else ""
+        return f"waiting: another grading is {doing} this {DEVICES[self._device].name}{queue}"

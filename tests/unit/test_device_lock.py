@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import subprocess
@@ -18,7 +19,7 @@ import pytest
 
 from harness import judge
 from harness.judge.timing import device_lock as module
-from harness.judge.timing.device_lock import lock_alone, lock_at_once, lock_shared
+from harness.judge.timing.device_lock import lock_alone, lock_at_once, lock_shared, waiting_before
 from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
@@ -133,6 +134,20 @@ def test_a_judge_that_is_killed_keeps_nobody_waiting(tmp_path: Path) -> None:
         holder.wait()
     with lock_alone("cuda", nobody_waits):
         pass
+
+
+def test_those_who_wait_before_are_counted(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path)]
+    assert waiting_before("cuda") == 0
+    with contextlib.ExitStack() as ended:
+        for others in (0, 1, 2):
+            judge = ended.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+            ended.callback(judge.kill)
+            until = time.monotonic() + 60
+            while not (_busy() and waiting_before("cuda") == others):
+                assert time.monotonic() < until, waiting_before("cuda")
+                time.sleep(0.05)
+        assert waiting_before("cpu") == 0
 
 
 def _busy() -> bool:

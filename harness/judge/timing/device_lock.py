@@ -26,6 +26,7 @@ from harness.device import DEVICES
 from harness.verdict import DeviceKind
 
 _DIRECTORY = Path("/tmp")  # not TMPDIR: judges of different users must share it
+_QUEUE, _LOCK = "kernelmark-{}-queue.lock", "kernelmark-{}.lock"
 
 
 @contextlib.contextmanager
@@ -56,6 +57,19 @@ def lock_at_once(device: DeviceKind) -> Iterator[bool]:
         except _Busy:
             free = False
         yield free
+
+
+def waiting_before(device: DeviceKind) -> int:
+    """How many gradings of other processes wait for the device, and go before one that has to wait from now on; 0 where
+    the system does not list its locks.
+    """
+    with contextlib.suppress(OSError):
+        file = (_DIRECTORY / _QUEUE.format(DEVICES[device].lock_name())).stat().st_ino
+        entries = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        # 7: -> FLOCK  ADVISORY  WRITE 31373 fe:00:3032134 0 EOF, where the arrow is of one that waits.
+        queued = [words[-4] for words in entries if "FLOCK" in words and words[-3].endswith(f":{file}")]
+        return 0 if str(os.getpid()) in queued else len(queued)
+    return 0
 
 
 class _Busy(Exception):
@@ -112,7 +126,7 @@ def _told() -> None:
 @contextlib.contextmanager
 def _among_processes(which: str, how: int, waiting: Callable[[], None]) -> Iterator[None]:
     # Whoever waits to be alone keeps the queue, so that those who share cannot overtake it for ever.
-    queue, lock = (_open(_DIRECTORY / f"kernelmark-{which}{name}.lock") for name in ("-queue", ""))
+    queue, lock = (_open(_DIRECTORY / name.format(which)) for name in (_QUEUE, _LOCK))
     try:
         told = _lock(queue, fcntl.LOCK_EX, waiting)
         _lock(lock, how, told)
