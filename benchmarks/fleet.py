@@ -26,8 +26,8 @@ from typing import Any, get_args
 import kernelmark
 from harness import stats
 from harness.kinds import Effort
-from kernelmark.services.selftest import HERE
-from kernelmark.services.selftest import PROBLEMS as ONE_LINERS
+from kernelmark.diagnostics.selftest import HERE
+from kernelmark.diagnostics.selftest import PROBLEMS as ONE_LINERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PROBLEMS = ("softmax", "vector_add", "layernorm", "matmul")

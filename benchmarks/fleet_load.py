@@ -53,7 +53,7 @@ def jobs(count: int) -> Iterator[Job]:
 def measured(results: int, begun: float) -> dict[str, Any]:
     """What this process and those below it use now."""
     below = tree({os.getpid()}) - {os.getpid()}
-    workers = [pid for pid in below if b"kernelmark.services.fleet.worker" in _read(pid, "cmdline")]
+    workers = [pid for pid in below if b"kernelmark.grading.fleet.worker" in _read(pid, "cmdline")]
     folder = Path(tempfile.gettempdir())
     groups = Path("/sys/fs/cgroup").glob("**/kernelmark-*")
     return {

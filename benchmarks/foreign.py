@@ -43,8 +43,8 @@ import kernelmark
 from benchmarks.foreign_survey import share, survey, table
 from harness.device import DEVICES
 from harness.foreign import FORMS, ForeignForm
-from kernelmark.services.choice import choose_device
-from kernelmark.services.settings import Settings
+from kernelmark.project.choice import choose_device
+from kernelmark.project.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 Found = dict[str, Any]

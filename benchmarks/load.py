@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scratch import Graded, ledger, left_behind, project, recorded, report, submit
-from kernelmark.services.selftest import KnownSubmission, attacks, honest
+from kernelmark.diagnostics.selftest import KnownSubmission, attacks, honest
 from tests.leftovers import leftovers
 
 RESULT = Path(__file__).parent / "results" / "load.json"

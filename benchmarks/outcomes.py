@@ -37,10 +37,10 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
-from kernelmark.services.choice import providers
-from kernelmark.services.samples import as_submission, read_samples
-from kernelmark.services.selftest import PROBLEMS, honest
-from kernelmark.services.settings import Settings
+from kernelmark.authoring.samples import as_submission, read_samples
+from kernelmark.diagnostics.selftest import PROBLEMS, honest
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 

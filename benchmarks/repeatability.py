@@ -34,8 +34,8 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import ReplayedBenchmark
-from kernelmark.services.choice import providers
-from kernelmark.services.settings import Settings
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS_A_LAUNCHER = 10

@@ -35,8 +35,8 @@ from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
-from kernelmark.services.choice import providers
-from kernelmark.services.settings import Settings
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import torch
 
 from harness.device.cpu import cpu_name
-from kernelmark.services.selftest import HERE, PROBLEMS
+from kernelmark.diagnostics.selftest import HERE, PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from tests.leftovers import Found, leftovers, new
 

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.submission import Submission
     from harness.verdict import Check, Outcome, Verdict
-    from kernelmark.services.api import check, grade
-    from kernelmark.services.fleet import Fleet, Job, JobResult
-    from kernelmark.services.reward import reward
+    from kernelmark.grading.api import check, grade
+    from kernelmark.grading.fleet import Fleet, Job, JobResult
+    from kernelmark.grading.reward import reward
 
 __version__ = "0.1.0"
 
@@ -58,9 +58,9 @@ _HOMES = {
     "harness.problem": ("Problem",),
     "harness.submission": ("Submission",),
     "harness.verdict": ("Check", "Outcome", "Verdict"),
-    "kernelmark.services.api": ("check", "grade"),
-    "kernelmark.services.fleet": ("Fleet", "Job", "JobResult"),
-    "kernelmark.services.reward": ("reward",),
+    "kernelmark.grading.api": ("check", "grade"),
+    "kernelmark.grading.fleet": ("Fleet", "Job", "JobResult"),
+    "kernelmark.grading.reward": ("reward",),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelmark.services.selftest import KnownSubmission
+from kernelmark.diagnostics.selftest import KnownSubmission
 
 
 def trials(cases: Iterable[KnownSubmission]) -> list[Any]:

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.verdict import Check, Verdict
-from kernelmark.services.allowance import InFlight
-from kernelmark.services.fleet.dispatch import Batch, Plan
-from kernelmark.services.fleet.engine import WorkerLost
-from kernelmark.services.fleet.job import Job, JobResult
-from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.settings import Settings
+from kernelmark.grading.fleet.dispatch import Batch, Plan
+from kernelmark.grading.fleet.engine import WorkerLost
+from kernelmark.grading.fleet.job import Job, JobResult
+from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.project.settings import Settings
+from kernelmark.record.allowance import InFlight
 from tests.verdicts import accepted
 
 T = TypeVar("T")

@@ -1,5 +1,5 @@
 """The sandboxed process that runs a reference in somebody else's form once, and tells the sizes of its tensors.
 
 `kernelmark import` starts one for each problem, by path. Untrusted once it has the reference:
-`kernelmark.services.importing.answer` checks what it answers.
+`kernelmark.interop.importing.answer` checks what it answers.
 """

@@ -14,16 +14,8 @@ import click
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.printing import (
-    device_option,
-    form_option,
-    jobs_option,
-    load_settings,
-    print_json,
-    print_lines,
-    sandbox_option,
-    say,
-)
+from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_json, print_lines, say
 from kernelmark.text.terminal import visible
 from kernelmark.text.unexpected import unexpected
 
@@ -32,7 +24,7 @@ if TYPE_CHECKING:
     from harness.problem import Problem
     from harness.sandbox import Provider
     from harness.submission import Submission
-    from kernelmark.services.settings import Settings
+    from kernelmark.project.settings import Settings
 
 _ACTOR = "kernelmark audit"
 _REASON = 1000  # maximum length of an annotation
@@ -105,7 +97,7 @@ class _Audit:
         """Run every tool; returns what each reported, and appends it to the ledger if `record`."""
         by_tool = {tool.name: self._watch(tool) for tool in self.tools}
         if record:
-            from kernelmark.services.recording import moderate
+            from kernelmark.record.recording import moderate
 
             said = "; ".join(f"{name}: {finding.text}" for name, finding in by_tool.items())
             moderate(self.settings, self.run, "annotate", _ACTOR, said[:_REASON])
@@ -132,9 +124,9 @@ class _Audit:
 def _prepare(settings: Settings, prefixes: Sequence[str], top: int | None, problem: str | None) -> list[_Audit]:
     """Find the named runs; every usage error is raised before the first tool starts."""
     from harness.audit import tools
-    from kernelmark.services.choice import choose_device, choose_provider
-    from kernelmark.services.problems import find_problem
-    from kernelmark.services.records import current, find_run
+    from kernelmark.project.choice import choose_device, choose_provider
+    from kernelmark.project.problems import find_problem
+    from kernelmark.record.records import current, find_run
     from leaderboard.record.archive import stored
 
     if choose_device(settings.device, "py") != "cuda":
@@ -157,7 +149,7 @@ def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]
     """The runs of the first authors of each current table of this machine's GPU; of a file that is in two, one."""
     from harness.device import DEVICES
     from harness.verdict import ProblemId
-    from kernelmark.services.records import current, tables
+    from kernelmark.record.records import current, tables
 
     now, device, seen = current(settings), DEVICES["cuda"].facts().device_name, set[tuple[str, str]]()
     for table in tables(settings, problem):
@@ -172,8 +164,8 @@ def _first(settings: Settings, count: int, problem: str | None) -> Iterator[str]
 
 
 def _self_test(settings: Settings, only: Sequence[str], jobs: int | None, form: str) -> int:
-    from kernelmark.services import selftest
-    from kernelmark.services.selftest.side_by_side import attempt_all
+    from kernelmark.diagnostics import selftest
+    from kernelmark.diagnostics.selftest.side_by_side import attempt_all
     from kernelmark.text.batch import BatchReporter
 
     chosen = selftest.choose(settings, only)

@@ -39,24 +39,15 @@ from kernelmark.commands import show as show_command
 from kernelmark.commands.compilation import print_compilation
 from kernelmark.commands.help import SECTIONS, Group
 from kernelmark.commands.help import complete as complete_help
-from kernelmark.commands.printing import (
-    beside_option,
-    device_option,
-    fail,
-    form_option,
-    load_settings,
-    print_json,
-    print_lines,
-    sandbox_option,
-    say,
-)
+from kernelmark.commands.options import beside_option, device_option, form_option, load_settings, sandbox_option
+from kernelmark.text.printing import fail, print_json, print_lines, say
 from kernelmark.text.terminal import counted, visible
 from kernelmark.text.unexpected import unexpected
 
 if TYPE_CHECKING:
     from harness.submission import Submission
     from harness.verdict import Verdict
-    from kernelmark.services.prepared import PreparedJob
+    from kernelmark.grading.prepared import PreparedJob
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, TERMINATED = 130, 143
@@ -209,7 +200,7 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
     Exit status: as for `submit`, and 9 for an incomplete check: not all tests ran, and those that did are right. With
     --watch, that of the last check.
     """
-    from kernelmark.services import debugging
+    from kernelmark.authoring import debugging
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
@@ -247,8 +238,8 @@ def check(form: str, dump: Path | None, only: Sequence[str], fail_fast: bool, wa
 @form_option
 def board(problem: str | None, write: bool, form: str) -> None:
     """Print the standings of PROBLEM, or of every problem."""
-    from kernelmark.services.publishing import publish_all
-    from kernelmark.services.records import tables
+    from kernelmark.record.publishing import publish_all
+    from kernelmark.record.records import tables
     from kernelmark.text import colours, show
 
     if write:
@@ -272,8 +263,8 @@ for _command in (*organizers.COMMANDS, problems.problems, importing.importing, e
 def calibrate(form: str, device: str | None) -> None:
     """Measure this device's peak bandwidth and arithmetic, so that results can show their share of the roofline."""
     from harness.calibrate import measure
-    from kernelmark.services.calibrations import store
-    from kernelmark.services.choice import choose_device
+    from kernelmark.project.calibrations import store
+    from kernelmark.project.choice import choose_device
     from kernelmark.text import show
 
     settings = load_settings(device=device)
@@ -303,7 +294,7 @@ def doctor(form: str, verbose: bool) -> int:
 
     Exit status: 0 if it can grade, 7 if it cannot.
     """
-    from kernelmark.services import doctor as examination
+    from kernelmark.diagnostics import doctor as examination
     from kernelmark.text import colours
 
     findings = list(examination.examine(load_settings()))
@@ -319,7 +310,7 @@ complete_help(main)
 
 def _job(given: dict[str, Any]) -> PreparedJob:
     """Read what the command line names; every usage error is raised here, before torch is imported."""
-    from kernelmark.services.prepared import PreparedJob
+    from kernelmark.grading.prepared import PreparedJob
 
     problem, file, beside = given.pop("problem"), given.pop("file"), given.pop("beside")
     assert problem is not None
@@ -371,7 +362,7 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
 
 def _profiled(job: PreparedJob, result: Verdict) -> str:
     """Profile what was recorded; returns a line about it, whatever happens: the record and the status stay."""
-    from kernelmark.services.profiling.recorded import profile_recorded
+    from kernelmark.diagnostics.profiling.recorded import profile_recorded
     from kernelmark.text.progress import Reporter
 
     try:

@@ -11,17 +11,12 @@ import click
 from harness.errors import SubmissionError, UsageError
 from harness.outside import real
 from kernelmark.commands import complete
-from kernelmark.commands.printing import (
-    device_option,
-    form_option,
-    load_settings,
-    print_lines,
-    sandbox_option,
-)
+from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_lines
 
 if TYPE_CHECKING:
     from harness.submission import Submission
-    from kernelmark.services.settings import Settings
+    from kernelmark.project.settings import Settings
 
 _RUN = re.compile("[0-9a-f]{1,16}")
 
@@ -49,7 +44,7 @@ def compare(
     Exit status: as for `submit`, of A; 2 if B is not right, or could not be timed.
     """
     from harness.verdict import DoubtCode
-    from kernelmark.services.prepared import PreparedJob
+    from kernelmark.grading.prepared import PreparedJob
     from kernelmark.text import colours, show
     from kernelmark.text.progress import Reporter
 
@@ -81,7 +76,7 @@ def compare(
 def _kernel(settings: Settings, named: str, problem: str | None) -> tuple[Submission, str | None]:
     """A kernel, and the problem that it is of, if that is known."""
     from harness.submission import Submission
-    from kernelmark.services.records import source_of
+    from kernelmark.record.records import source_of
 
     if _RUN.fullmatch(named) and not Path(named).exists():
         return source_of(settings, named)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelmark.commands.printing import print_lines
+from kernelmark.text.printing import print_lines
 
 if TYPE_CHECKING:
     from harness.verdict import Check
-    from kernelmark.services.prepared import PreparedJob
+    from kernelmark.grading.prepared import PreparedJob
 
 
 def print_compilation(job: PreparedJob, result: Check) -> None:

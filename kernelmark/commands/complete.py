@@ -11,13 +11,13 @@ import click
 from click.shell_completion import CompletionItem
 
 from harness.errors import KernelmarkError
-from kernelmark.commands.printing import load_settings
+from kernelmark.commands.options import load_settings
 
 
 def problems(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The slugs; folders, if what was typed leads to another one."""
     try:
-        from kernelmark.services.problems import problem_directories
+        from kernelmark.project.problems import problem_directories
 
         found = _beginning(incomplete, (directory.name for directory in problem_directories(load_settings())))
     except (KernelmarkError, OSError):
@@ -40,7 +40,7 @@ def baselines(context: click.Context, _parameter: click.Parameter, incomplete: s
 def runs(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The ids of recorded runs."""
     try:
-        from kernelmark.services.records import run_ids
+        from kernelmark.record.records import run_ids
 
         return _beginning(incomplete, run_ids(load_settings()))
     except (KernelmarkError, OSError):

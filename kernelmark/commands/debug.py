@@ -8,7 +8,8 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.printing import beside_option, device_option, load_settings, print_lines, say
+from kernelmark.commands.options import beside_option, device_option, load_settings
+from kernelmark.text.printing import print_lines, say
 
 
 @click.command()
@@ -46,7 +47,7 @@ def debug(
 
     Exit status: 0 right, 1 wrong answer, 2 usage, 3 compile error, 4 the call raised, crashed or was quit, 7 our fault.
     """
-    from kernelmark.services import debugging
+    from kernelmark.authoring import debugging
     from kernelmark.text import findings
 
     if test is not None and dumped is not None:

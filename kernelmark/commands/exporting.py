@@ -9,7 +9,8 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines, say
+from kernelmark.commands.options import form_option, load_settings
+from kernelmark.text.printing import print_json, print_lines, say
 from kernelmark.text.terminal import visible
 
 RECORD = "parquet"
@@ -77,7 +78,7 @@ def export(
 
 
 def _record(problem: str | None, out: Path, form: str) -> None:
-    from kernelmark.services.records import ledgers, tables
+    from kernelmark.record.records import ledgers, tables
 
     try:
         from leaderboard.publishing import export as tabular
@@ -105,8 +106,8 @@ def _kernel(
     gpus: tuple[str, ...],
 ) -> None:
     from harness.submission import Submission
-    from kernelmark.services import exporting
-    from kernelmark.services.problems import find_problem
+    from kernelmark.interop import exporting
+    from kernelmark.project.problems import find_problem
     from leaderboard.record.durable import write_whole
 
     if out is not None and out.exists() and not force:

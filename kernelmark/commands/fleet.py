@@ -10,10 +10,11 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands.help import Group
-from kernelmark.commands.printing import device_option, form_option, load_settings, print_json, print_lines, say
+from kernelmark.commands.options import device_option, form_option, load_settings
+from kernelmark.text.printing import print_json, print_lines, say
 
 if TYPE_CHECKING:
-    from kernelmark.services.fleet.cluster.machine import Node
+    from kernelmark.grading.fleet.cluster.machine import Node
 
 _block_option = click.option("--block", is_flag=True, help="Stay until interrupted, instead of in the background.")
 _idle_option = click.option("--no-grading", is_flag=True, help="This machine only dispatches: it grades nothing.")
@@ -37,7 +38,7 @@ def start(host: str | None, port: int, device: str | None, no_grading: bool, blo
     Run it in the project's directory. It makes a token if there is none (~/.ray/auth_token); whoever has that can run
     anything on the fleet's machines.
     """
-    from kernelmark.services.fleet.cluster import machine
+    from kernelmark.grading.fleet.cluster import machine
 
     _require_ray()
     node, token = machine.start(load_settings(), host, port, _chosen(device, no_grading))
@@ -56,7 +57,7 @@ def join(address: str, device: str | None, no_grading: bool, block: bool) -> Non
 
     Run it in the directory of the same project.
     """
-    from kernelmark.services.fleet.cluster import machine
+    from kernelmark.grading.fleet.cluster import machine
 
     _require_ray()
     _running(machine.join(load_settings(), address, _chosen(device, no_grading)), block)
@@ -68,12 +69,12 @@ def join(address: str, device: str | None, no_grading: bool, block: bool) -> Non
 def status(address: str, form: str) -> None:
     """Show the machines of the fleet at ADDRESS, and what they are grading."""
     _require_ray()
-    from kernelmark.services.fleet.cluster.address import find_address
-    from kernelmark.services.fleet.cluster.authentication import require_token
+    from kernelmark.grading.fleet.cluster.address import find_address
+    from kernelmark.grading.fleet.cluster.authentication import require_token
 
     found = find_address(address)
     require_token()  # before ray is imported
-    from kernelmark.services.fleet.cluster.status import examine
+    from kernelmark.grading.fleet.cluster.status import examine
 
     document = examine(found)
     print_json(document) if form == "json" else print_lines(_lines(document))
@@ -85,7 +86,7 @@ def stop() -> None:
 
     Programs that use the fleet lose the gradings that it has not finished.
     """
-    from kernelmark.services.fleet.cluster import machine
+    from kernelmark.grading.fleet.cluster import machine
 
     if not machine.stop(load_settings()):
         raise UsageError("fleet stop", "no fleet of this project runs on this machine")

@@ -14,16 +14,8 @@ import click
 
 from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.printing import (
-    device_option,
-    form_option,
-    jobs_option,
-    load_settings,
-    print_json,
-    print_lines,
-    sandbox_option,
-    say,
-)
+from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_json, print_lines, say
 
 if TYPE_CHECKING:
     from harness.problem.schedule import Delay
@@ -101,12 +93,12 @@ def grade(
 
     Exit status: the worst of all, as for `submit`; 0 if there are none.
     """
-    from kernelmark.commands import changed, moments, strays
-    from kernelmark.commands import handins as course
-    from kernelmark.commands.known import Known
-    from kernelmark.commands.reports import Reports
-    from kernelmark.commands.several import Asked, InOrder, grade_all
-    from kernelmark.services.allowance import Allowance
+    from kernelmark.course import changed, moments, strays
+    from kernelmark.course import handins as course
+    from kernelmark.course.known import Known
+    from kernelmark.course.reports import Reports
+    from kernelmark.course.several import Asked, InOrder, grade_all
+    from kernelmark.record.allowance import Allowance
     from kernelmark.text import report
 
     if (base is None) == (handins is None) or (base is not None and (marks or feedback or handed_in)):
@@ -167,9 +159,9 @@ def marks(problem: str, marks: Path | None, feedback: Path | None) -> None:
     It is by what the board shows of an author, or else by the newest grading. Without --csv and --feedback the table
     is printed.
     """
-    from kernelmark.commands.known import Known
-    from kernelmark.commands.reports import Reports
-    from kernelmark.services.records import ledgers
+    from kernelmark.course.known import Known
+    from kernelmark.course.reports import Reports
+    from kernelmark.record.records import ledgers
     from kernelmark.text import marks as writer
 
     settings = load_settings(problem)

@@ -11,12 +11,13 @@ import click
 
 from harness.errors import SandboxError, UsageError
 from kernelmark.commands.help import Group
-from kernelmark.commands.printing import device_option, load_settings, print_lines, sandbox_option, say
+from kernelmark.commands.options import device_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_lines, say
 from kernelmark.text.terminal import counted, visible
 
 if TYPE_CHECKING:
     from harness.foreign import ForeignForm
-    from kernelmark.services.importing import Imported
+    from kernelmark.interop.importing import Imported
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,9 +88,9 @@ def _import(
     device: str | None,
 ) -> int:
     from harness.kinds import isolates
-    from kernelmark.services.choice import choose_device, choose_provider
-    from kernelmark.services.importing import Importer
-    from kernelmark.services.importing.named import Named
+    from kernelmark.interop.importing import Importer
+    from kernelmark.interop.importing.named import Named
+    from kernelmark.project.choice import choose_device, choose_provider
 
     settings = load_settings(sandbox=sandbox, device=device)
     provider = choose_provider(settings)

@@ -13,16 +13,8 @@ import click
 from harness.errors import HarnessError, UsageError
 from kernelmark.commands import complete, grade
 from kernelmark.commands.help import Group
-from kernelmark.commands.printing import (
-    device_option,
-    form_option,
-    jobs_option,
-    load_settings,
-    print_json,
-    print_lines,
-    sandbox_option,
-    say,
-)
+from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_json, print_lines, say
 from kernelmark.text.terminal import columns, counted, visible
 
 
@@ -37,7 +29,7 @@ def _moderating(action: str, text: str, *, scoped: bool = True) -> click.Command
     @click.option("--reason", required=True, help="Why; shown on the board.")
     @form_option
     def command(run: str, actor: str, reason: str, form: str, source: bool = False, author: bool = False) -> None:
-        from kernelmark.services.recording import moderate
+        from kernelmark.record.recording import moderate
         from kernelmark.text import show
 
         if source and author:
@@ -72,7 +64,7 @@ def verify(form: str) -> int:
 
     Exit status: 0 if nothing is wrong, 7 if something is.
     """
-    from kernelmark.services.records import current, ledgers
+    from kernelmark.record.records import current, ledgers
     from leaderboard.record.inspection import inspect
 
     settings = load_settings()
@@ -143,8 +135,8 @@ def regrade(
 
     Exit status: 0 if every file has a new verdict, whatever its outcome; 2 or 7 if one could not be graded.
     """
-    from kernelmark.commands import regrade as again
-    from kernelmark.commands.several import InOrder, grade_all
+    from kernelmark.course import regrade as again
+    from kernelmark.course.several import InOrder, grade_all
 
     if runs and (failed or every or author is not None):
         raise UsageError("--run", "names what to grade", "leave out --failed, --all and --author")
@@ -183,7 +175,7 @@ def similar(problem: str, threshold: float, form: str) -> None:
 
     Members of one team are not compared with each other.
     """
-    from kernelmark.services.records import sources
+    from kernelmark.record.records import sources
     from leaderboard.record.similar import similar as alike
 
     settings = load_settings(problem)

@@ -13,17 +13,8 @@ from harness.call import STYLES, Style
 from harness.errors import LedgerError, ProblemError, UsageError
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
-from kernelmark.commands.printing import (
-    device_option,
-    fail,
-    form_option,
-    jobs_option,
-    load_settings,
-    print_json,
-    print_lines,
-    sandbox_option,
-    say,
-)
+from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option
+from kernelmark.text.printing import fail, print_json, print_lines, say
 
 
 @click.group(cls=Group)
@@ -41,9 +32,9 @@ def problems_list(form: str) -> int:
     Exit status: 0, or 2 if one cannot be read, 7 if a board cannot; the others are still listed.
     """
     from harness.problem import load
-    from kernelmark.services.allowance import Allowance
-    from kernelmark.services.problems import private_folder, problem_directories, refuse_without_project
-    from kernelmark.services.records import places
+    from kernelmark.project.problems import private_folder, problem_directories, refuse_without_project
+    from kernelmark.record.allowance import Allowance
+    from kernelmark.record.records import places
     from kernelmark.text import colours, show
 
     settings = load_settings()
@@ -90,8 +81,8 @@ def problems_show(problem: str, form: str) -> None:
     """Print what PROBLEM asks for: its statement, the entry points in Python and C, tensors and what fills them,
     tolerance, cases, and the baselines' times that were recorded on this device.
     """
-    from kernelmark.services.problems import find_problem
-    from kernelmark.services.sheet import sheet
+    from kernelmark.authoring.sheet import sheet
+    from kernelmark.project.problems import find_problem
     from kernelmark.text import colours, show
     from kernelmark.text import problem as text
 
@@ -110,7 +101,7 @@ def problems_show(problem: str, form: str) -> None:
 @click.option("--style", type=click.Choice(STYLES), default="writes", help="How Python submissions are called.")
 def problems_new(slug: str, style: Style) -> None:
     """Write the files of a new problem, complete except for its definition."""
-    from kernelmark.services import skeleton
+    from kernelmark.authoring import skeleton
 
     print_lines([os.path.relpath(path) for path in skeleton.write(load_settings(), slug, style)])
     say(f"fill in reference.py and README.md, then run `kernelmark problems lint {slug}`")
@@ -132,8 +123,8 @@ def problems_lint(
 
     Exit status: 0 if nothing is wrong with the problems, 2 if something is.
     """
-    from kernelmark.services import lint
-    from kernelmark.services.problems import find_directory, problem_directories
+    from kernelmark.authoring import lint
+    from kernelmark.project.problems import find_directory, problem_directories
     from kernelmark.text.batch import BatchReporter
 
     settings = load_settings(sandbox=sandbox, device=device)

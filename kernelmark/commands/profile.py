@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kernelmark.commands import complete
-from kernelmark.commands.printing import beside_option, device_option, load_settings, print_lines, sandbox_option, say
+from kernelmark.commands.options import beside_option, device_option, load_settings, sandbox_option
+from kernelmark.text.printing import print_lines, say
 
 if TYPE_CHECKING:
-    from kernelmark.services.profiling.kernel_profile import Part
-    from kernelmark.services.settings import Settings
+    from kernelmark.diagnostics.profiling.kernel_profile import Part
+    from kernelmark.project.settings import Settings
 
 
 _PARTS = {
@@ -90,8 +91,8 @@ def profile(
 
     Exit status: 0 if a profile was written, even if parts of it failed; if FILE is not accepted, as for `submit`.
     """
-    from kernelmark.services import profiling
-    from kernelmark.services.profiling import folder
+    from kernelmark.diagnostics import profiling
+    from kernelmark.diagnostics.profiling import folder
     from kernelmark.text import colours, profiles, show
     from kernelmark.text.progress import Reporter
 
@@ -126,7 +127,7 @@ def profile(
 
 
 def _swept(settings: Settings, problem: str, files: Sequence[Path], case: str | None, sizes: str, out: Path) -> int:
-    from kernelmark.services.profiling import sweep
+    from kernelmark.diagnostics.profiling import sweep
     from kernelmark.text import colours, profiles, show, times
     from kernelmark.text.progress import Reporter
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 from kernelmark.commands import complete
-from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines
+from kernelmark.commands.options import form_option, load_settings
+from kernelmark.text.printing import print_json, print_lines
 
 
 @click.command()
@@ -18,7 +19,7 @@ def runs(problem: str | None, author: str | None, last: int, form: str) -> None:
 
     A board shows the best submission of each author. This shows all of them, those that failed too.
     """
-    from kernelmark.services.records import newest
+    from kernelmark.record.records import newest
     from kernelmark.text import colours, recorded
     from kernelmark.text.terminal import width
 

@@ -6,7 +6,8 @@ import click
 
 from harness.errors import UsageError
 from kernelmark.commands import complete
-from kernelmark.commands.printing import form_option, load_settings, print_json, print_lines
+from kernelmark.commands.options import form_option, load_settings
+from kernelmark.text.printing import print_json, print_lines
 
 
 @click.command("show")
@@ -30,7 +31,7 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
         return
     if other is not None:
         raise UsageError("OTHER", "is for --diff", "add --diff, or leave it out; `kernelmark compare` times both again")
-    from kernelmark.services.records import find_run
+    from kernelmark.record.records import find_run
     from kernelmark.text import colours
     from kernelmark.text import show as text
     from leaderboard.standings.run import moderation, pooled
@@ -46,7 +47,7 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
 
 
 def _changes(run: str, other: str | None, form: str) -> None:
-    from kernelmark.services.revision import revision
+    from kernelmark.record.revision import revision
     from kernelmark.text import colours, difference
 
     before, after = revision(load_settings(), run, other)

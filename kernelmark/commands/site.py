@@ -18,7 +18,8 @@ from harness import outside
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
 from harness.outside import real
 from kernelmark.commands.help import Group
-from kernelmark.commands.printing import load_settings, say
+from kernelmark.commands.options import load_settings
+from kernelmark.text.printing import say
 from kernelmark.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from harness.problem.foreign_files import Checkouts
     from harness.problem.resolve import ResolvedTensor
     from harness.problem.spec import TensorSpec
-    from kernelmark.services.settings import Settings
+    from kernelmark.project.settings import Settings
     from leaderboard.publishing.site.inputs import SiteInputs
     from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 
@@ -58,7 +59,7 @@ def build(out: Path) -> None:
 @click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0: any free port.")
 def serve(out: Path, port: int) -> None:
     """Serve the site on this machine only; rebuild it when a ledger or a problem changes, and when a problem closes."""
-    from kernelmark.services.serving import begin
+    from kernelmark.commands.serving import begin
 
     settings = load_settings()
     seen = _state(settings)
@@ -88,8 +89,8 @@ def _build(settings: Settings, out: Path) -> datetime | None:
     Raises:
         UsageError: `out` contains the project or a part of it.
     """
-    from kernelmark.services.problems import private_folder
-    from kernelmark.services.settings import Place
+    from kernelmark.project.problems import private_folder
+    from kernelmark.project.settings import Place
     from leaderboard.publishing.site.build import build as build_site
 
     started, folder = time.perf_counter(), real(out)
@@ -114,9 +115,9 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         UsageError: a problem or a calibration cannot be read.
     """
     from harness.identity import length_prefixed_sha256
-    from kernelmark.services.calibrations import stored
-    from kernelmark.services.problems import private_folder, problem_directories
-    from kernelmark.services.records import current
+    from kernelmark.project.calibrations import stored
+    from kernelmark.project.problems import private_folder, problem_directories
+    from kernelmark.record.records import current
     from leaderboard.publishing.site.inputs import SiteInputs
 
     private, now = private_folder(settings), datetime.now(UTC)
@@ -177,7 +178,7 @@ def _kept_statement(
 
 
 def _statement(problem: Problem) -> Statement:
-    from kernelmark.services.publishing import rule
+    from kernelmark.record.publishing import rule
     from leaderboard.publishing.site.statement import Statement
 
     readme, reference = problem.directory / "README.md", problem.directory / "reference.py"
@@ -213,7 +214,7 @@ def _shapes(problem: Problem) -> Iterator[Shapes]:
 
 def _state(settings: Settings) -> list[tuple[str, int, int]]:
     """A value that changes when a file does that the site is made from."""
-    from kernelmark.services.problems import private_folder
+    from kernelmark.project.problems import private_folder
     from leaderboard.record.profile import SUFFIX
 
     private = private_folder(settings)

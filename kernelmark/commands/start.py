@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from kernelmark.commands import complete
-from kernelmark.commands.printing import load_settings, print_lines, say
+from kernelmark.commands.options import load_settings
+from kernelmark.text.printing import print_lines, say
 
 
 @click.command()
@@ -26,7 +27,7 @@ def start(problem: str, file: Path | None, lang: str | None) -> None:
     C++ it has the right signature, launch and bounds; it builds and runs, and is a wrong answer until it is filled in.
     FILE is SLUG.py, .cu or .cpp in this folder by default, and must not exist.
     """
-    from kernelmark.services import start as starting
+    from kernelmark.authoring import start as starting
 
     started = starting.write(load_settings(problem), problem, lang, file)  # type: ignore[arg-type]  # click has checked lang
     state = "right, and slow" if started.right else "a wrong answer until you fill it in at TODO"

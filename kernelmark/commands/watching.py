@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.errors import KernelmarkError
-from kernelmark.commands.printing import fail, say
+from kernelmark.text.printing import fail, say
 from kernelmark.text.terminal import visible
 
 _EVERY_S = 0.5

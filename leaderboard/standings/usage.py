@@ -1,6 +1,6 @@
 """What each author had graded in the last 24 hours, by the record, for the limits a day.
 
-`kernelmark.services.allowance` asks it before a grading. Trusted; pure. Every recorded grading counts, whatever its
+`kernelmark.record.allowance` asks it before a grading. Trusted; pure. Every recorded grading counts, whatever its
 outcome, but for those that an organizer asked for (`record.exemption`).
 """
 

@@ -14,8 +14,8 @@ from harness.profiling.memory import Timeline
 from harness.profiling.nsight import KernelMetrics, Metric, NsightProfile
 from harness.profiling.stacks import parse
 from harness.profiling.torch_profile import TorchProfile
-from kernelmark.services.profiling import Profile, folder
-from kernelmark.services.profiling.kernel_profile import KernelProfile
+from kernelmark.diagnostics.profiling import Profile, folder
+from kernelmark.diagnostics.profiling.kernel_profile import KernelProfile
 from tests.browser.conftest import HOSTILE
 from tests.verdicts import accepted
 

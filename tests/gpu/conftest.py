@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.sandbox import Provider, choose
-from kernelmark.services.choice import providers
-from kernelmark.services.settings import Settings
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
 
 
 @pytest.fixture

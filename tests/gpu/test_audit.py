@@ -12,9 +12,9 @@ from harness.audit.tools import ToolReport, find
 from harness.problem import load
 from harness.sandbox import choose
 from harness.submission import Submission
-from kernelmark.services.choice import providers
-from kernelmark.services.selftest import PROBLEMS
-from kernelmark.services.settings import Settings
+from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
 
 pytestmark = pytest.mark.gpu
 

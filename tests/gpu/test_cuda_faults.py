@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from harness.verdict import Outcome, Verdict
 from kernelmark.commands.cli import submit
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.leftovers import nothing_left
 
 HERE = Path(__file__).parent

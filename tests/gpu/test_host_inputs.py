@@ -15,7 +15,7 @@ from harness.problem import load
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 pytestmark = pytest.mark.gpu
 

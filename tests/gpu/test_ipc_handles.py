@@ -23,8 +23,8 @@ import torch
 
 from harness.arena import make_arena
 from harness.sandbox import Launch, Sandbox, choose, gpu
-from kernelmark.services.choice import providers
-from kernelmark.services.settings import Settings
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
 
 pytestmark = pytest.mark.gpu
 

@@ -13,7 +13,7 @@ from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission
 from harness.verdict import SandboxName
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.leftovers import nothing_left
 
 DOUBLE = PROBLEMS / "double"

@@ -21,7 +21,7 @@ from harness.problem import load
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import SandboxName, Verdict
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 pytestmark = pytest.mark.alone
 ROOT = Path(__file__).resolve().parents[2]

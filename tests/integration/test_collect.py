@@ -14,7 +14,7 @@ from harness.problem import load
 from harness.sandbox import Watcher
 from harness.submission import Submission
 from harness.verdict import SandboxName
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 # Writes a report when the runner has ended, as a profiler does.
 TOOL = """#!/bin/sh

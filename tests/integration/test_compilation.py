@@ -18,7 +18,7 @@ from harness.profiling.compilation import Compilation, compilation
 from harness.submission import Submission
 from harness.verdict import Verdict
 from kernelmark.commands.compilation import print_compilation
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text import show
 from tests.command import environment, kernelmark
 from tests.runners import Script, Scripted, doubling

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import kernelmark
 
 RIGHT = "import torch\ndef twice(x, y):\n    torch.mul(x, 2, out=y)\n"

@@ -6,7 +6,7 @@ import pytest
 
 from harness.sandbox import Options, provider
 from harness.verdict import SandboxName
-from kernelmark.services.doctor import sandboxes
+from kernelmark.diagnostics.doctor import sandboxes
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=getattr(pytest.mark, n)) for n in ("docker", "bwrap")])

@@ -17,8 +17,8 @@ from harness.judge import check
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark.services.exporting import export
-from kernelmark.services.importing import Importer
+from kernelmark.interop.exporting import export
+from kernelmark.interop.importing import Importer
 from tests.command import kernelmark
 from tests.integration.test_call_styles import CPP, STYLES, made
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 
 from harness.verdict import Outcome
 from kernelmark.commands.cli import submit
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.leftovers import nothing_left
 
 HERE = Path(__file__).parent

@@ -21,10 +21,10 @@ import pytest
 
 import kernelmark
 from harness.errors import HarnessError, UsageError
-from kernelmark.services.fleet.cluster.authentication import refuse_if_open
-from kernelmark.services.fleet.cluster.documents import State
-from kernelmark.services.fleet.cluster.machine import CPU
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.grading.fleet.cluster.authentication import refuse_if_open
+from kernelmark.grading.fleet.cluster.documents import State
+from kernelmark.grading.fleet.cluster.machine import CPU
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark as run_command
 
@@ -112,7 +112,7 @@ def jobs(number: int) -> list[kernelmark.Job]:
 
 def states() -> list[State]:
     """What the actors of the fleet that is open in this process say."""
-    from kernelmark.services.fleet.cluster.status import actors
+    from kernelmark.grading.fleet.cluster.status import actors
 
     return list(actors())
 
@@ -139,7 +139,7 @@ def workers() -> dict[int, int]:
     found = {}
     for process in ours & set(parent_of):
         with suppress(OSError):
-            if b"kernelmark.services.fleet.worker" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
+            if b"kernelmark.grading.fleet.worker" in Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0"):
                 found[process] = parent_of[process]
     return found
 

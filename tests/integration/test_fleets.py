@@ -21,8 +21,8 @@ from harness.errors import UsageError
 from harness.sandbox.tree import tree
 from harness.verdict import Outcome
 from kernelmark import Fleet, Job, JobResult
-from kernelmark.services.selftest import HERE as SELFTEST
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import HERE as SELFTEST
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
 from tests.open_files import open_files
 
@@ -215,7 +215,7 @@ def workers_of(pid: int) -> list[int]:
     """The worker processes that a process has started."""
     children = Path(f"/proc/{pid}/task").glob("*/children")
     pids = [int(each) for file in children for each in file.read_text().split()]
-    return [each for each in pids if b"kernelmark.services.fleet.worker" in Path(f"/proc/{each}/cmdline").read_bytes()]
+    return [each for each in pids if b"kernelmark.grading.fleet.worker" in Path(f"/proc/{each}/cmdline").read_bytes()]
 
 
 @pytest.mark.full

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.ranking import rank
 from tests.command import kernelmark

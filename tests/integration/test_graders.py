@@ -23,7 +23,7 @@ from harness.problem import Case, Problem, load
 from harness.sandbox import Launch
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_sandboxes import eventually
 from tests.open_files import open_files
 from tests.runners import Script, Scripted, doubling

@@ -14,7 +14,7 @@ from harness.problem.spec import Range
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome, Stage
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 PROBLEM = load(PROBLEMS / "double_hidden")
 SLEPT_S = 1.0

@@ -21,7 +21,7 @@ from harness.profiling.code import CompiledCode, compiled_code
 from harness.profiling.torch_profile import TorchProfile, torch_profile
 from harness.sandbox import Launch
 from harness.submission import Submission
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")

@@ -27,7 +27,7 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.open_files import open_files
 from tests.runners import Act, Script, Scripted, doubling
 

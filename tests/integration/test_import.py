@@ -14,7 +14,7 @@ from harness.problem import Problem
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
-from kernelmark.services.importing import Imported, Importer
+from kernelmark.interop.importing import Imported, Importer
 from tests.command import kernelmark
 
 FOREIGN = Path(__file__).parents[1] / "foreign"

@@ -28,7 +28,7 @@ from harness.runner.cpu import Cpu
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent / "interpreter"

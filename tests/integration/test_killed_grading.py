@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import KERNELMARK, environment, kernelmark

@@ -14,7 +14,7 @@ from harness.problem import Problem, load
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName, Verdict
-from kernelmark.services.debugging import dump
+from kernelmark.authoring.debugging import dump
 
 SANDBOXES = [pytest.param("process", marks=pytest.mark.full), pytest.param("bwrap", marks=pytest.mark.bwrap)]
 PROBLEM = """

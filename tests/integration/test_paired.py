@@ -14,9 +14,9 @@ from harness.roofline import Calibration
 from harness.stats import median
 from harness.verdict import Outcome, Verdict
 from kernelmark import grade
-from kernelmark.services.calibrations import store
-from kernelmark.services.selftest import PROBLEMS
-from kernelmark.services.settings import Settings
+from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.project.calibrations import store
+from kernelmark.project.settings import Settings
 
 HERE = Path(__file__).parent
 FAULTS = HERE / "faults"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.services import lint
-from kernelmark.services.selftest import PROBLEMS
-from kernelmark.services.settings import Settings
+from kernelmark.authoring import lint
+from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.project.settings import Settings
 from kernelmark.text.batch import BatchReporter
 from tests.command import kernelmark
 from tests.shipped import ROOT, SLUGS

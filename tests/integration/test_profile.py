@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import kernelmark
 
 SOURCE = """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.entry import EXEMPT, VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.pooling import NO_RANK

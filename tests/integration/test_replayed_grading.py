@@ -27,7 +27,7 @@ from harness.problem import Problem, load
 from harness.recording import pack
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark, Verdict
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.integration.test_replays import LOADED, recording
 from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling

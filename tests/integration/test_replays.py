@@ -29,7 +29,7 @@ from harness.problem.spec import Call
 from harness.recording import Returned, pack
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
 

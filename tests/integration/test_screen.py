@@ -14,7 +14,7 @@ from harness.judge.timing.plan import plan_for, replay_plan_for
 from harness.problem import Case, Problem, load
 from harness.submission import Submission
 from harness.verdict import Effort, Outcome, Stage, Verdict
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def twice(x, y): ...", "py", author="tester")

@@ -21,8 +21,8 @@ from harness.problem import Problem, load
 from harness.sandbox import Exit, Launch
 from harness.submission import Submission
 from harness.verdict import Outcome
-from kernelmark.services import api
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.grading import api
 from tests.runners import Script, Scripted, doubling
 
 SUBMISSION = Submission.of("def scale(x, y): ...", "py", author="tester")
@@ -65,7 +65,7 @@ def test_what_a_sandbox_leaves_is_not_graded_again(
 
     (tmp_path / "kernelmark.toml").touch()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("kernelmark.services.choice.providers", lambda settings: [Scripted(act, on_close=fail)])
+    monkeypatch.setattr("kernelmark.project.choice.providers", lambda settings: [Scripted(act, on_close=fail)])
     check = api.check(problem, SUBMISSION, device="cpu", sandbox="process")
     assert (check.outcome, len(launches)) == (Outcome.WRONG_ANSWER, 1)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import Check, Outcome
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.command import kernelmark
 
 HONEST = "import torch\ndef scale(x, y):\n    torch.mul(x, 2, out=y)\n"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import HERE, Attempts, KnownSubmission, attacks
+from kernelmark.diagnostics.selftest import HERE, Attempts, KnownSubmission, attacks
 from tests.cases import trials
 from tests.leftovers import nothing_left
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import DeviceKind, SandboxName
-from kernelmark.services.selftest import HERE, Attempts, KnownSubmission, honest
+from kernelmark.diagnostics.selftest import HERE, Attempts, KnownSubmission, honest
 from tests.cases import trials
 
 FOLDER = HERE / "honest"

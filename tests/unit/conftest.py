@@ -20,7 +20,7 @@ from harness.judge import Progress
 from harness.submission import Submission
 from harness.verdict import Check, Stage, Verdict
 from kernelmark.commands.cli import main
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted, failed
 

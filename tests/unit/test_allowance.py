@@ -12,8 +12,8 @@ import pytest
 
 from harness.errors import UsageError
 from harness.verdict import Verdict
-from kernelmark.services.allowance import Allowance
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record.allowance import Allowance
 from leaderboard.record.ledger import JsonlLedger
 from tests.repository import commit, init
 from tests.unit.conftest import Command, Judge

@@ -17,9 +17,9 @@ from harness.problem import load
 from harness.sandbox import Watcher, provider
 from harness.submission import Submission
 from kernelmark.commands.audit import _Audit, _first
-from kernelmark.services import records
-from kernelmark.services.selftest import PROBLEMS
-from kernelmark.services.settings import Settings
+from kernelmark.diagnostics.selftest import PROBLEMS
+from kernelmark.project.settings import Settings
+from kernelmark.record import records
 from leaderboard.record.current import Current
 from leaderboard.standings.ranking import rank
 from tests.unit.test_staleness import chained

@@ -14,8 +14,8 @@ from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission
 from harness.verdict import SubmissionId
-from kernelmark.services.fleet.messages import Request
-from kernelmark.services.prepared import read_submission
+from kernelmark.grading.fleet.messages import Request
+from kernelmark.grading.prepared import read_submission
 from leaderboard.record.archive import archive, present, stored
 from leaderboard.record.similar import GradedFile, similar
 

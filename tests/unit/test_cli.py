@@ -145,7 +145,7 @@ def test_a_closed_problem_can_still_be_graded_unrecorded(run: Command, judge: Ca
 def test_a_problem_without_a_case_for_the_device_is_refused(
     run: Command, judge: Callable[..., Judge], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kernelmark.services.choice.cuda_is_here", lambda: True)
+    monkeypatch.setattr("kernelmark.project.choice.cuda_is_here", lambda: True)
     fake = judge(accepted())
     for command in ("check", "bench", "submit"):
         refused = run(command, "double", "kernel.py", "--device", "cuda")

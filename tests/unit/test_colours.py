@@ -9,8 +9,7 @@ import click
 import pytest
 
 from harness.verdict import Doubt, DoubtCode, Outcome, Verdict
-from kernelmark.commands import printing
-from kernelmark.text import colours, show
+from kernelmark.text import colours, printing, show
 from kernelmark.text.terminal import has_colours
 from tests.verdicts import accepted, failed
 

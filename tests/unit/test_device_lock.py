@@ -24,7 +24,7 @@ from harness.problem import load
 from harness.sandbox import gpu, provider
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, Stage, Verdict
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 
 PROBLEM = load(PROBLEMS / "double")
 HOLDER = """

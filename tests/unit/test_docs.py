@@ -112,7 +112,8 @@ def test_every_room_has_its_line_in_the_design() -> None:
 def test_every_attack_stands_in_the_threat_model() -> None:
     model = (ROOT / "docs" / "threat-model.md").read_text(encoding="utf-8")
     attacks = {
-        file.parent.name for file in (ROOT / "kernelmark" / "services" / "selftest" / "attacks").glob("*/expect.toml")
+        file.parent.name
+        for file in (ROOT / "kernelmark" / "diagnostics" / "selftest" / "attacks").glob("*/expect.toml")
     }
     assert attacks
     assert {name for name in attacks if f"`{name}`" not in model} == set()

@@ -14,9 +14,9 @@ import pytest
 from harness.errors import DeviceError
 from harness.sandbox import Exit, gpu
 from kernelmark.commands.cli import main
-from kernelmark.services import doctor
-from kernelmark.services.doctor import Diagnostic, machine, packages, project, sandboxes
-from kernelmark.services.settings import Settings
+from kernelmark.diagnostics import doctor
+from kernelmark.diagnostics.doctor import Diagnostic, machine, packages, project, sandboxes
+from kernelmark.project.settings import Settings
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted
 

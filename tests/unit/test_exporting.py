@@ -14,10 +14,10 @@ import torch
 from harness.errors import UsageError
 from harness.problem import Problem, load
 from harness.submission import Submission
-from kernelmark.services.exporting import FORMS, export
-from kernelmark.services.exporting.library import literal, on_default_queue
-from kernelmark.services.exporting.parameters import solutions
-from kernelmark.services.expressions import python, solved
+from kernelmark.authoring.expressions import python, solved
+from kernelmark.interop.exporting import FORMS, export
+from kernelmark.interop.exporting.library import literal, on_default_queue
+from kernelmark.interop.exporting.parameters import solutions
 
 TOML = """
 title = "Everything that a call can have"

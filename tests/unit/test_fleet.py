@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import UsageError
 from harness.verdict import SandboxName
-from kernelmark.services.fleet import Fleet, Job, fleet
+from kernelmark.grading.fleet import Fleet, Job, fleet
 from tests.workers import FakeWorker, answered, held, job, keys, soon
 
 pytestmark = pytest.mark.usefixtures("no_thread_stays")

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.services.fleet.cluster.documents import Setup, Started
-from kernelmark.services.fleet.dispatch import Plan
-from kernelmark.services.fleet.engine import WorkerLost
-from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.cluster.documents import Setup, Started
+from kernelmark.grading.fleet.dispatch import Plan
+from kernelmark.grading.fleet.engine import WorkerLost
+from kernelmark.grading.fleet.messages import Answer, Request
 from tests.workers import planned
 
 SETUP = Setup(version="1", device="cpu", sandbox="bwrap")
@@ -84,17 +84,17 @@ def fake_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         part.__dict__.update(content)
         monkeypatch.setitem(sys.modules, f"ray.{name}", part)
     for name in ("actor", "dispatcher"):
-        monkeypatch.delitem(sys.modules, f"kernelmark.services.fleet.cluster.{name}", raising=False)
+        monkeypatch.delitem(sys.modules, f"kernelmark.grading.fleet.cluster.{name}", raising=False)
     yield fake
     for name in ("actor", "dispatcher"):  # they hold the ray of this test
-        sys.modules.pop(f"kernelmark.services.fleet.cluster.{name}", None)
+        sys.modules.pop(f"kernelmark.grading.fleet.cluster.{name}", None)
 
 
 @pytest.fixture
 def worker(fake_ray: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Callable[[Plan], tuple[Any, Actor]]:
     """A `RayWorker` with its actor, in a plan."""
     actor = Actor()
-    dispatcher = importlib.import_module("kernelmark.services.fleet.cluster.dispatcher")
+    dispatcher = importlib.import_module("kernelmark.grading.fleet.cluster.dispatcher")
     monkeypatch.setattr(dispatcher, "_remote", lambda *_: actor)
     return lambda plan: (dispatcher.RayWorker("kernelmark_cpu", SETUP, plan), actor)
 
@@ -108,7 +108,7 @@ def test_an_actor_has_the_worker_of_the_gpu_that_ray_gave_it(
 ) -> None:
     context = SimpleNamespace(get_accelerator_ids=lambda: {"GPU": gpus, "TPU": []})
     fake_ray.__dict__["get_runtime_context"] = lambda: context
-    actor = importlib.import_module("kernelmark.services.fleet.cluster.actor")
+    actor = importlib.import_module("kernelmark.grading.fleet.cluster.actor")
     seen: list[str | None] = []
 
     def local_workers(_: Path, device: str, *__: object) -> list[str]:

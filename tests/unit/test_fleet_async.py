@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import Outcome
-from kernelmark.services.fleet import Fleet, Job, JobResult
-from kernelmark.services.fleet import fleet as module
-from kernelmark.services.fleet.engine import AHEAD, WorkerLost
-from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.fleet.process import WorkerProcess
+from kernelmark.grading.fleet import Fleet, Job, JobResult
+from kernelmark.grading.fleet import fleet as module
+from kernelmark.grading.fleet.engine import AHEAD, WorkerLost
+from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.process import WorkerProcess
 from tests.verdicts import failed
 
 

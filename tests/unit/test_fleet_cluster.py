@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from harness.errors import HarnessError, UsageError
-from kernelmark.services.fleet import Fleet, dispatch
-from kernelmark.services.fleet.cluster import address, authentication, machine
-from kernelmark.services.fleet.cluster.documents import State
-from kernelmark.services.fleet.cluster.environment import node_environment, ordinal
-from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.grading.fleet import Fleet, dispatch
+from kernelmark.grading.fleet.cluster import address, authentication, machine
+from kernelmark.grading.fleet.cluster.documents import State
+from kernelmark.grading.fleet.cluster.environment import node_environment, ordinal
+from kernelmark.grading.fleet.messages import Answer, Request
 from tests.unit.conftest import ROOT, Command
 from tests.workers import FakeWorker, batch, held, job, keys, planned, soon
 
@@ -104,9 +104,9 @@ def test_without_ray_the_message_says_what_to_install(competition: Path, monkeyp
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setitem(sys.modules, "ray", None)
-    monkeypatch.delitem(sys.modules, "kernelmark.services.fleet.cluster.dispatcher", raising=False)
-    monkeypatch.delitem(sys.modules, "kernelmark.services.fleet.cluster.actor", raising=False)
-    monkeypatch.setattr("kernelmark.services.fleet.fleet._isolated_elsewhere", lambda _: "bwrap")
+    monkeypatch.delitem(sys.modules, "kernelmark.grading.fleet.cluster.dispatcher", raising=False)
+    monkeypatch.delitem(sys.modules, "kernelmark.grading.fleet.cluster.actor", raising=False)
+    monkeypatch.setattr("kernelmark.grading.fleet.fleet._isolated_elsewhere", lambda _: "bwrap")
     with pytest.raises(UsageError, match=r"several machines need ray; pip install 'kernelmark\[fleet\]'"):
         Fleet("10.0.0.1:6379")
 

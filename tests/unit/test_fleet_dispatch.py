@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError, LedgerError, ProblemError, SubmissionError, UsageError
-from kernelmark.services.fleet.engine import AHEAD, WorkerLost
-from kernelmark.services.fleet.job import Job, JobResult
-from kernelmark.services.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.engine import AHEAD, WorkerLost
+from kernelmark.grading.fleet.job import Job, JobResult
+from kernelmark.grading.fleet.messages import Answer, Request
 from tests.unit.conftest import recorded
 from tests.workers import (
     LOST,

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from harness.errors import LedgerError, UsageError
-from kernelmark.services.allowance import InFlight
-from kernelmark.services.fleet.engine import WorkerLost
-from kernelmark.services.fleet.job import Job, JobResult
-from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.prepared import PreparedJob
+from kernelmark.grading.fleet.engine import WorkerLost
+from kernelmark.grading.fleet.job import Job, JobResult
+from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.prepared import PreparedJob
+from kernelmark.record.allowance import InFlight
 from tests.unit.conftest import recorded
 from tests.workers import FakeWorker, answered, batch, graded, held, job, planned, soon
 

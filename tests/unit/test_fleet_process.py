@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import HarnessError
-from kernelmark.services.fleet import process
-from kernelmark.services.fleet.engine import WorkerLost
-from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.fleet.process import WorkerProcess
+from kernelmark.grading.fleet import process
+from kernelmark.grading.fleet.engine import WorkerLost
+from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.process import WorkerProcess
 from tests.open_files import open_files
 from tests.workers import soon
 

@@ -11,9 +11,9 @@ import pytest
 from harness.errors import LedgerError, UsageError
 from harness.problem import load
 from harness.submission import Submission
-from kernelmark.services.fleet import dispatch
-from kernelmark.services.fleet.job import Job
-from kernelmark.services.prepared import PreparedJob
+from kernelmark.grading.fleet import dispatch
+from kernelmark.grading.fleet.job import Job
+from kernelmark.grading.prepared import PreparedJob
 from tests.unit.conftest import recorded
 from tests.workers import (
     FakeWorker,

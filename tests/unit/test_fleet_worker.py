@@ -20,11 +20,11 @@ from harness.judge import Progress
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Outcome, Stage, Verdict
-from kernelmark.services import prepared
-from kernelmark.services.fleet.engine import AHEAD
-from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.fleet.watchdog import Watchdog
-from kernelmark.services.fleet.worker import Worker
+from kernelmark.grading import prepared
+from kernelmark.grading.fleet.engine import AHEAD
+from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.watchdog import Watchdog
+from kernelmark.grading.fleet.worker import Worker
 from tests.verdicts import REPLAYED, accepted, failed
 
 KERNEL_NS, BASELINE_NS = 50_000, 100_000

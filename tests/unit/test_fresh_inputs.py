@@ -14,7 +14,7 @@ from harness.judge.timing.replayed import fresh_inputs as module
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.problem import load
 from harness.problem.reference import Reference
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.shipped import ROOT
 
 PROBLEM = load(PROBLEMS / "double")

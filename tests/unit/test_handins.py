@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SubmissionError, UsageError
-from kernelmark.commands.handins import handed_in
+from kernelmark.course.handins import handed_in
 from kernelmark.text.marks import COLUMNS
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.teams import Teams

@@ -29,7 +29,7 @@ from harness.roofline import Calibration
 from harness.runner.cpu import Cpu
 from harness.runner.kernel import Prepare
 from harness.runner.serve import Server
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text.problem import _tensor
 
 PROBLEM = load(PROBLEMS / "double_from_host")

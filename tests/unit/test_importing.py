@@ -17,14 +17,14 @@ from harness.errors import ProblemError, UsageError
 from harness.problem import Problem, load
 from harness.problem.foreign_files import foreign_files
 from harness.sandbox import provider
-from kernelmark.services.importing import Importer, baselines, folder, gpu_mode, kernelbench, task_file
-from kernelmark.services.importing.answer import Answer, check
-from kernelmark.services.importing.draft import draft
-from kernelmark.services.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
-from kernelmark.services.importing.named import Named
-from kernelmark.services.importing.toml import written
-from kernelmark.services.problems import find_baselines, find_problem
-from kernelmark.services.settings import Settings
+from kernelmark.interop.importing import Importer, baselines, folder, gpu_mode, kernelbench, task_file
+from kernelmark.interop.importing.answer import Answer, check
+from kernelmark.interop.importing.draft import draft
+from kernelmark.interop.importing.found import Candidate, ForeignFile, Found, NotImportedError, chosen, slug_of
+from kernelmark.interop.importing.named import Named
+from kernelmark.interop.importing.toml import written
+from kernelmark.project.problems import find_baselines, find_problem
+from kernelmark.project.settings import Settings
 from tests.integration.test_foreign import gpu_mode as gpu_mode_problem
 from tests.integration.test_foreign import kernelbench as kernelbench_problem
 
@@ -594,7 +594,7 @@ def test_a_forged_answer_fails_its_own_problem_alone(
     shape = {"cases": [{"data": {"tuple": [tensor(0, 4)]}, "result": tensor(1, 4)}] * 2, "names": ["x"]}
     honest = json.dumps(shape).encode()
     monkeypatch.setattr(
-        "kernelmark.services.importing.ask",
+        "kernelmark.interop.importing.ask",
         lambda provider, device, found, limit_s: forged if found.name == "1/1" else honest,
     )
     ours = Importer(provider("process"), "cpu", tmp_path / "problems", tmp_path)

@@ -19,10 +19,10 @@ from harness.problem_lint.examine import examine
 from harness.problem_lint.finding import LintFinding, folded
 from harness.problem_lint.null_kernels import LOWER, kernels, to_tf32
 from harness.sandbox import provider
+from kernelmark.authoring import lint
+from kernelmark.authoring.samples import as_submission, read_samples
 from kernelmark.commands import cli
-from kernelmark.services import lint
-from kernelmark.services.samples import as_submission, read_samples
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
 from kernelmark.text.batch import BatchReporter
 
 ROOT = Path(__file__).resolve().parents[2]

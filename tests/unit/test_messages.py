@@ -18,7 +18,11 @@ from tests.verdicts import accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]
 # Programs of others, with options of their own, and code that is graded.
-_OTHERS = ("kernelmark/services/selftest/attacks/", "kernelmark/services/selftest/honest/", "harness/sandbox/bwrap.py")
+_OTHERS = (
+    "kernelmark/diagnostics/selftest/attacks/",
+    "kernelmark/diagnostics/selftest/honest/",
+    "harness/sandbox/bwrap.py",
+)
 FOREIGN = {"--default-stream", "--privileged", "--resources", "--seccomp", "--unshallow", "--unshare-all"}
 _OPTION = re.compile(r"(?<![\w-])--[a-z][a-z-]*\b")
 _COMMAND = re.compile(r"`((?:kernelmark|submit) [^`]*)`")

@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.verdict import Doubt, DoubtCode, Interval, Verdict
 from harness.wire import PROTOCOL
-from kernelmark.services import records
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record import records
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.pooling import NO_RANK

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.verdict import Verdict
-from kernelmark.services import records
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record import records
 from leaderboard.record.current import Current
 from leaderboard.record.entry import encode
 from leaderboard.standings.ranking import Table, rank

@@ -15,11 +15,11 @@ from harness.problem.load import identify
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import PrivateId, ProblemId, Verdict
-from kernelmark.services.prepared import PreparedJob
-from kernelmark.services.problems import find_problem, private_folder
-from kernelmark.services.recording import record
-from kernelmark.services.records import current, tables
-from kernelmark.services.settings import Settings
+from kernelmark.grading.prepared import PreparedJob
+from kernelmark.project.problems import find_problem, private_folder
+from kernelmark.project.settings import Settings
+from kernelmark.record.recording import record
+from kernelmark.record.records import current, tables
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.staleness import stale
@@ -370,8 +370,8 @@ def test_a_verdict_without_private_cases_is_written_as_before() -> None:
     ],
 )
 def test_the_doctor_looks_at_the_folder(private: Path, change: object, line: str) -> None:
-    from kernelmark.services import doctor
-    from kernelmark.services.doctor import project
+    from kernelmark.diagnostics import doctor
+    from kernelmark.diagnostics.doctor import project
 
     change(private)  # type: ignore[operator]
     found = list(project.problems(Settings.load()))

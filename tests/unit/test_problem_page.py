@@ -10,8 +10,8 @@ import pytest
 
 from harness.submission import Submission
 from harness.verdict import Roofline, Verdict
-from kernelmark.services import recording
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record import recording
 from leaderboard.publishing.problem_page import page
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from harness.problem import Case, Problem, ResolvedCase
-from kernelmark.services.samples import read_samples
+from kernelmark.authoring.samples import read_samples
 from tests.shipped import ROOT, SLUGS, call, cases, flaw, module, problem, small_case
 
 CPP = sorted(path.parent.name for path in (ROOT / "reference").glob("*/cpp.cpp"))

@@ -17,8 +17,8 @@ from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Environment, Outcome, ProblemId, Timing, Verdict
 from harness.wire import PROTOCOL
-from kernelmark.services import recording
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record import recording
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation

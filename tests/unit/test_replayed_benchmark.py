@@ -21,7 +21,7 @@ from harness.problem.reference import Reference
 from harness.recording import Packed
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.recordings import CALL
 
 PROBLEM = load(PROBLEMS / "double")

@@ -14,7 +14,7 @@ import kernelmark
 from harness import errors
 from harness.problem import load
 from harness.verdict import CaseResult, Check, Doubt, Outcome, Verdict
-from kernelmark.services.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, reward
+from kernelmark.grading.reward import ACCEPTED, FAILED, FASTEST, SLOWEST, reward
 from tests.verdicts import REPLAYED, accepted, failed
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,9 +20,9 @@ from harness.device import DEVICES
 from harness.errors import UsageError
 from harness.roofline import Calibration, Demand, choose, impossible, roofline
 from kernelmark.commands.cli import main
-from kernelmark.services.calibrations import store, stored
-from kernelmark.services.doctor.machine import calibration
-from kernelmark.services.settings import Settings
+from kernelmark.diagnostics.doctor.machine import calibration
+from kernelmark.project.calibrations import store, stored
+from kernelmark.project.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 H200 = Calibration(
@@ -152,8 +152,8 @@ def test_the_doctor_knows_whether_a_device_is_calibrated(tmp_path: Path) -> None
 
 def test_the_doctor_looks_for_calibrations_where_torch_is_broken(tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open shared object file')")
-    code = "from pathlib import Path; from kernelmark.services.doctor.machine import calibration; "
-    code += "from kernelmark.services.settings import Settings; "
+    code = "from pathlib import Path; from kernelmark.diagnostics.doctor.machine import calibration; "
+    code += "from kernelmark.project.settings import Settings; "
     code += f"print(calibration(Settings(root=Path({str(tmp_path)!r})), []).status)"
     environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[2]}"}
     run = [sys.executable, "-c", code]

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from harness.verdict import Verdict
-from kernelmark.services.selftest import Attempts, Graded, KnownSubmission
+from kernelmark.diagnostics.selftest import Attempts, Graded, KnownSubmission
 from tests.verdicts import REPLAYED, accepted
 
 PATCHED = KnownSubmission(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.errors import SettingsError
-from kernelmark.services import settings as module
-from kernelmark.services.settings import KEYS, Settings, default_author
+from kernelmark.project import settings as module
+from kernelmark.project.settings import KEYS, Settings, default_author
 
 ROOT = Path(__file__).parents[2]
 

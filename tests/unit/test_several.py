@@ -17,15 +17,15 @@ from harness.kinds import DeviceKind, SandboxName
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome, Stage, Verdict
-from kernelmark.commands.several import InOrder
-from kernelmark.services import recording
-from kernelmark.services.fleet import Job, JobResult, fleet, one_by_one
-from kernelmark.services.fleet.fleet import Fleet
-from kernelmark.services.fleet.messages import Answer, Request
-from kernelmark.services.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
-from kernelmark.services.selftest import PROBLEMS, Attempts, Trial, attacks, honest, side_by_side
-from kernelmark.services.selftest.side_by_side import attempt_all
-from kernelmark.services.settings import Settings
+from kernelmark.course.several import InOrder
+from kernelmark.diagnostics.selftest import PROBLEMS, Attempts, Trial, attacks, honest, side_by_side
+from kernelmark.diagnostics.selftest.side_by_side import attempt_all
+from kernelmark.grading.fleet import Job, JobResult, fleet, one_by_one
+from kernelmark.grading.fleet.fleet import Fleet
+from kernelmark.grading.fleet.messages import Answer, Request
+from kernelmark.grading.fleet.one_by_one import TESTED_AT_A_TIME, OneByOne, several
+from kernelmark.project.settings import Settings
+from kernelmark.record import recording
 from kernelmark.text.report import Graded
 from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger

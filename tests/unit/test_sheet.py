@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.problem import load
-from kernelmark.services import sheet
-from kernelmark.services.settings import Settings
+from kernelmark.authoring import sheet
+from kernelmark.project.settings import Settings
 from kernelmark.text.problem import BaselineTime
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import REPLAYED, accepted

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from harness.submission import Submission
-from kernelmark.services import recording
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record import recording
 from leaderboard.record.similar import GradedFile, similar, tokens
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted

@@ -13,8 +13,8 @@ from harness.call import STYLES, Style
 from harness.errors import UsageError
 from harness.problem import load
 from harness.problem_lint.examine import examine
-from kernelmark.services import lint, skeleton
-from kernelmark.services.settings import Settings
+from kernelmark.authoring import lint, skeleton
+from kernelmark.project.settings import Settings
 from kernelmark.text.batch import BatchReporter
 
 

@@ -15,9 +15,9 @@ from harness.errors import UsageError
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.verdict import Outcome
-from kernelmark.services import start
-from kernelmark.services.prepared import PreparedJob
-from kernelmark.services.settings import Settings
+from kernelmark.authoring import start
+from kernelmark.grading.prepared import PreparedJob
+from kernelmark.project.settings import Settings
 from tests.integration.test_foreign import gpu_mode, kernelbench
 from tests.unit.conftest import ROOT, Command
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness.problem import load
-from kernelmark.services import skeleton
-from kernelmark.services.settings import Settings
-from kernelmark.services.statement import contradictions
+from kernelmark.authoring import skeleton
+from kernelmark.authoring.statement import contradictions
+from kernelmark.project.settings import Settings
 from tests.shipped import ROOT, SLUGS
 
 

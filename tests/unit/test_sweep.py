@@ -13,9 +13,9 @@ import pytest
 from harness.errors import UsageError
 from harness.problem import load
 from harness.verdict import Doubt, Interval
-from kernelmark.services.profiling import sweep
-from kernelmark.services.profiling.sweep import Point, Sizes
-from kernelmark.services.selftest import PROBLEMS
+from kernelmark.diagnostics.profiling import sweep
+from kernelmark.diagnostics.profiling.sweep import Point, Sizes
+from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text import profiles
 from tests.unit.conftest import Command
 from tests.verdicts import accepted

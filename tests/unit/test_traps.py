@@ -14,12 +14,12 @@ from harness.errors import HarnessError, LedgerError, SubmissionError, UsageErro
 from harness.profiling.memory import timelines
 from harness.submission import Submission
 from harness.verdict import SubmissionId
-from kernelmark.commands.handins import handed_in
-from kernelmark.services import calibrations
-from kernelmark.services.importing import found as importing
-from kernelmark.services.importing import gpu_mode, kernelbench
-from kernelmark.services.importing.found import Candidate, NotImportedError
-from kernelmark.services.settings import Settings
+from kernelmark.course.handins import handed_in
+from kernelmark.interop.importing import found as importing
+from kernelmark.interop.importing import gpu_mode, kernelbench
+from kernelmark.interop.importing.found import Candidate, NotImportedError
+from kernelmark.project import calibrations
+from kernelmark.project.settings import Settings
 from leaderboard.publishing.site.charts.memory import memory
 from leaderboard.record import archive
 from leaderboard.record.ledger import JsonlLedger

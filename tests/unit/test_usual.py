@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelmark.services import records
-from kernelmark.services.records import usual_s
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record import records
+from kernelmark.record.records import usual_s
 from leaderboard.record.ledger import JsonlLedger
 from tests.verdicts import accepted, failed
 

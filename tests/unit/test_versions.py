@@ -12,7 +12,7 @@ import pytest
 from harness.verdict import SCHEMA_VERSION
 from harness.wire import PROTOCOL
 from kernelmark import __version__
-from kernelmark.services.doctor import packages
+from kernelmark.diagnostics.doctor import packages
 from leaderboard.standings.excerpt import Ranked
 from tests.unit.conftest import ROOT, Command
 from tests.verdicts import accepted

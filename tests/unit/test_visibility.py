@@ -11,8 +11,8 @@ import pytest
 import harness.judge
 import kernelmark
 from harness.verdict import Verdict
-from kernelmark.services.publishing import rules
-from kernelmark.services.settings import Settings
+from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import rules
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.visibility import Rule, visible_source

@@ -1,0 +1,309 @@
+"""Lints problems: tries null kernels in this process, and checks the organizers' samples in sandboxes.
+
+`kernelmark problems lint` calls it. Trusted. The samples go to the judge like any other submission.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from harness import sandbox
+from harness.errors import ProblemError, UsageError
+from harness.kinds import DeviceKind, isolates
+from harness.languages import LANGUAGES
+from harness.problem import Problem, load
+from harness.problem_lint.finding import LintFinding, cause
+from harness.sandbox import Provider
+from harness.verdict import Check, Outcome
+from kernelmark.authoring.samples import EXPECTED, Sample, as_submission, read_samples
+from kernelmark.authoring.statement import contradictions
+from kernelmark.grading.fleet import Job, JobResult
+from kernelmark.grading.fleet.one_by_one import Grades, OneByOne, several
+from kernelmark.grading.prepared import PreparedJob
+from kernelmark.project.choice import choose_device, providers
+from kernelmark.project.problems import private_folder
+from kernelmark.project.settings import Settings
+from kernelmark.text.batch import BatchReporter
+from kernelmark.text.terminal import INDENT, counted, visible
+
+_NAMED = 3  # cases on one line of the terminal; the JSON has all
+# A sample that is wrong in few elements may be right by chance. Such a number varies about as a Poisson distribution
+# says: where a tenth of all gradings accept the sample, they find 2.3 wrong elements on average, and fewer than five in
+# 92 of 100; with ten on average, 1 grading in 22,000 accepts it, and 3 in 100 find fewer than five. Of samples that
+# half of all gradings accept, four more gradings let one in 16 go unnoticed.
+_FEW = 5
+_GRADINGS = 5  # the first one included
+
+
+@dataclass(frozen=True)
+class Report:
+    """The findings about one problem; `samples` is the number of samples graded."""
+
+    problem: str
+    findings: tuple[LintFinding, ...]
+    samples: int = 0
+
+    @property
+    def wrong(self) -> bool:
+        return any(finding.level == "error" for finding in self.findings)
+
+
+def lint(
+    settings: Settings,
+    directories: Sequence[Path],
+    *,
+    with_samples: bool,
+    reporter: BatchReporter,
+    jobs: int | None = None,
+) -> list[Report]:
+    """Examine problems. With `jobs` samples at a time, the null kernels of the next problem are tried meanwhile.
+
+    Raises:
+        UsageError: there are samples, and there is no sandbox for them.
+        HarnessError: a sample could not be graded, twice.
+    """
+    device = choose_device(settings.device, "py")
+    linted = [_Linted(directory, settings, with_samples=with_samples) for directory in directories]
+    later: list[Job] = []  # on a GPU, samples that run on a CPU
+
+    def first() -> Iterator[Job]:
+        for each in linted:
+            if each.readable:
+                reporter.say(f"{each.name}: null kernels")
+            samples = list(each.examine(settings, device))
+            reporter.expect(len(samples))
+            for job in samples:
+                mine = PreparedJob.prepare(settings, job.problem, job.submission, author=job.author)
+                if mine.device == device:
+                    yield job
+                else:
+                    later.append(job)
+
+    _check(settings, device, first(), reporter, jobs, None if any(each.has_samples for each in linted) else 0)
+    _check(settings, "cpu", later, reporter, jobs, len(later))
+    again = [job for each in linted for job in each.doubtful()]
+    reporter.expect(len(again))
+    _collect(OneByOne(settings, reporter.report), again, reporter)  # a fleet would copy the result of the first grading
+    return [each.report() for each in linted]
+
+
+def lines(reports: Sequence[Report]) -> Iterator[str]:
+    """For people: one line per problem, followed by one per finding."""
+    for report in reports:
+        totals = [sum(f.level == level for f in report.findings) for level in ("error", "warning")]
+        result = "passed" if not report.wrong else "FAILED"
+        counts = [counted(n, word) for n, word in zip(totals, ("error", "warning"), strict=True) if n]
+        counts.append(f"{counted(report.samples, 'sample') if report.samples else 'no samples'} graded")
+        yield f"{visible(report.problem)}: {result} ({', '.join(counts)})"
+        for finding in report.findings:
+            yield INDENT + visible(_line(finding))
+
+
+def document(reports: Sequence[Report]) -> list[dict[str, Any]]:
+    """The same for programs."""
+    return [{**asdict(report), "wrong": report.wrong} for report in reports]
+
+
+def _line(finding: LintFinding) -> str:
+    cases = ", ".join(f"`{name}`" for name in finding.cases[:_NAMED])
+    if len(finding.cases) > _NAMED:
+        cases += f" and {len(finding.cases) - _NAMED} more"
+    what = f'null kernel "{finding.kernel}" {finding.what}' if finding.kernel else finding.what
+    parts = [finding.level, *([cases] if cases else []), what]
+    return ": ".join(parts) + (f"; {finding.remedy}" if finding.remedy else "")
+
+
+def _oddities(directory: Path, samples: dict[str, Sample]) -> Iterator[LintFinding]:
+    """Findings about the samples as a whole."""
+    if not samples:
+        yield LintFinding(
+            "note", (), "", "has no samples", f"add {EXPECTED} with a right kernel and the likely wrong ones"
+        )
+        return
+    if not any(sample.outcome is Outcome.ACCEPTED for sample in samples.values()):
+        yield LintFinding("warning", (), "", "no sample is accepted", "add one that solves the problem")
+    known = {sample.file for sample in samples.values()}
+    for file in sorted((directory / EXPECTED).parent.iterdir()):
+        if file.suffix[1:] in LANGUAGES and file.name not in known:
+            yield LintFinding("error", (), "", f"samples/{file.name} is in no table of {EXPECTED}", "name it there")
+
+
+class _Linted:
+    """One problem: what was found so far, and the results of its samples by name, in the order of gradings."""
+
+    def __init__(self, directory: Path, settings: Settings, *, with_samples: bool) -> None:
+        """Reads the files, before torch is loaded: an error in them is told in a second or two."""
+        self.name, self._directory = directory.name, directory
+        self._findings: list[LintFinding] = []
+        self._results: dict[str, list[JobResult]] = defaultdict(list)
+        self._samples: dict[str, Sample] = {}
+        self._problem: Problem | None = None
+        private = private_folder(settings)
+        try:
+            self._problem = load(directory, private, final=True, checkouts=settings.checkouts)
+            self._findings += contradictions(self._problem)
+            if with_samples:
+                self._samples = read_samples(directory)
+                self._findings += _oddities(directory, self._samples)
+        except ProblemError as error:
+            self._wrong(error)
+
+    @property
+    def readable(self) -> bool:
+        return self._problem is not None
+
+    @property
+    def has_samples(self) -> bool:
+        return bool(self._samples)
+
+    def examine(self, settings: Settings, device: DeviceKind) -> Iterator[Job]:
+        """Try the null kernels, then make the jobs of the samples for this device.
+
+        Raises:
+            UsageError: as for `lint`.
+        """
+        problem, samples, self._samples = self._problem, self._samples, {}
+        if problem is None:
+            return
+        try:
+            self._findings[:0] = _null_kernels(problem, settings, device)
+            if not any(device in case.devices for case in problem.tests):
+                return
+            self._samples = {name: sample for name, sample in samples.items() if device in sample.devices}
+            if self._samples:
+                _isolating(settings)  # or refused, before any is graded
+            for name, sample in self._samples.items():
+                submission = as_submission(self._directory, name, sample)
+                yield Job(problem=problem, submission=submission, key=(self, name))
+        except ProblemError as error:
+            self._wrong(error)
+
+    def take(self, name: str, result: JobResult) -> None:
+        """Keep the result of a sample.
+
+        Raises:
+            UsageError, HarnessError: it could not be graded.
+        """
+        if result.error is not None and not isinstance(result.error, ProblemError):
+            raise result.error
+        self._results[name].append(result)
+
+    def doubtful(self) -> Iterator[Job]:
+        """The jobs that grade a sample again whose wrong answer may be chance."""
+        for name, sample in self._samples.items():
+            check = self._results[name][0].check if self._results[name] else None
+            if check is None or check.outcome is not Outcome.WRONG_ANSWER or sample.outcome is not check.outcome:
+                continue
+            if _wrong_elements(check) < _FEW:
+                yield from [self._results[name][0].job] * (_GRADINGS - 1)
+
+    def report(self) -> Report:
+        """All findings, those about the samples in their order."""
+        checks = 0
+        for name, sample in self._samples.items():
+            results = self._results[name]
+            graded = [result.check for result in results if result.check is not None]
+            if graded:
+                checks += 1
+                self._findings += _unexpected(name, sample, graded[0])
+                self._findings += _by_chance(name, graded)
+            for result in results:
+                if isinstance(result.error, ProblemError):
+                    self._wrong(result.error)
+        return Report(self.name, tuple(self._findings), checks)
+
+    def _wrong(self, error: ProblemError) -> None:
+        # The null kernels may have reported it, in another case.
+        if cause(str(error)) not in [cause(finding.what) for finding in self._findings]:
+            self._findings.append(LintFinding("error", (), "", str(error)))
+
+
+def _check(
+    settings: Settings,
+    device: DeviceKind,
+    samples: Iterable[Job],
+    reporter: BatchReporter,
+    jobs: int | None,
+    count: int | None,
+) -> None:
+    """Check samples on a kind of device, and hand the results to their problems."""
+    with several(settings, device, jobs, count=count, times=False, on_progress=reporter.report) as grades:
+        _collect(grades, samples, reporter)
+
+
+def _collect(grades: Grades, samples: Iterable[Job], reporter: BatchReporter) -> None:
+    for result in grades.check_many(samples):
+        assert isinstance(result.job.key, tuple)
+        problem, name = result.job.key
+        problem.take(name, result)
+        outcome = result.check.outcome if result.check is not None else result.error
+        reporter.finished(f"{problem.name}: sample {name}", str(outcome))
+
+
+def _null_kernels(problem: Problem, settings: Settings, device: DeviceKind) -> list[LintFinding]:
+    """The findings of `harness.problem_lint`, which loads torch."""
+    if problem.foreign is None:
+        from harness.problem_lint.examine import examine
+
+        return examine(problem)
+    from harness.problem_lint.foreign import examine_foreign
+
+    return examine_foreign(problem, _isolating(settings), device)
+
+
+def _isolating(settings: Settings) -> Provider:
+    """The sandbox for samples and foreign references, which is `process` only if the settings name it.
+
+    Raises:
+        UsageError: no other can be used here.
+    """
+    provider = sandbox.choose(settings.sandbox, providers(settings))
+    if not isolates(provider.name) and settings.sandbox != provider.name:
+        remedy = "install Docker or bubblewrap, or give --sandbox process or, for your own problems, --no-samples"
+        raise UsageError("kernelmark problems lint", "no sandbox for samples and foreign references works here", remedy)
+    return provider
+
+
+def _unexpected(name: str, sample: Sample, check: Check) -> Iterator[LintFinding]:
+    """What became of a sample, where that is not what must."""
+    said = f" ({check.message})" if check.message else ""
+    if check.outcome is not sample.outcome:
+        what = f"sample `{name}` is {check.outcome}, where {sample.outcome} is expected{said}"
+        remedy = "fix the sample or its table, or the cases, which let it pass"
+        if sample.outcome is Outcome.ACCEPTED:
+            wrong = [output for case in check.tests for output in case.outputs if not output.correct]
+            rounding = any(output.max_error or (output.mismatch and output.mismatch.allowed) for output in wrong)
+            remedy = "fix the sample" + (", or raise `tolerance` where it is right" if rounding else "")
+        yield LintFinding("error", (), "", what, remedy)
+    elif not re.search(sample.message, check.message):
+        yield LintFinding("error", (), "", f"sample `{name}`: the message does not match {sample.message!r}{said}")
+
+
+def _by_chance(name: str, gradings: Sequence[Check]) -> Iterator[LintFinding]:
+    """A sample that was refused at first, and accepted on other inputs."""
+    refused = [check for check in gradings if check.outcome is not Outcome.ACCEPTED]
+    if len(gradings) == 1 or len(refused) == len(gradings):
+        return
+    most = max(map(_wrong_elements, refused))
+    found = f"at most {most:,} of its elements wrong in the others" if most else "only hidden tests refuse it"
+    what = f"sample `{name}` is accepted in {len(gradings) - len(refused)} of {len(gradings)} gradings: {found}"
+    remedy = "give a test more rows, or inputs on which the sample is wrong every time"
+    yield LintFinding("error", (), "", what, remedy)
+
+
+def _wrong_elements(check: Check) -> float:
+    """How many elements the visible tests found wrong; infinity where a test failed in another way.
+
+    The problem's own `compare` counts no elements. Hidden tests tell only that they failed, and count as none.
+    """
+    failed = [test for test in check.tests if test.outcome is not Outcome.ACCEPTED]
+    if any(test.outcome is not Outcome.WRONG_ANSWER for test in failed):
+        return math.inf
+    wrong = [output.mismatch.wrong for test in failed for output in test.outputs if output.mismatch is not None]
+    return sum(wrong) if all(wrong) else math.inf

@@ -1,0 +1,82 @@
+"""What a participant is told of a problem besides its definition: the statement, its entry points in C, and how long
+the organizers' kernels took. `kernelmark problems show` prints it. Trusted; torch is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from harness import outside
+from harness.errors import LedgerError
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from harness.problem.prototype import prototypes
+from harness.stats import geometric_mean
+from harness.verdict import Verdict
+from kernelmark.project.choice import device_name
+from kernelmark.project.settings import Settings
+from kernelmark.text.problem import BaselineTime
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """The statement in Markdown, empty if there is none; entry points in C by suffix; and what baselines took here."""
+
+    statement: str
+    entry_points: Mapping[str, tuple[str, ...]]
+    baselines: tuple[BaselineTime, ...]
+
+
+def sheet(settings: Settings, problem: Problem) -> Sheet:
+    """Everything that the project knows; a broken ledger or a missing statement is left out."""
+    try:
+        statement = outside.text(problem.directory / "README.md", errors="replace")
+    except OSError:
+        statement = ""
+    return Sheet(statement, _entry_points(problem), baselines(settings, problem))
+
+
+def _entry_points(problem: Problem) -> dict[str, tuple[str, ...]]:
+    compiled = [suffix for suffix, language in LANGUAGES.items() if language.compiler is not None]
+    found = {suffix: tuple(prototypes(problem, suffix).values()) for suffix in compiled}
+    return {suffix: declared for suffix, declared in found.items() if declared}
+
+
+def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
+    """The newest recorded time of each baseline on each of this machine's devices, the problem being as it is now, and
+    timed as a rank requires.
+    """
+    own = {name for kind in ("cuda", "cpu") if (name := device_name(kind))}
+    ledger = JsonlLedger(settings.locate("results") / f"{problem.slug}.jsonl")
+    current = problem.sha256.encode()  # a cheap filter before parsing
+    found: dict[tuple[str, str], BaselineTime] = {}
+    try:
+        for entry in ledger.read():
+            if entry.kind != VERDICT or current not in entry.document or b'"baselines":[{' not in entry.document:
+                continue
+            verdict = entry.verdict
+            is_current = verdict.problem.sha256 == problem.sha256 and verdict.ranks
+            if is_current and verdict.environment.device_name in own:
+                for each in _timed(problem, verdict):
+                    found[each.device, each.name] = each
+    except LedgerError:
+        return ()
+    return tuple(found[key] for key in sorted(found))
+
+
+def _timed(problem: Problem, verdict: Verdict) -> list[BaselineTime]:
+    """The geometric mean of the times of each baseline that was timed in every case, each with the case's weight."""
+    weights = {case.name: case.weight for case in problem.benchmarks}
+    took: dict[str, list[tuple[int, float]]] = {}
+    for case in verdict.benchmarks:
+        for each in case.baselines:
+            took.setdefault(each.name, []).append((max(each.time_ns, 1), weights.get(case.name, 1.0)))
+    device = verdict.environment.device_name
+    return [
+        BaselineTime(name, device, round(geometric_mean(*zip(*each, strict=True))), verdict.run)
+        for name, each in took.items()
+        if len(each) == len(verdict.benchmarks)
+    ]

@@ -1,0 +1,67 @@
+"""Writes the first file of a participant: `kernelmark start`. Trusted; does not import torch.
+
+In PyTorch it is the problem's own definition, which is right and slow. In the other languages nobody can derive the
+kernel from the definition: the file has the signature, the launch and the bounds, and its outputs hold zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from harness.errors import UsageError
+from harness.languages import LANGUAGES
+from harness.problem import Problem
+from kernelmark.authoring.start import compiled, pytorch, triton
+from kernelmark.project.problems import find_problem
+from kernelmark.project.settings import Settings
+
+Start = Literal["triton", "cu", "cpp", "torch"]
+
+
+@dataclass(frozen=True)
+class Started:
+    """A file that was written."""
+
+    path: Path
+    right: bool
+    """Whether it solves the problem as it is."""
+
+
+def write(settings: Settings, reference: str | Path, start: Start | None = None, file: Path | None = None) -> Started:
+    """Write a first submission to a problem; by default it is named after the problem, in the working directory.
+
+    Raises:
+        UsageError: there is no such problem, it cannot be solved in this language, the file has another suffix, exists
+        or cannot be written.
+    """
+    problem = find_problem(settings, reference)
+    if start is None:
+        start = "cu" if file and file.suffix == ".cu" else "cpp" if file and file.suffix == ".cpp" else "torch"
+    suffix = start if start in LANGUAGES else "py"
+    path = file or Path(f"{problem.slug}.{suffix}")
+    if path.suffix != f".{suffix}":
+        raise UsageError(str(path), f"does not end in .{suffix}, as --lang {start} needs", f"name it *.{suffix}")
+    source = _SOURCES[start](problem)
+    try:
+        with path.open("x", encoding="utf-8") as out:
+            out.write(source)
+    except FileExistsError:
+        raise UsageError(str(path), "exists already", "name another FILE") from None
+    except OSError as error:
+        raise UsageError(str(path), f"cannot be written ({error.strerror})") from None
+    return Started(path, right=start == "torch")
+
+
+def _compiled(suffix: str) -> Callable[[Problem], str]:
+    return lambda problem: compiled.source(problem, LANGUAGES[suffix])
+
+
+_SOURCES: Mapping[Start, Callable[[Problem], str]] = {
+    "triton": triton.source,
+    "cu": _compiled("cu"),
+    "cpp": _compiled("cpp"),
+    "torch": pytorch.source,
+}

@@ -1,0 +1,62 @@
+"""What all commands share: the project's settings, and common options.
+
+The modules of commands call it. Trusted. Slow imports are done by the functions that need them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from harness.kinds import DeviceKind, SandboxName
+from harness.outside import real
+
+if TYPE_CHECKING:
+    from kernelmark.project.settings import Settings
+
+F = TypeVar("F", bound=Callable[..., Any])
+_DEVICES, _SANDBOXES = ("auto", *get_args(DeviceKind)), ("auto", *get_args(SandboxName))
+
+
+def device_option(text: str) -> Callable[[F], F]:
+    """The option `--device`, with this help text."""
+    return click.option("--device", type=click.Choice(_DEVICES), help=text)
+
+
+def sandbox_option(text: str) -> Callable[[F], F]:
+    """The option `--sandbox`, with this help text."""
+    return click.option("--sandbox", type=click.Choice(_SANDBOXES), help=text)
+
+
+def jobs_option(default: str) -> Callable[[F], F]:
+    """The option `--jobs`; the text says what the default is."""
+    text = f"How many to grade at a time on each device; 1: one after the other in this process. {default}"
+    return click.option("--jobs", type=click.IntRange(min=1), metavar="N", help=text)
+
+
+beside_option = click.option(
+    "--with",
+    "beside",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Another file of the submission, a header that FILE includes or a module that it imports; repeatable.",
+)
+form_option = click.option(
+    "--format", "form", type=click.Choice(["table", "json"]), default="table", help="How to print it."
+)
+
+
+def load_settings(problem: str | None = None, /, **flags: Any) -> Settings:
+    """The settings of a project, overridden by these flags: of that around the working directory, or, if PROBLEM is a
+    path into another project, of that one, so that its kernels and its results are used.
+    """
+    from kernelmark.project.settings import Settings, find_file
+
+    own = problem and os.path.isfile(os.path.join(problem, "problem.toml"))  # noqa: PTH113, PTH118 - any length
+    folder = real(Path(problem)) if problem and own else None
+    return Settings.load(folder if folder and find_file(folder) else None, **flags)

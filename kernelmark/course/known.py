@@ -1,0 +1,115 @@
+"""Verdicts that the ledger has already, as the results of a command: for `grade --resume` and `marks`. Trusted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from harness.problem.schedule import Delay
+from harness.wire import PROTOCOL
+from kernelmark.project.settings import Settings
+from kernelmark.record.records import current
+from kernelmark.text.marks import Marked
+from kernelmark.text.report import Graded
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.gradings import Grading, gradings
+from leaderboard.standings.ranking import Table, rank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernelmark.grading.prepared import PreparedJob
+
+# What `PreparedJob.admit` remarks of a submission that was graded after the deadline.
+_HANDED_IN = re.compile(
+    r"(?:(?P<days>\d+) days? late(?:, factor (?P<factor>[\d.]+))?: handed in|.* handed in on time,)"
+    r" (?P<moment>\d{4}-\d\d-\d\d \d\d:\d\d) UTC(?P<offset>[+-]\d\d:\d\d)?.*"
+)
+
+
+class Known:
+    """What the ledgers hold, each read once, when it is first asked for.
+
+    Raises:
+        LedgerError: a ledger is broken.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._of = settings, dict[str, _Ledger]()
+
+    def of(self, slug: str) -> _Ledger:
+        """The ledger of a problem, which may be empty."""
+        return self._of.setdefault(slug, _Ledger(self._settings, slug))
+
+    def same(self, path: str, job: PreparedJob) -> Graded | None:
+        """The newest verdict of this source by its author on this problem as it is now; None if there is none."""
+        ledger, told = self.of(job.problem.slug), (job.submission.author, job.submission.sha256)
+        alike = (each for each in reversed(ledger.gradings) if (each.author, each.sha256) == told)
+        wanted = (job.problem.sha256, PROTOCOL)
+        found = next((each for each in alike if (each.verdict.problem.sha256, each.verdict.protocol) == wanted), None)
+        return ledger.graded(found, path) if found is not None else None
+
+    def marks(self, slug: str) -> list[Marked]:
+        """A mark for each author who has a grading of a problem, and for each member of such an author's team: by what
+        the board shows first of them, or else by the newest grading; by earlier versions of the problem only if there
+        is nothing else.
+        """
+        return list(self.of(slug).marks())
+
+
+class _Ledger:
+    """One of them."""
+
+    def __init__(self, settings: Settings, slug: str) -> None:
+        self._settings, self._teams = settings, settings.teams
+        self._ledger = JsonlLedger(settings.locate("results") / f"{slug}.jsonl")
+
+    @cached_property
+    def gradings(self) -> list[Grading]:
+        """All of them, oldest first."""
+        found = gradings(self._ledger.read(), current(self._settings)) if self._ledger.path.exists() else []
+        return sorted(found, key=lambda each: each.verdict.created_at)
+
+    @cached_property
+    def _tables(self) -> list[Table]:
+        return rank(self._ledger.read(), current(self._settings), self._teams)
+
+    def graded(self, grading: Grading, path: str) -> Graded:
+        """A grading as the result of a command."""
+        verdict = next(entry for entry in self._ledger.at({grading.seq}) if entry.kind == VERDICT).verdict
+        key = grading.verdict.question
+        table = next((each for each in self._tables if each.key == each.key.of(key)), None) if verdict.score else None
+        return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)
+
+    def marks(self) -> Iterator[Marked]:
+        together: dict[str, list[Grading]] = {}
+        for each in self.gradings:
+            together.setdefault(self._teams.name_of(each.author), []).append(each)
+        for _, of in sorted(together.items()):
+            chosen = self._chosen([each for each in of if each.stale is None] or of)
+            graded, delay = self.graded(chosen, chosen.submission), _delay(chosen, of)
+            team = self._teams.of(chosen.author)
+            for author in team.members if team is not None else (chosen.author,):
+                yield Marked(author, "", "", team.name if team else "", delay, graded, f"{author}.txt")
+
+    def _chosen(self, of: Sequence[Grading]) -> Grading:
+        by_run: Mapping[str, Grading] = {each.run: each for each in of}
+        rows = [row.run for table in self._tables for row in table.rows if row.rank is not None]
+        rows += [row.run for table in self._tables for row in table.rows if row.rank is None]
+        rows += [run.run for table in self._tables for run in table.set_aside]
+        return next((by_run[run] for run in rows if run in by_run), of[-1])
+
+
+def _delay(grading: Grading, of: Sequence[Grading]) -> Delay:
+    """How late it was, as a remark says of it; without one it was on time, when its source was first graded."""
+    for event in reversed(grading.moderation):
+        if found := _HANDED_IN.fullmatch(event.reason):
+            moment = datetime.fromisoformat(found["moment"] + (found["offset"] or "+00:00"))
+            factor = float(found["factor"]) if found["factor"] else None if found["days"] else 1.0
+            return Delay(moment, int(found["days"] or 0), factor)
+    first = next(each for each in of if each.sha256 == grading.sha256)
+    return Delay(first.verdict.created_at, 0, 1.0)

@@ -1,0 +1,129 @@
+"""When hand-ins were handed in, by what an organizer says: `kernelmark grade PROBLEM HANDINS --handed-in WHEN`.
+
+Trusted. The times of files and of an archive's members do not count: whoever makes a file sets its time. A table of
+moments comes from the organizer, who has them from the learning platform.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from harness import outside
+from harness.errors import UsageError
+from harness.problem import Problem
+from harness.problem.schedule import Delay
+from kernelmark.course.handins import HandIn, Moments
+from kernelmark.course.owner import Owner
+
+_OPTION = "--handed-in"
+_COLUMNS = ("author", "handed_in")
+_ELSE = "record all as late (--late NAME), or grade without recording (--no-record)"
+
+
+def moments(given: str | None, problem: Problem, now: datetime, *, needed: bool) -> Moments:
+    """When each hand-in was handed in: as `given` says, a moment or a CSV file with one for each author.
+
+    Without it they count as handed in now, as long as that is on time. After the deadline it is not known when they
+    were, which is an error if it is `needed`.
+
+    Raises:
+        UsageError: it is needed, is neither a moment nor such a file, is in the future, or is after the problem was
+            closed, although it is `needed`.
+    """
+    if given is None:
+        known = None if problem.delay(now).days else now
+        if known is None and needed:
+            what = f"its deadline has passed ({problem.schedule_at(now)}), so it matters when these were handed in"
+            raise UsageError(f"problem {problem.slug}", what, f"say so with {_OPTION}, {_ELSE}")
+        return lambda hand_in: known
+    with suppress(OSError, ValueError):  # a text that no file can be called
+        if Path(given).is_file():
+            return _of_each(Path(given), _table(Path(given), now))
+    moment = _moment(given, _OPTION, now)
+    if needed and problem.closed(moment):
+        what = f"takes no more submissions, {problem.schedule_at(moment)}"
+        raise UsageError(f"problem {problem.slug}", what, f"give an earlier {_OPTION}, {_ELSE}")
+
+    def of_all(hand_in: HandIn) -> datetime:
+        if hand_in.marked_late and not problem.delay(moment).days:
+            what = f"is marked LATE in its name, but {_OPTION} says that all came on time"
+            raise UsageError(hand_in.path, what, f"give {_OPTION} a CSV file with a moment for each author")
+        return moment
+
+    return of_all
+
+
+def delay(problem: Problem, hand_in: HandIn, moments: Moments) -> Delay | None:
+    """How late it was handed in; None if that is not known."""
+    try:
+        moment = moments(hand_in)
+    except UsageError:
+        return None  # grading it says why
+    return None if moment is None else problem.delay(moment)
+
+
+def _of_each(file: Path, table: _Table) -> Moments:
+    def of_one(hand_in: HandIn) -> datetime:
+        named = [table.by_id[hand_in.owner.id]] if hand_in.owner.id in table.by_id else []
+        for name in () if named else dict.fromkeys(hand_in.names):
+            named += table.by_name.get(name, [])
+        if not named:
+            raise UsageError(str(file), f"has no row for {hand_in.author}", f"add one, or grade without {_OPTION}")
+        if len(named) > 1:
+            raise UsageError(str(file), f"has {len(named)} rows for {hand_in.author}", "leave one")
+        return named[0]
+
+    return of_one
+
+
+@dataclass
+class _Table:
+    """The moments in a CSV file: by the id in an author's name, as the platform writes it, and by the name without."""
+
+    by_id: dict[str, datetime] = field(default_factory=dict)
+    by_name: dict[str, list[datetime]] = field(default_factory=dict)
+
+
+def _table(file: Path, now: datetime) -> _Table:
+    """The moments in a CSV file; it may have other columns as well."""
+    found, seen = _Table(), set[tuple[str, str]]()
+    try:
+        content = outside.read(file, outside.TEXT_BYTES, follow=True).decode("utf-8-sig")
+        rows = csv.DictReader(io.StringIO(content, newline=""))
+        if missing := [name for name in _COLUMNS if name not in (rows.fieldnames or ())]:
+            raise UsageError(str(file), f"has no column {missing[0]!r}", f"it needs {' and '.join(_COLUMNS)}")
+        for row in rows:
+            owner, where = Owner.of((row["author"] or "").strip()), f"{file}:{rows.line_num}"
+            name = Owner(owner.name).author
+            if (owner.id, name) in seen:
+                remedy = "leave one row for each author, of two with this name as marks.csv names them"
+                raise UsageError(where, f"names {owner.name or owner.author} again", remedy)
+            seen.add((owner.id, name))
+            moment = _moment(row["handed_in"] or "", where, now)
+            found.by_name.setdefault(name, []).append(moment)
+            if owner.id:
+                found.by_id[owner.id] = moment
+    except OSError as error:
+        raise UsageError(str(file), f"cannot be read ({error.strerror})") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(str(file), f"cannot be read as CSV ({error})", "save it as CSV, in UTF-8") from None
+    return found
+
+
+def _moment(text: str, where: str, now: datetime) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None or moment.year < 1970:
+        what = "is not a date and time with its offset" if text.strip() else "has no moment"
+        named = f"{text.strip()!r:.80} {what}" if text.strip() else what
+        raise UsageError(where, named, "write it like 2027-01-31T23:59:00+01:00, or name a CSV file")
+    if moment > now:
+        raise UsageError(where, f"{text.strip()} is in the future", "say when it was handed in")
+    return moment

@@ -1,0 +1,94 @@
+"""Whose hand-in a folder or file is, by its name on a learning platform or elsewhere.
+
+`handins` and `moments` ask. Trusted, over names that strangers chose. Moodle and Canvas append the owner's id, and
+Canvas whether it came late: `Ada Lovelace_31415_assignsubmission_file`, `lovelaceada_LATE_31415_92653_softmax.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from kernelmark.project.settings import name_from
+
+_MOODLE = re.compile(r"(?P<late>)_(?P<id>\d+)_assignsubmission_", re.ASCII)
+_CANVAS = re.compile(r"(?P<late>_LATE)?_(?P<id>\d+)_\d+_", re.ASCII)  # the owner's id, the file's id, the file's name
+_LONGEST_FILE = 255  # bytes in the name of a file
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who handed something in: the name and the id that the platform has; the id is empty if the name holds none."""
+
+    name: str
+    id: str = ""
+    marked_late: bool = False
+    """Whether the platform says in the name that it came late, as Canvas does."""
+    by_moodle: bool = False
+    """Whether the name is one that Moodle made, which takes feedback back by such names."""
+    ids: tuple[str, ...] = ()
+    """The ids of several people, which the name holds: it cannot be told whose it is."""
+
+    @classmethod
+    def of(cls, text: str, *, is_folder: bool = False) -> Owner:
+        """The owner of a folder with this name, or of a file with this name less its suffix.
+
+        What the platform appends comes last in a folder's name, after the name that a student has there. In a file's
+        it stands between that name and the one that the student gave the file: either may look like it.
+        """
+        moodle = list(_MOODLE.finditer(text))
+        canvas = _CANVAS.search(text)
+        if is_folder and moodle:
+            found = moodle[-1]
+        else:
+            matches = [*moodle, *([canvas] if canvas else [])]
+            if not matches:
+                return cls(text)
+            found = min(matches, key=lambda each: each.start())
+            ids = dict.fromkeys([found["id"], *(each["id"] for each in moodle)])
+            if len(ids) > 1:
+                return cls(text, ids=tuple(ids))
+        return cls(text[: found.start()], found["id"], bool(found["late"]), found.re is _MOODLE)
+
+    @property
+    def feedback_file(self) -> str:
+        """The name by which Moodle knows whose feedback a file is; empty if it made no name, or none that a file may
+        have."""
+        name = f"{self.name}_{self.id}_assignfeedback_file_feedback.txt"
+        usable = self.by_moodle and name.isprintable() and len(name.encode()) <= _LONGEST_FILE
+        return name if usable else ""
+
+    @property
+    def author(self) -> str:
+        """The name reduced to one that an author may have; the id, or else a part of a hash, if nothing is left."""
+        name = unicodedata.normalize("NFC", self.name.strip())
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+        return name_from(name) or name_from(self.id) or (f"author-{digest[:8]}" if name else "anonymous")
+
+    @property
+    def author_with_id(self) -> str:
+        """The author's name if others have the same."""
+        return name_from(f"{self.author[:40]}-{self.id}") if self.id not in ("", self.author) else self.author
+
+
+def authors_of(owners: Iterable[Owner], teams: Collection[str] = ()) -> dict[Owner, str]:
+    """Each owner's name as an author; owners with different ids are different authors, and no one with an id has the
+    name of one of these teams.
+
+    A name with an id is that of whoever has this id on the platform: another one who is called so gets a part of a hash
+    in addition, and nobody else another name.
+    """
+    ids: dict[str, set[str]] = {name: {""} for name in teams}
+    every = set(owners)
+    for each in every:
+        ids.setdefault(each.author, set()).add(each.id)
+    authors = {each: each.author if len(ids[each.author]) == 1 else each.author_with_id for each in every}
+    by_id = {author: each.id for each, author in authors.items() if author != each.author or author == each.id}
+    for each, author in authors.items():
+        if by_id.get(author, each.id) != each.id:
+            digest = hashlib.sha256(f"{each.name}_{each.id}".encode(errors="surrogatepass")).hexdigest()
+            authors[each] = f"{author[:50]}-{digest[:8]}"
+    return authors

@@ -1,0 +1,201 @@
+"""Grades and records several submissions for one command, side by side where the machine allows it.
+
+`kernelmark grade` and `regrade` call it, with what `changed`, `handins` and `regrade` ask for. Trusted. Any error, the
+submission's or ours, is part of that submission's result, so that the others are still graded. Results come in any
+order; each is recorded as soon as it is there, and `InOrder` prints them in the order of the submissions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from harness.errors import HarnessError, KernelmarkError, SubmissionError
+from harness.kinds import DeviceKind
+from kernelmark.project.settings import Settings
+from kernelmark.text.printing import print_lines
+from kernelmark.text.report import Graded
+from kernelmark.text.unexpected import unexpected
+
+if TYPE_CHECKING:
+    from harness.verdict import Verdict
+    from kernelmark.grading.fleet import JobResult
+    from kernelmark.grading.prepared import PreparedJob, Remark
+    from kernelmark.text.batch import BatchReporter
+
+
+class Ready(NamedTuple):
+    """A submission that may be graded, and recorded with a remark about when it was handed in.
+
+    It is `exempt` from the limits a day if an organizer wants it graded, and not its author. If its result is `known`,
+    it is not graded.
+    """
+
+    job: PreparedJob
+    remark: Remark | None
+    exempt: bool = False
+    known: Graded | None = None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A submission that a command is to grade: what its result is called, and how it is read and admitted."""
+
+    path: str
+    read: Callable[[], Ready]
+
+
+class InOrder:
+    """Prints results in the order of their places, each as soon as all before it are there; what is left at the end."""
+
+    def __init__(self, form: str) -> None:
+        self.results: dict[int, Graded] = {}
+        self._form, self._printed = form, 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for place in sorted(place for place in self.results if place >= self._printed):
+            self._print(place)
+
+    def add(self, place: int, result: Graded) -> None:
+        """Add the result of a place, counted from 0."""
+        self.results[place] = result
+        while self._printed in self.results:
+            self._print(self._printed)
+            self._printed += 1
+
+    def _print(self, place: int) -> None:
+        if self._form == "table":
+            from kernelmark.text import colours
+
+            result = self.results[place]
+            outcome = result.verdict.outcome if result.verdict else None
+            print_lines([*result.lines(), ""], colours.graded(outcome))
+
+
+def grade_all(
+    settings: Settings, asked: Sequence[Asked], jobs: int | None, *, record: bool, refuse_together: bool = False
+) -> Iterator[tuple[int, Graded]]:
+    """Read and admit all submissions at once, and grade them when iterated; yields each one's place and result as soon
+    as it is there.
+
+    `jobs` is how many are graded at a time on each device. Those for a GPU are graded first, and those for the CPU,
+    which the others would disturb, after them.
+
+    Raises:
+        KernelmarkError: with `refuse_together`, why none can be graded, if several are refused for this reason.
+    """
+    ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
+    failed: dict[int, Exception] = {}
+    known: dict[int, Graded] = {}
+    for place, each in enumerate(asked):
+        try:
+            read = each.read()
+            if read.known is not None:
+                known[place] = read.known
+            else:
+                ready[read.job.device][place] = read
+        except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
+            failed[place] = error
+    if refuse_together and not known and not any(ready.values()):
+        _refuse([error for error in failed.values() if isinstance(error, KernelmarkError)])
+    done = known | {place: _failed(asked[place].path, error) for place, error in failed.items()}
+    return _results(settings, asked, ready, done, jobs, record=record)
+
+
+def _refuse(errors: Sequence[KernelmarkError]) -> None:
+    """Raise the error that several have in common, if there is one."""
+    for message, count in Counter(map(str, errors)).most_common(1):
+        if count > 1:
+            raise next(error for error in errors if str(error) == message)
+
+
+def _results(
+    settings: Settings,
+    asked: Sequence[Asked],
+    ready: dict[DeviceKind, dict[int, Ready]],
+    done: dict[int, Graded],
+    jobs: int | None,
+    *,
+    record: bool,
+) -> Iterator[tuple[int, Graded]]:
+    from kernelmark.text.batch import BatchReporter
+
+    with BatchReporter(len(asked)) as reporter:
+        for place, result in done.items():
+            yield from _told(reporter, place, result)
+        for device in ready:
+            yield from _graded(settings, asked, device, ready[device], jobs, record=record, reporter=reporter)
+
+
+def _graded(
+    settings: Settings,
+    asked: Sequence[Asked],
+    device: DeviceKind,
+    ready: dict[int, Ready],
+    jobs: int | None,
+    *,
+    record: bool,
+    reporter: BatchReporter,
+) -> Iterator[tuple[int, Graded]]:
+    """The same for those of one kind of device."""
+    from kernelmark.grading.fleet import Job
+    from kernelmark.grading.fleet.one_by_one import several
+
+    given = [Job(problem=each.job.problem, submission=each.job.submission, key=place) for place, each in ready.items()]
+    left = dict(ready)
+    try:
+        with several(settings, device, jobs, count=len(given), on_progress=reporter.report) as grades:
+            for result in grades.grade_many(given, effort=settings.effort, baselines=settings.baselines, reuse=False):
+                place = result.job.key
+                assert isinstance(place, int)
+                one = left.pop(place)
+                yield from _told(reporter, place, _recorded(asked[place].path, result, one if record else None))
+    except KernelmarkError as error:  # none could be graded, or no more
+        for place in left:
+            yield from _told(reporter, place, _failed(asked[place].path, error))
+
+
+def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
+    """The result for the report; its verdict is recorded if the submission is given."""
+    verdict = result.verdict
+    if verdict is None:
+        assert result.error is not None
+        return _failed(path, result.error)
+    try:
+        table = ready.job.record(verdict, ready.remark, exempt=ready.exempt) if ready is not None else None
+    except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
+        assert ready is not None
+        return _failed(path, error, verdict, recorded=_is_recorded(ready, verdict.run))
+    left = ready.job.left_today() if ready is not None and not ready.exempt else ""
+    recorded = ready is not None
+    return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, left, recorded=recorded)
+
+
+def _is_recorded(ready: Ready, run: str) -> bool:
+    """Whether the ledger has the run although recording it failed, as it does where only the board was not written."""
+    with suppress(KernelmarkError):
+        return ready.job.recorded(run) is not None
+    return False
+
+
+def _failed(path: str, error: Exception, verdict: Verdict | None = None, *, recorded: bool = False) -> Graded:
+    """The result of a submission that could not be graded, or not be recorded."""
+    if isinstance(error, KernelmarkError):
+        by_author = verdict is None and isinstance(error, SubmissionError)
+        return Graded(path, error.exit_code, str(error), verdict, by_author=by_author, recorded=recorded)
+    return Graded(path, HarnessError.exit_code, unexpected(error), verdict, recorded=recorded)
+
+
+def _told(reporter: BatchReporter, place: int, result: Graded) -> Iterator[tuple[int, Graded]]:
+    reporter.finished(result.path, result.outcome)
+    with reporter.hidden():
+        yield place, result

@@ -1,0 +1,85 @@
+"""Grading from Python: `kernelmark.grade` and `kernelmark.check`. Trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from harness.judge.progress import ignore
+from harness.problem import Problem
+from harness.submission import Submission
+from harness.verdict import Check, Effort, Verdict
+from kernelmark.grading.prepared import Beside, OnProgress, PreparedJob
+from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
+
+
+def grade(
+    problem: str | Path | Problem,
+    submission: str | Path | Submission,
+    *,
+    author: str = "anonymous",
+    device: DeviceChoice = "auto",
+    sandbox: SandboxChoice = "auto",
+    language: str = "py",
+    beside: Beside = (),
+    effort: Effort | None = None,
+    baselines: Sequence[str] | None = None,
+    on_progress: OnProgress | None = None,
+    record: bool = False,
+) -> Verdict:
+    """Grade one submission: build it, run the tests, and time the benchmarks.
+
+    The verdict's `outcome` says what the submission did wrong; only bad input and our own failures are raised.
+
+    Args:
+        problem: a problem's directory, its slug below the project's `problems`, or a loaded `Problem`.
+        submission: the source itself (`str`), a file (`Path`), or a `Submission`.
+        author: who wrote it; a `Submission` has its own author.
+        device: "cpu", "cuda", or "auto": the project's setting, else CUDA if there is a device.
+        sandbox: "docker", "bwrap", "process", or "auto": the project's setting, else the strongest that works.
+        language: the language of a submission given as source.
+        beside: headers that it includes, or Python modules that it imports: a list of `Path` if the submission is one,
+            a dictionary from file name to source if it is given as source.
+        effort: "quick", "default" or "thorough": the budget of every benchmark case; or "screen": stop at the first
+            test that fails, and time one case only; None: the project's setting.
+        baselines: names of kernels in `reference/<slug>/` to alternate with; None: the project's setting, else `eager`
+            on a GPU if the problem has it, unless the effort is quick or screen.
+        on_progress: called with a `harness.judge.Progress` before every step.
+        record: archive the sources, append the verdict to the project's ledger and rewrite its board.
+
+    Raises:
+        UsageError: the problem, the submission or a setting is wrong.
+        HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
+    """
+    settings = _settings(device, sandbox, effort=effort, baselines=baselines)
+    job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
+    remark = job.admit() if record else None
+    verdict = job.grade(on_progress or ignore)
+    if record:
+        job.record(verdict, remark)
+    return verdict
+
+
+def check(
+    problem: str | Path | Problem,
+    submission: str | Path | Submission,
+    *,
+    author: str = "anonymous",
+    device: DeviceChoice = "auto",
+    sandbox: SandboxChoice = "auto",
+    language: str = "py",
+    beside: Beside = (),
+    on_progress: OnProgress | None = None,
+) -> Check:
+    """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
+    settings = _settings(device, sandbox)
+    job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
+    return job.check(on_progress or ignore)
+
+
+def _settings(device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:
+    """The project's settings; "auto" leaves the choice to them."""
+    flags["device"] = None if device == "auto" else device
+    flags["sandbox"] = None if sandbox == "auto" else sandbox
+    return Settings.load(**flags)

@@ -1,0 +1,60 @@
+"""What a dispatcher and an actor say to each other besides requests and answers: JSON documents of our own."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from harness.kinds import SandboxName
+from harness.wire import PROTOCOL
+from kernelmark.grading.fleet.messages import DeviceWish, Message
+
+VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"
+"""Of this machine's kernelmark; all machines of a fleet must have the same."""
+
+
+class Setup(Message):
+    """How an actor is to grade; every restart begins with it."""
+
+    version: str
+    """`VERSION` of the dispatcher."""
+    device: DeviceWish
+    sandbox: SandboxName
+    slots: int | None = None
+    """Of the caller; None: by the processors of the actor's machine."""
+
+
+class Started(Message):
+    """An actor's worker is up, or cannot be."""
+
+    machine: str
+    device: str = ""
+    """The name of its device."""
+    slots: int = 0
+    error: str = ""
+
+
+class State(Message):
+    """What an actor's worker has done since it started, and what it is doing."""
+
+    machine: str
+    device: str
+    slots: int
+    done: int
+    in_flight: int
+    seconds: float
+    """Since its first job came."""
+
+    @property
+    def working(self) -> int:
+        """Jobs that it works on."""
+        return min(self.slots, self.in_flight)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait for their turn."""
+        return self.in_flight - self.working
+
+    @property
+    def a_minute(self) -> float:
+        """Results a minute."""
+        return 60 * self.done / self.seconds if self.seconds else 0.0

@@ -1,0 +1,300 @@
+"""A fleet: many submissions graded on all the devices that there are. Trusted.
+
+The dispatcher, this process, reads the jobs, hands them to workers, and is the only one that records. A job ends in
+exactly one result: its run id is drawn before it is handed over, and a worker that was lost is not listened to again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from harness.errors import UsageError
+from harness.kinds import Effort, SandboxName, isolates
+from harness.sandbox import choose
+from kernelmark.grading.fleet.cluster.address import find_address
+from kernelmark.grading.fleet.cluster.authentication import require_token
+from kernelmark.grading.fleet.dispatch import Batch, Plan
+from kernelmark.grading.fleet.engine import Worker
+from kernelmark.grading.fleet.job import Job, JobResult
+from kernelmark.grading.fleet.local import local_workers
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
+from kernelmark.record.allowance import InFlight
+
+if TYPE_CHECKING:
+    from kernelmark.grading.fleet.cluster.dispatcher import Cluster
+
+_AT_ONCE = 256  # calls of `agrade` on several machines, of which it is not known before what they can take
+
+
+@dataclass(frozen=True)
+class FleetStatus:
+    """What a fleet has done so far, and what it is doing."""
+
+    done: int
+    in_flight: int
+    seconds: float
+    by_device: dict[str, int]
+    """Results by the name of the device."""
+
+    @property
+    def a_minute(self) -> float:
+        """Results a minute."""
+        return 60 * self.done / self.seconds if self.seconds else 0.0
+
+
+class Fleet:
+    """Workers for as long as a `with` block lasts: `with kernelmark.Fleet() as fleet: fleet.grade_many(jobs)`."""
+
+    def __init__(
+        self,
+        where: str = "auto",
+        *,
+        device: DeviceChoice = "auto",
+        device_name: str | None = None,
+        sandbox: SandboxChoice = "auto",
+        slots: int | None = None,
+        devices: int | None = None,
+    ) -> None:
+        """
+        Args:
+            where: "auto": this machine's GPUs, or its CPU if it has none. Otherwise a fleet of several machines, by
+                HOST:PORT or by the file that `kernelmark fleet start` has written; this machine must be one of them.
+            device: "cpu", "cuda", or "auto": as for `kernelmark.grade`.
+            device_name: of several machines, use the GPUs of this name only, such as "H100": as `kernelmark fleet
+                status` shows it.
+            sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
+            slots: how many jobs a worker grades at a time; None: by the processors there are.
+            devices: how many of this machine's devices to use; None: all.
+
+        Raises:
+            UsageError: `where` is neither, or the sandbox does not isolate, or this machine lacks ray or the token.
+            SandboxError: no sandbox can be used here.
+        """
+        if where == "auto" and device_name is not None:
+            raise UsageError("Fleet", "device_name chooses among several machines", "use CUDA_VISIBLE_DEVICES on one")
+        if where != "auto" and devices is not None:
+            raise UsageError("Fleet", "devices counts those of one machine", "use device_name for several")
+        if slots is not None and slots < 1:
+            raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
+        given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
+        self._settings = Settings.load(**given)
+        workers: Sequence[Worker] = ()
+        self._cluster: Cluster | None = None
+        if where == "auto":
+            self._sandbox = _isolated(self._settings)
+            workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
+        else:
+            address = find_address(where)
+            self._sandbox = _isolated_elsewhere(self._settings)
+            self._cluster = _cluster(address, self._settings.device, self._sandbox, slots, device_name)
+        self._plan, self._in_flight = Plan(workers), InFlight()
+        self._threads = ThreadPoolExecutor(self._plan.capacity or _AT_ONCE)
+        self._begun = time.monotonic()
+        self._started, self._starting = False, threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def start(self) -> None:
+        """Start the workers and wait until all are up; otherwise the first job does.
+
+        Raises:
+            UsageError: the fleet was closed, or this machine is not one of it, or it demands no token.
+            HarnessError: one did not start.
+        """
+        with self._starting:
+            self._plan.start()
+            if not self._started:
+                if self._cluster is not None:
+                    self._start_cluster(self._cluster)
+                self._started, self._begun = True, time.monotonic()
+
+    def close(self) -> None:
+        """End the workers, and the sandboxes of jobs that nobody waits for any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._plan.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def _start_cluster(self, cluster: Cluster) -> None:
+        try:
+            cluster.start(self._plan)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def capacity(self) -> int:
+        """How many jobs it takes at a time, those included whose sandboxes only start."""
+        return self._plan.capacity
+
+    def status(self) -> FleetStatus:
+        """What the fleet has done since it started."""
+        done, in_flight, by_device = self._plan.counts()
+        return FleetStatus(done, in_flight, time.monotonic() - self._begun, by_device)
+
+    def grade_many(
+        self,
+        jobs: Iterable[Job],
+        *,
+        effort: Effort = "quick",
+        baselines: Sequence[str] | None = None,
+        record: bool = False,
+        reuse: bool = True,
+    ) -> Iterator[JobResult]:
+        """Grade jobs, and yield each result as soon as it is ready, in any order.
+
+        Jobs are taken from the iterable in a thread of its own, and only as many as can be worked on, as long as the
+        results are taken: it may be endless. Whatever goes wrong with one job is its result's `error`.
+
+        Args:
+            effort: as for `kernelmark.grade`.
+            baselines: as for `kernelmark.grade`; None: the project's setting. With the effort "screen" each is timed
+                once on each device, and the speedups are over that time.
+            record: archive each source, append the verdict to the project's ledger and rewrite its board.
+            reuse: give a job whose source was graded before in this call a copy of that verdict.
+
+        Raises:
+            HarnessError: a worker did not start.
+            Exception: whatever the iterable raises.
+        """
+        self.start()
+        yield from self._batch(effort, baselines, record=record, reuse=reuse).run(jobs)
+
+    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """Build and test jobs, without times: results have a `check` in place of a verdict. Otherwise as `grade_many`.
+
+        Raises:
+            HarnessError, Exception: as for `grade_many`.
+        """
+        self.start()
+        settings = self._settings.model_copy(update={"sandbox": self._sandbox})
+        yield from Batch(self._plan, settings, (), record=False, timed=False).run(jobs)
+
+    async def agrade_many(
+        self,
+        jobs: Iterable[Job] | AsyncIterable[Job],
+        *,
+        effort: Effort = "quick",
+        baselines: Sequence[str] | None = None,
+        record: bool = False,
+    ) -> AsyncIterator[JobResult]:
+        """The same for `async for`; the jobs may come from an async iterable, too."""
+        source = _Pulled(jobs, asyncio.get_running_loop()) if isinstance(jobs, AsyncIterable) else None
+        await asyncio.to_thread(self.start)
+        batch = self._batch(effort, baselines, record=record)
+        results = batch.run(source or jobs)  # type: ignore[arg-type]  # one of them is an iterable
+        try:
+            while (result := await asyncio.to_thread(next, results, None)) is not None:
+                yield result
+        finally:  # also if this task is cancelled, while a thread is still waiting for the next result
+            batch.stop()
+            if source is not None:
+                source.stop()
+
+    async def agrade(
+        self, job: Job, *, effort: Effort = "quick", baselines: Sequence[str] | None = None, record: bool = False
+    ) -> JobResult:
+        """Grade one job: for programs in which many tasks ask at the same time, each for its own result.
+
+        As many are graded at a time as there is room for, and the others wait. Otherwise as `grade_many` with one job:
+        two calls with the same source are two gradings.
+        """
+
+        def graded() -> JobResult:
+            (result,) = self.grade_many([job], effort=effort, baselines=baselines, record=record)
+            return result
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, graded)
+
+    def _batch(self, effort: Effort, baselines: Sequence[str] | None, *, record: bool, reuse: bool = True) -> Batch:
+        names = self._settings.baselines if baselines is None else tuple(baselines)
+        settings = self._settings.model_copy(update={"effort": effort, "sandbox": self._sandbox})
+        return Batch(self._plan, settings, names, record=record, reuse=reuse, in_flight=self._in_flight)
+
+
+class _Pulled:
+    """The jobs of an async iterable, for a thread beside its loop."""
+
+    def __init__(self, jobs: AsyncIterable[Job], loop: asyncio.AbstractEventLoop) -> None:
+        self._source, self._loop = aiter(jobs), loop
+        self._stopped = False
+        self._task: asyncio.Task[object] | None = None
+
+    def __iter__(self) -> Iterator[Job]:
+        return self
+
+    def __next__(self) -> Job:
+        job = asyncio.run_coroutine_threadsafe(self._following(), self._loop).result()
+        if job is None:
+            raise StopIteration
+        return job
+
+    def stop(self) -> None:
+        """Give up waiting for a job. Called in the loop."""
+        self._stopped = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _following(self) -> Job | None:
+        if self._stopped:
+            return None
+        self._task = asyncio.current_task()
+        try:
+            return await anext(self._source, None)
+        finally:
+            self._task = None
+
+
+def _isolated(settings: Settings) -> SandboxName:
+    """The strongest sandbox here, or the one that was chosen.
+
+    Raises:
+        UsageError: it does not isolate.
+        SandboxError: it cannot be used.
+    """
+    name = choose(settings.sandbox, providers(settings)).name
+    if not isolates(name):
+        raise UsageError("Fleet", f"the sandbox {name} does not isolate", "install Docker or bubblewrap")
+    return name
+
+
+def _isolated_elsewhere(settings: Settings) -> SandboxName:
+    """The sandbox that was chosen, which each machine of a fleet must have; else the strongest of this machine.
+
+    Raises:
+        UsageError: it does not isolate.
+        SandboxError: this machine has none.
+    """
+    if settings.sandbox == "auto" or not isolates(settings.sandbox):
+        return _isolated(settings)
+    return settings.sandbox
+
+
+def _cluster(
+    address: str, device: DeviceChoice, sandbox: SandboxName, slots: int | None, device_name: str | None
+) -> Cluster:
+    """The fleet at that address, not connected yet.
+
+    Raises:
+        UsageError: ray is not installed, or the token is not here.
+    """
+    require_token()
+    try:
+        from kernelmark.grading.fleet.cluster.dispatcher import Cluster
+        from kernelmark.grading.fleet.cluster.documents import VERSION, Setup
+    except ImportError as error:
+        raise UsageError("Fleet", "several machines need ray", "pip install 'kernelmark[fleet]'") from error
+    setup = Setup(version=VERSION, device=device, sandbox=sandbox, slots=slots)
+    return Cluster(address, setup, device_name)

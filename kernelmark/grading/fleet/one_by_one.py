@@ -1,0 +1,118 @@
+"""Grades jobs one after the other in this process, for those who would otherwise use a fleet. Trusted.
+
+`several` chooses between the two. A fleet refuses a sandbox that does not isolate, and gains nothing where one job runs
+at a time: it would only start another process. What it is asked and what it answers is the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from harness.errors import HarnessError, KernelmarkError
+from harness.judge.progress import ignore
+from harness.kinds import DeviceKind, Effort, isolates
+from harness.sandbox import choose
+from kernelmark.grading.fleet.fleet import Fleet
+from kernelmark.grading.fleet.job import Job, JobResult
+from kernelmark.grading.prepared import OnProgress, PreparedJob
+from kernelmark.project.choice import providers
+from kernelmark.project.settings import Settings
+from kernelmark.text.terminal import warn
+from kernelmark.text.unexpected import unexpected
+
+T = TypeVar("T")
+TESTED_AT_A_TIME = min(8, len(os.sched_getaffinity(0)))
+"""How many submissions are tested at a time on a CPU where nothing is timed."""
+
+
+class Grades(Protocol):
+    """A fleet, or this process."""
+
+    def grade_many(
+        self, jobs: Iterable[Job], *, effort: Effort, baselines: Sequence[str], reuse: bool
+    ) -> Iterator[JobResult]:
+        """As `Fleet.grade_many`; the baselines are those of settings, so `()` for none."""
+        ...
+
+    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """As `Fleet.check_many`."""
+        ...
+
+
+class OneByOne:
+    """Grades each job before it takes the next one; results come in the order of the jobs, and none is a copy."""
+
+    def __init__(self, settings: Settings, on_progress: OnProgress = ignore) -> None:
+        self._settings, self._on_progress = settings, on_progress
+
+    def grade_many(
+        self, jobs: Iterable[Job], *, effort: Effort, baselines: Sequence[str], reuse: bool = False
+    ) -> Iterator[JobResult]:
+        """As `Fleet.grade_many`, without copies of verdicts, whatever `reuse` says."""
+        settings = self._settings.model_copy(update={"effort": effort, "baselines": tuple(baselines)})
+        for job in jobs:
+            begun = time.monotonic()
+            verdict, error = _done(job, settings, lambda prepared: prepared.grade(self._on_progress))
+            yield JobResult(job=job, verdict=verdict, error=error, seconds=time.monotonic() - begun)
+
+    def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """As `Fleet.check_many`."""
+        for job in jobs:
+            begun = time.monotonic()
+            check, error = _done(job, self._settings, lambda prepared: prepared.check(self._on_progress))
+            yield JobResult(job=job, check=check, error=error, seconds=time.monotonic() - begun)
+
+
+@contextlib.contextmanager
+def several(
+    settings: Settings,
+    device: DeviceKind,
+    jobs: int | None,
+    *,
+    count: int | None,
+    times: bool = True,
+    on_progress: OnProgress = ignore,
+) -> Iterator[Grades]:
+    """What grades submissions on a kind of device: a fleet, or this process.
+
+    Args:
+        jobs: how many at a time on each device. None: on a GPU as many as a fleet chooses, since whatever is timed has
+            the GPU to itself; on a CPU one, since neighbours disturb its times.
+        count: how many there will be in all, if that is known; no fleet is started for one.
+        times: whether anything is timed; otherwise a CPU has several at a time, too.
+        on_progress: called before every step, in this process only.
+
+    Raises:
+        SandboxError: no sandbox can be used here.
+    """
+    slots = jobs
+    if slots is None and device == "cpu":
+        slots = 1 if times else TESTED_AT_A_TIME
+    alone = slots == 1 or (count is not None and count <= 1)
+    sandbox = None if alone else choose(settings.sandbox, providers(settings)).name
+    if sandbox is not None and isolates(sandbox):
+        with Fleet(device=device, sandbox=sandbox, slots=slots, devices=count) as fleet:
+            yield fleet
+        return
+    if not alone and jobs is not None:
+        warn(f"the sandbox {sandbox} does not isolate, so submissions are graded one after the other")
+    yield OneByOne(settings.model_copy(update={"device": device}), on_progress)
+
+
+def _done(
+    job: Job, settings: Settings, grade: Callable[[PreparedJob], T]
+) -> tuple[T, None] | tuple[None, KernelmarkError]:
+    """What one job's grading gives, or what went wrong with it."""
+    try:
+        prepared = PreparedJob.prepare(
+            settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
+        )
+        return grade(prepared), None
+    except KernelmarkError as error:
+        return None, error
+    except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
+        return None, HarnessError(unexpected(error))

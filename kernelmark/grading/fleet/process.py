@@ -1,0 +1,146 @@
+"""A worker in a process of this machine, as the dispatcher sees it. Trusted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.errors import HarnessError
+from kernelmark.grading.fleet.engine import WorkerLost
+from kernelmark.grading.fleet.messages import Answer, Ready, Request
+
+_PROGRAM = (sys.executable, "-m", "kernelmark.grading.fleet.worker")
+_START_S, _END_S = 120.0, 60.0
+# glibc keeps what each thread has freed: of 40 small jobs a worker kept 800 MiB without this, and 480 with it.
+_ENVIRONMENT = {"MALLOC_ARENA_MAX": "2"}
+
+
+class WorkerProcess:
+    """One worker process; a lost one is replaced when the next job comes."""
+
+    def __init__(
+        self,
+        root: Path,
+        slots: int,
+        environment: Mapping[str, str],
+        cpus: Sequence[int] = (),
+        program: Sequence[str] = _PROGRAM,
+    ) -> None:
+        self._command = [*program, str(root), "--slots", str(slots)]
+        if cpus:
+            self._command += ["--cpus", ",".join(map(str, cpus))]
+        self._environment = {**_ENVIRONMENT, **environment}
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._waiting: dict[str, Future[Answer]] = {}
+        self._ready: Future[Ready] = Future()
+        self._reader: threading.Thread | None = None
+        self._closed = False
+        self.slots = slots
+
+    def start(self) -> None:
+        """Begin to start the process, if it is not there."""
+        with self._lock:
+            self._running()
+
+    def device(self) -> str:
+        """The name of its device; waits until it is up.
+
+        Raises:
+            HarnessError: it did not start.
+        """
+        try:
+            return self._ready.result().device
+        except WorkerLost as error:
+            raise HarnessError(f"a worker of the fleet did not start ({error})", "run `kernelmark doctor`") from error
+
+    def submit(self, request: Request) -> Future[Answer]:
+        """Hand over a job. The future's `WorkerLost` says that the worker ended before its answer."""
+        answer: Future[Answer] = Future()
+        try:
+            with self._lock:
+                process = self._running()
+                self._waiting[request.run] = answer
+        except (WorkerLost, OSError) as error:
+            answer.set_exception(WorkerLost(str(error)))
+            return answer
+        assert process.stdin is not None
+        try:
+            process.stdin.write(request.line())
+            process.stdin.flush()
+        except (BrokenPipeError, ValueError):  # it has just ended
+            with self._lock:
+                unseen = self._waiting.pop(request.run, None)
+            if unseen is not None:  # by its reader, which otherwise sets the exception
+                unseen.set_exception(WorkerLost("a worker ended"))
+        return answer
+
+    def close(self) -> None:
+        """End the process and the sandboxes of its jobs; it does not start again."""
+        with self._lock:
+            self._closed, process = True, self._process
+        if process is None:
+            return
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        try:
+            process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        if self._reader is not None:
+            self._reader.join()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        """The process, which is started if it is not there. The lock is held."""
+        if self._closed:
+            raise WorkerLost("the fleet was closed")
+        if self._process is None:
+            self._ready = Future()
+            self._process = subprocess.Popen(
+                self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=self._environment
+            )
+            self._reader = threading.Thread(target=self._read, args=(self._process, self._ready), daemon=True)
+            self._reader.start()
+        return self._process
+
+    def _read(self, process: subprocess.Popen[bytes], ready: Future[Ready]) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Timer(_START_S, process.kill)
+        late.daemon = True
+        late.start()
+        try:
+            for line in process.stdout:
+                if not ready.done():
+                    ready.set_result(Ready.model_validate_json(line))
+                    late.cancel()
+                    continue
+                got = Answer.model_validate_json(line)
+                with self._lock:
+                    waiting = self._waiting.pop(got.run, None)
+                if waiting is not None:
+                    waiting.set_result(got)
+        except ValidationError:  # a line that was cut off when it was killed
+            process.kill()
+        lost = WorkerLost(f"a worker ended with status {process.wait()}")
+        late.cancel()
+        process.stdout.close()
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        with self._lock:
+            waiting_for, self._waiting = self._waiting, {}
+            if self._process is process:
+                self._process = None
+        if not ready.done():
+            ready.set_exception(lost)
+        for answer in waiting_for.values():
+            answer.set_exception(lost)

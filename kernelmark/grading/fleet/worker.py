@@ -1,0 +1,312 @@
+"""A worker: the judge's process of one device. It grades several jobs at a time, and lives as long as its fleet.
+
+Called as `python -m kernelmark.grading.fleet.worker ROOT --slots N`; requests come on stdin, answers go to stdout.
+Trusted. torch is imported once. A job's sandboxes start as soon as it arrives, while others are graded. Tests run side
+by side; whatever is timed has the device to itself (`harness.judge.timing.device_lock`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+from harness.arena import free_deferred
+from harness.device import DEVICES
+from harness.errors import HarnessError, KernelmarkError, ProblemError
+from harness.judge import Grader, Progress
+from harness.judge.timing.overall import KnownTimes, known_speedups, no_baseline
+from harness.kinds import DeviceKind
+from harness.sandbox import Provider
+from harness.sandbox.processors import OnProcessors
+from harness.submission import Submission
+from harness.verdict import Check, Outcome, Verdict
+from kernelmark.grading.fleet.cpus import Share
+from kernelmark.grading.fleet.engine import AHEAD
+from kernelmark.grading.fleet.messages import Answer, Ready, Request
+from kernelmark.grading.fleet.room import Room, sandboxes_in
+from kernelmark.grading.fleet.watchdog import Watchdog
+from kernelmark.grading.prepared import PreparedJob, twice
+from kernelmark.project.choice import choose_provider, cuda_is_here
+from kernelmark.project.problems import find_baselines, find_problem
+from kernelmark.project.settings import SandboxChoice, Settings
+from kernelmark.text.terminal import warn
+from kernelmark.text.unexpected import unexpected
+
+
+class Worker:
+    """Grades requests in threads. `answer` is called from them, one at a time."""
+
+    def __init__(
+        self,
+        root: Path,
+        device: DeviceKind,
+        slots: int,
+        answer: Callable[[Answer], None],
+        watchdog: Watchdog | None = None,
+    ) -> None:
+        self._root, self._device, self._answer = root, device, answer
+        self._watchdog = watchdog or Watchdog()
+        self._cpus = None if DEVICES[device].on_host else Share.of(os.sched_getaffinity(0))
+        self._slots, self._threads = threading.Semaphore(slots), ThreadPoolExecutor(slots + AHEAD)
+        # A start takes one processor for some seconds. If all began at once, the first would be up no sooner than the
+        # last.
+        cpus = self._cpus.runners if self._cpus is not None else os.sched_getaffinity(0)
+        self._starting = threading.Semaphore(max(1, len(cpus) // 2))
+        self._room = Room(sandboxes_in(DEVICES[device].free_bytes()))
+        self._lock = threading.Lock()
+        self._jobs, self._graders, self._stopped = 0, set[Grader](), False
+        self._providers: dict[SandboxChoice, Provider] = {}
+        self._known: dict[tuple[str, str, DeviceKind], Future[KnownTimes | str]] = {}
+
+    def use_own_cpus(self) -> None:
+        """Keep this process off the processors that its runners use."""
+        if self._cpus is not None:
+            os.sched_setaffinity(0, self._cpus.judge)
+
+    def take(self, request: Request) -> None:
+        """Begin with a job."""
+        with self._lock:
+            self._jobs += 1
+            self._happened()
+        self._threads.submit(self._work, request)
+
+    def stop(self) -> None:
+        """End the sandboxes of all jobs, whose answers nobody waits for any more; returns when they are gone."""
+        with self._lock:
+            self._stopped = True
+            self._watchdog.stop()
+            graders = list(self._graders)
+        with ThreadPoolExecutor(len(graders) + 1) as ending:  # each takes as long as its containers
+            for _ in ending.map(lambda grader: grader.close(), graders):
+                pass
+
+    def _work(self, request: Request) -> None:
+        try:
+            answer = self._graded(request)
+        except _Stopped:
+            return
+        except KernelmarkError as error:
+            answer = Answer(run=request.run, error=str(error), error_class=type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - the failure of one job must not end the others
+            answer = Answer(run=request.run, error=unexpected(error), error_class=HarnessError.__name__)
+        with self._lock:
+            self._jobs -= 1
+            self._happened()
+            if self._jobs == 0:  # not while others are timed: memory that was just released is slow
+                free_deferred(self._device)
+            if not self._stopped:
+                self._answer(answer)
+
+    def _happened(self) -> None:
+        """Tell the watchdog. The lock is held."""
+        if self._jobs and not self._stopped:
+            self._watchdog.reset()
+        else:
+            self._watchdog.stop()
+
+    def _progressed(self, _: Progress) -> None:
+        with self._lock:
+            self._happened()
+
+    def _graded(self, request: Request) -> Answer:
+        settings, job = self._prepared(request)
+        if not request.timed:
+            return Answer(run=request.run, check=twice(lambda: self._checked(job, request.run)))
+        verdict = self._verdict(job, request.run)
+        if request.effort == "screen":
+            verdict = self._compared(settings, job, verdict)
+        return Answer(run=request.run, verdict=verdict)
+
+    def _compared(self, settings: Settings, job: PreparedJob, verdict: Verdict) -> Verdict:
+        """The verdict with its speedups over the baselines; with a doubt for each that there is none over."""
+        automatic = settings.model_copy(update={"effort": "default"})
+        baselines = {_name(each): each for each in find_baselines(automatic, job.problem, job.device)}
+        found = dict[str, object]({"requested_baselines": tuple(baselines)})
+        if verdict.outcome is Outcome.ACCEPTED:
+            known = {name: self._known_time(job, each) for name, each in baselines.items()}
+            times = [each for each in known.values() if isinstance(each, KnownTimes)]
+            speedups = tuple(known_speedups(verdict, times))
+            missing = known.keys() - {each.baseline for each in speedups}
+            doubts = (no_baseline(name, _why(each, verdict)) for name, each in known.items() if name in missing)
+            found |= {"speedups": speedups, "doubts": (*verdict.doubts, *doubts)}
+        return verdict.model_copy(update=found)
+
+    def _checked(self, job: PreparedJob, run: str) -> Check:
+        with self._grader(job, run) as grader, self._turn():
+            return grader.check()
+
+    def _verdict(self, job: PreparedJob, run: str) -> Verdict:
+        """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
+        try:
+            verdict, memory_was_short = self._once(job, run, alone=False)
+            if not (memory_was_short or _lacked_memory(verdict)):
+                return verdict
+        except HarnessError as error:
+            warn(f"{error}; trying once more")
+        return self._once(job, run, alone=True)[0]
+
+    def _once(self, job: PreparedJob, run: str, *, alone: bool) -> tuple[Verdict, bool]:
+        """The verdict, and whether it failed while the device's memory was short."""
+        with self._grader(job, run) as grader, self._room.take(grader.sandboxes):
+            with self._starting:
+                grader.start()
+                grader.wait()
+            with self._turn():
+                return grader.grade(alone=alone), grader.memory_was_short
+
+    @contextlib.contextmanager
+    def _grader(self, job: PreparedJob, run: str) -> Iterator[Grader]:
+        """A job's grader, which `stop` closes."""
+        grader = job.grader(run, self._provider(job.settings), self._progressed)
+        with self._lock:
+            self._refuse_if_stopped()
+            self._watchdog.expect(job.problem)
+            self._graders.add(grader)
+        try:
+            yield grader
+        except Exception:
+            self._refuse_if_stopped()  # its sandboxes were ended: whatever follows from that is no failure
+            raise
+        finally:
+            grader.close()
+            with self._lock:
+                self._graders.discard(grader)
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """One of the slots; those who still wait when the worker stops start no sandbox any more."""
+        with self._slots:
+            self._refuse_if_stopped()
+            yield
+
+    def _refuse_if_stopped(self) -> None:
+        if self._stopped:
+            raise _Stopped
+
+    def _provider(self, settings: Settings) -> Provider:
+        """The sandbox of these settings, made once: the first use of Docker's removes what killed judges left."""
+        with self._lock:
+            known = self._providers.get(settings.sandbox)
+            if known is None:
+                known = choose_provider(settings)
+                if self._cpus is not None:
+                    known = OnProcessors(known, {"runner": self._cpus.runners, "launcher": self._cpus.judge})
+                self._providers[settings.sandbox] = known
+        return known
+
+    def _prepared(self, request: Request) -> tuple[Settings, PreparedJob]:
+        """The settings with the baselines that were asked for, and the job, which alternates with none in a screen."""
+        device = None if request.device == "auto" else request.device
+        flags = {"device": device, "sandbox": request.sandbox, "effort": request.effort}
+        settings = Settings.load(self._root, baselines=request.baselines, **flags)
+        path = Path(request.problem)
+        problem = find_problem(settings, path if path.is_absolute() else request.problem, request.final)
+        if problem.sha256 != request.problem_sha256:
+            what = "differs from the problem of this name where the job comes from"
+            raise ProblemError(str(problem.directory), what, "use the same version of the project on all machines")
+        alternating = settings.model_copy(update={"baselines": ()}) if request.effort == "screen" else settings
+        return settings, PreparedJob(alternating, problem, request.submission())
+
+    def _known_time(self, job: PreparedJob, baseline: Submission) -> KnownTimes | str:
+        """The times of a baseline on this device, measured once in the worker's life; or why there are none."""
+        key, mine = (job.problem.sha256, baseline.sha256, job.device), Future[KnownTimes | str]()
+        with self._lock:
+            known = self._known.setdefault(key, mine)
+        if known is mine:
+            try:
+                mine.set_result(self._measured(PreparedJob(job.settings, job.problem, baseline)))
+            except BaseException as error:
+                mine.set_result(f"could not be timed: {error}")
+                with self._lock:
+                    del self._known[key]  # the failure was ours: the next job tries again
+                if not isinstance(error, HarnessError):
+                    raise
+        return known.result()
+
+    def _measured(self, baseline: PreparedJob) -> KnownTimes | str:
+        verdict = self._verdict(baseline, secrets.token_hex(8))
+        told = f"{verdict.outcome.value.replace('_', ' ')}: {verdict.message}"
+        return KnownTimes.of(verdict) if verdict.outcome is Outcome.ACCEPTED else told
+
+
+def _name(baseline: Submission) -> str:
+    return baseline.name.partition(".")[0]
+
+
+def _why(known: KnownTimes | str, verdict: Verdict) -> str:
+    """Why there is no speedup over a baseline with these times."""
+    if isinstance(known, str):
+        return known
+    if known.timing != verdict.timing:
+        return f"its time is one of {known.timing}, and the submission's one of {verdict.timing}"
+    return "it was not timed in the same case"
+
+
+def _lacked_memory(verdict: Verdict) -> bool:
+    """Whether a submission failed on a GPU as it would if others had its memory.
+
+    Its own word counts, since all that it can gain by a false one is to be graded again.
+    """
+    if verdict.environment.device_kind != "cuda" or verdict.outcome is Outcome.ACCEPTED:
+        return False
+    said = f"{verdict.message} {verdict.traceback} {verdict.log}".lower()
+    return verdict.outcome is Outcome.MEMORY_LIMIT or "out of memory" in said or "alloc_failed" in said
+
+
+def main() -> NoReturn:
+    """Answer requests until stdin ends or SIGTERM comes; then end all sandboxes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("root", type=Path)
+    parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--cpus", help="the processors to use, such as 0,1,2,3; by default all")
+    arguments = parser.parse_args()
+    if arguments.cpus:
+        os.sched_setaffinity(0, map(int, arguments.cpus.split(",")))
+    requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else prints does not get between the answers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal; the dispatcher gets it, too, and decides
+    signal.signal(signal.SIGTERM, _end_of_requests)
+
+    def send(message: Ready | Answer) -> None:
+        answers.write(message.line())
+        answers.flush()
+
+    device: DeviceKind = "cuda" if cuda_is_here() else "cpu"
+    import harness.judge.grading  # noqa: F401  # and with it torch, before the first job waits for it
+
+    worker = Worker(arguments.root, device, arguments.slots, send)
+    worker.use_own_cpus()
+    try:
+        send(Ready(device=DEVICES[device].facts().device_name, slots=arguments.slots))
+        for line in requests:
+            worker.take(Request.model_validate_json(line))
+    except (_EndOfRequests, BrokenPipeError):
+        pass
+    worker.stop()
+    os._exit(0)
+
+
+class _Stopped(Exception):
+    """Nobody waits for the answer any more."""
+
+
+class _EndOfRequests(Exception):
+    pass
+
+
+def _end_of_requests(_number: int, _frame: FrameType | None) -> NoReturn:
+    raise _EndOfRequests
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Problems of other projects, and submissions in their forms."""

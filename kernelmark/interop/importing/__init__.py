@@ -1,0 +1,118 @@
+"""Imports problems of other projects: writes ordinary folders that point to the files of a checkout. Trusted.
+
+`kernelmark import` calls it. The files of a checkout are read here, but run in a sandbox only
+(`harness.importer`), each problem in its own, so that none can spoil what is found out about another.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import KernelmarkError, UsageError
+from harness.foreign import ForeignForm
+from harness.kinds import DeviceKind
+from harness.problem import Problem
+from harness.sandbox import Provider
+from kernelmark.interop.importing import baselines, gpu_mode, kernelbench
+from kernelmark.interop.importing import folder as folders
+from kernelmark.interop.importing.answer import Answer, check
+from kernelmark.interop.importing.draft import draft
+from kernelmark.interop.importing.found import Candidate, Found, NotImportedError, chosen
+from kernelmark.interop.importing.sandboxed import LIMIT_S, ask
+
+_CHECKOUTS: dict[ForeignForm, Callable[[Path], list[Candidate]]] = {
+    "gpu-mode": gpu_mode.candidates,
+    "kernelbench": kernelbench.candidates,
+}
+_READERS: dict[ForeignForm, Callable[[Path, Candidate], Found]] = {
+    "gpu-mode": gpu_mode.read,
+    "kernelbench": kernelbench.read,
+}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of one problem: it was imported, or there is a reason."""
+
+    form: ForeignForm
+    label: str
+    folder: Path
+    problem: Problem | None = None
+    reason: str = ""
+    remarks: tuple[str, ...] = ()
+    """What is lacking: baselines, though they were wanted, or inputs that nobody knows beforehand."""
+
+
+@dataclass(frozen=True)
+class Importer:
+    """Where problems are written, and where their code runs."""
+
+    provider: Provider
+    device: DeviceKind
+    into: Path
+    project: Path
+    """A checkout below it is pointed to by paths relative to the problem, any other by the setting that names it."""
+    force: bool = False
+    reference: Path | None = None
+    """Where the baselines are written, each problem's in a folder of its own; None: nowhere."""
+    limit_s: float = LIMIT_S
+
+    def all(self, form: ForeignForm, root: Path, names: Sequence[str], jobs: int) -> Iterator[Imported]:
+        """Import the problems with these names (all without names), `jobs` at a time, in their order.
+
+        Raises:
+            UsageError: there is no such checkout, or no such problem.
+            SandboxError: a sandbox did not start.
+        """
+        if not root.is_dir():
+            raise UsageError(str(root), "is not a folder", "name the folder of a checkout")
+        candidates = chosen(_CHECKOUTS[form](root), tuple(names), root)
+        slugs: dict[str, Candidate] = {}
+        for each in candidates:
+            slugs.setdefault(each.slug, each)
+        stop = threading.Event()
+        with ThreadPoolExecutor(jobs) as pool:
+            waiting = [pool.submit(self._one, root, each, slugs[each.slug] is each, stop) for each in candidates]
+            try:
+                for future in waiting:
+                    yield future.result()
+            finally:  # whoever asked stops listening, or a sandbox failed: what has not begun does not begin
+                stop.set()
+                for future in waiting:
+                    future.cancel()
+
+    def _one(self, root: Path, candidate: Candidate, first: bool, stop: threading.Event) -> Imported:
+        folder = self.into / candidate.slug
+        told = Imported(candidate.form, candidate.label, folder)
+        try:
+            if not first:
+                raise NotImportedError(f"another problem would be called {candidate.slug}, too")
+            if stop.is_set():
+                raise NotImportedError("the import was stopped")
+            folders.refuse_existing(folder, force=self.force)
+            found = _READERS[candidate.form](root, candidate)
+            answered = ask(self.provider, self.device, found, self.limit_s)
+            answer = check(answered, len(found.cases))
+            problem = folders.write(folder, found, draft(found, answer), root, self.project, force=self.force)
+        except NotImportedError as error:
+            return Imported(told.form, told.label, told.folder, reason=str(error))
+        except KernelmarkError:
+            raise
+        except Exception as error:  # noqa: BLE001  # a stranger's files and answer, of one problem of many
+            why = f"its files, or what it answers, describe no problem ({type(error).__name__})"
+            return Imported(told.form, told.label, told.folder, reason=why)
+        lacking = baselines.write(problem, self.reference / problem.slug) if self.reference else ""
+        remarks = (*_known(answer, candidate.form), *([f"no baseline: {lacking}"] if lacking else []))
+        return Imported(told.form, told.label, told.folder, problem=problem, remarks=remarks)
+
+
+def _known(answer: Answer, form: ForeignForm) -> Iterator[str]:
+    """Why no result of a problem will have a rank: a submission can know all its inputs."""
+    if answer.fixed:
+        yield "no rank: its inputs are the same with every seed"
+    elif form == "gpu-mode" and not answer.seed_bits:
+        yield "no rank: its inputs can be drawn from small seeds alone, or not at all here"

@@ -1,0 +1,60 @@
+"""Writes the baselines of an imported problem: its own reference, plain and compiled, as submissions to it. Trusted.
+
+They hold a stranger's code, which is parsed here, and run in a sandbox only, as every baseline is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from harness import outside
+from harness.errors import UsageError
+from harness.problem import Problem
+from harness.submission import Submission
+from kernelmark.authoring.start import pytorch
+
+_NAMES = {"eager": False, "compiled": True}
+_FIRST = "# `kernelmark import` wrote this file, and replaces it unless it was changed: sha256 "
+
+
+def write(problem: Problem, folder: Path) -> str:
+    """Write `eager.py` and `compiled.py` into a folder, but over no file that somebody else wrote or changed.
+
+    Returns why there are none, in one line, or nothing.
+    """
+    try:
+        for name, compiles in _NAMES.items():
+            path = folder / f"{name}.py"
+            if not _replaceable(path):
+                continue
+            rest = pytorch.baseline(problem, compiles=compiles).encode()
+            content = f"{_FIRST}{hashlib.sha256(rest).hexdigest()}\n".encode() + rest
+            Submission.of(content, "py", author="baseline", name=path.name)
+            folder.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+    except UsageError as error:
+        remove(folder)
+        return error.what
+    except OSError as error:
+        return f"{folder} cannot be written ({error.strerror})"
+    return ""
+
+
+def remove(folder: Path) -> None:
+    """Remove the files that `write` wrote for a problem that has none any more."""
+    for name in _NAMES:
+        path = folder / f"{name}.py"
+        if path.is_file() and _replaceable(path):
+            path.unlink()
+
+
+def _replaceable(path: Path) -> bool:
+    """Whether nothing is there, or exactly what `write` wrote."""
+    try:
+        first, _, rest = outside.read(path, outside.TEXT_BYTES).partition(b"\n")
+    except FileNotFoundError:
+        return not path.is_symlink()
+    except OSError:
+        return False
+    return first == f"{_FIRST}{hashlib.sha256(rest).hexdigest()}".encode()

@@ -1,0 +1,140 @@
+"""Finds the problems of a checkout of gpu-mode's reference-kernels, and reads what their files state. Trusted."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from harness.outside import real
+from kernelmark.interop.importing import task_file
+from kernelmark.interop.importing.found import (
+    Candidate,
+    ForeignFile,
+    Found,
+    NotImportedError,
+    content,
+    inside,
+    looked_through,
+    slug_of,
+)
+
+_REFERENCE = "reference.py"
+_SHOWN = ("task.py", "utils.py")
+_PYTHON = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}\.py")
+_CASES = 200
+_MOST_S = 3600.0
+_MOST_TIMED_S = 900.0  # nobody else can use the device meanwhile
+
+
+def candidates(root: Path) -> list[Candidate]:
+    """Every folder with a task.yml, in the order of their names; symbolic links are not followed."""
+    return sorted(_candidates(root), key=lambda each: each.name)
+
+
+def _candidates(root: Path) -> Iterator[Candidate]:
+    for folder, folders, files in looked_through(root):
+        folders[:] = [each for each in folders if not each.startswith(".")]
+        if "task.yml" in files:
+            file = folder / "task.yml"
+            parts = real(file.parent).parts[-2:]
+            name, last = "/".join(parts), parts[-1].removesuffix("_py")
+            slug = slug_of("gpu_mode", *parts[:-1], last)
+            yield Candidate("gpu-mode", name, name, slug, f"{last.replace('_', ' ')} (gpu-mode, {parts[0]})", file)
+
+
+def read(root: Path, candidate: Candidate) -> Found:
+    """What the files of a problem state.
+
+    Raises:
+        NotImportedError: they state what cannot be graded here.
+    """
+    task = task_file.parse(content(inside(root, candidate.file, "task.yml"), "task.yml"))
+    if (language := task.get("lang", "py")) != "py":
+        raise NotImportedError(f"its submissions are in {str(language)[:20]!r}, not in Python")
+    if task.get("multi_gpu"):
+        raise NotImportedError("it runs on several GPUs at once (multi_gpu in its task.yml)")
+    files = _files(root, candidate.file.parent, task)
+    tests, benchmarks = (_cases(task, key) for key in ("tests", "benchmarks"))
+    return Found(
+        form="gpu-mode",
+        name=candidate.name,
+        label=candidate.label,
+        slug=candidate.slug,
+        title=candidate.title[:120],
+        files=files,
+        tests=tests,
+        benchmarks=benchmarks,
+        limits=_limits(task),
+        needs_gpu=any(b"cuda" in each.content for each in files),
+    )
+
+
+def _files(root: Path, folder: Path, task: Mapping[str, Any]) -> tuple[ForeignFile, ...]:
+    """The reference and what it imports, in this order. The program that grades there, eval.py, is not needed."""
+    listed: dict[str, ForeignFile] = {}
+    entries = task.get("files")
+    if not isinstance(entries, list):
+        raise NotImportedError("its task.yml lists no files")
+    for entry in entries:
+        name, source = (entry.get(key) if isinstance(entry, dict) else None for key in ("name", "source"))
+        if not isinstance(name, str) or not isinstance(source, str):
+            raise NotImportedError("its task.yml has a file without name or source")
+        if source == "@SUBMISSION@" or not _PYTHON.fullmatch(name):
+            continue
+        if Path(source).is_absolute():
+            raise NotImportedError(f"its file {source[:100]!r} is outside the checkout")
+        path = inside(root, folder / source, source[:100])
+        listed[name] = ForeignFile(name, path, content(path, source[:100]), name in _SHOWN)
+    if _REFERENCE not in listed:
+        raise NotImportedError(f"its task.yml lists no {_REFERENCE}")
+    needed, waiting = [_REFERENCE], [_REFERENCE, *(name for name in _SHOWN if name in listed)]
+    while waiting:
+        name = waiting.pop()
+        needed += [name] if name not in needed else []
+        waiting += [each for each in _imported(listed[name]) if each in listed and each not in needed]
+    if len(needed) > 16:
+        raise NotImportedError("its reference imports more than 16 files")
+    return tuple(listed[name] for name in (_REFERENCE, *sorted(needed[1:])))
+
+
+def _imported(file: ForeignFile) -> set[str]:
+    """The files that a file may import, by the names in its import statements."""
+    try:
+        nodes = [*ast.walk(ast.parse(file.content))]
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise NotImportedError(f"its file {file.name!r} is not Python ({type(error).__name__})") from None
+    names = {each.name for node in nodes if isinstance(node, ast.Import) for each in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {f"{name.partition('.')[0]}.py" for name in names}
+
+
+def _cases(task: Mapping[str, Any], key: str) -> tuple[Mapping[str, Any], ...]:
+    """The arguments of each case, without the seed: ours is secret."""
+    entries = task.get(key)
+    if not isinstance(entries, list) or not entries:
+        raise NotImportedError(f"its task.yml has no {key}")
+    if len(entries) > _CASES:
+        raise NotImportedError(f"its task.yml has more than {_CASES} {key}")
+    for entry in entries:
+        if not isinstance(entry, dict) or not all(isinstance(name, str) for name in entry):
+            raise NotImportedError(f"its task.yml has {key} that are not tables of arguments")
+        for name, value in entry.items():
+            if not isinstance(value, bool | int | float | str):
+                kind = type(value).__name__
+                raise NotImportedError(f"the argument {name[:40]!r} is a {kind}: only numbers and text can be stated")
+    return tuple({name: value for name, value in entry.items() if name != "seed"} for entry in entries)
+
+
+def _limits(task: Mapping[str, Any]) -> dict[str, float]:
+    """Their time for all tests together is what a build, which may compile, gets here; that for all benchmarks is what
+    the timing of each gets.
+    """
+    limits = {}
+    for key, ours, most_s in (("test_timeout", "build_s", _MOST_S), ("benchmark_timeout", "time_s", _MOST_TIMED_S)):
+        seconds = task.get(key)
+        if not isinstance(seconds, bool) and isinstance(seconds, int | float) and seconds > 60:
+            limits[ours] = min(float(seconds), most_s)
+    return limits

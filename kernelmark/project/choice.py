@@ -1,0 +1,88 @@
+"""Chooses where a submission is graded: the device and the sandbox. Trusted; torch is not imported."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from pathlib import Path
+
+from harness import sandbox as sandboxes
+from harness.device.cpu import cpu_name
+from harness.errors import DeviceError, UsageError
+from harness.kinds import isolates
+from harness.languages import LANGUAGES
+from harness.sandbox import Provider
+from harness.verdict import DeviceKind
+from kernelmark.project.problems import private_folder
+from kernelmark.project.settings import DeviceChoice, Settings
+
+
+def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
+    """The device for a submission: the requested one, else CUDA if there is a device and the language can use it.
+
+    A `.cu` file without a CUDA device is judged on the CPU: it is compiled, then refused with the reason.
+
+    Raises:
+        UsageError: the language cannot run on the requested device.
+        DeviceError: CUDA was requested, and there is no device.
+    """
+    if "cuda" not in LANGUAGES[language].devices:
+        if choice == "cuda":
+            raise UsageError("--device cuda", f"a .{language} file runs on a CPU", "leave --device out")
+        return "cpu"
+    if choice == "cpu":
+        return "cpu"
+    if not cuda_is_here():
+        if choice == "auto":
+            return "cpu"
+        remedy = "`kernelmark doctor` says why; a .py file can be graded with --device cpu"
+        raise DeviceError("there is no CUDA device that torch could use", remedy)
+    return "cuda"
+
+
+def cuda_is_here() -> bool:
+    """The answer of `torch.cuda.is_available()`, without the two seconds that importing torch takes.
+
+    It asks the driver for its devices (respecting `CUDA_VISIBLE_DEVICES`), and looks for the files of a CUDA build of
+    torch.
+    """
+    torch = importlib.util.find_spec("torch")
+    if torch is None or torch.origin is None or not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").exists():
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    count = ctypes.c_int(0)
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
+
+
+def device_name(kind: DeviceKind) -> str | None:
+    """What a verdict would call this machine's device of this kind; None if there is none. Does not import torch."""
+    if kind == "cpu":
+        return cpu_name()
+    if not cuda_is_here():
+        return None
+    driver, device, name = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(0), ctypes.create_string_buffer(256)
+    if driver.cuDeviceGet(ctypes.byref(device), 0) or driver.cuDeviceGetName(name, len(name), device):
+        return None
+    return name.value.decode(errors="replace")
+
+
+def choose_provider(settings: Settings) -> Provider:
+    """The sandbox for submissions.
+
+    Raises:
+        UsageError: the folder of private cases could be read inside it.
+        SandboxError: it cannot be used here.
+    """
+    provider, private = sandboxes.choose(settings.sandbox, providers(settings)), private_folder(settings)
+    if private is not None and provider.shows(private):
+        what = f"{private} can be read inside the sandbox {provider.name}"
+        raise UsageError("private_cases", what, "move it" if isolates(provider.name) else "use docker or bwrap")
+    return provider
+
+
+def providers(settings: Settings) -> list[Provider]:
+    """Every sandbox provider with this project's settings, strongest first, whether or not it can be used here."""
+    return sandboxes.providers(sandboxes.Options(settings.image, settings.docker_binds, settings.docker_python))

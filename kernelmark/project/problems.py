@@ -1,0 +1,125 @@
+"""Finds the project's problems, their private cases and the organizers' kernels by name. Trusted."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import get_args
+
+from harness.errors import UsageError, nearest
+from harness.languages import LANGUAGES
+from harness.outside import real
+from harness.problem import Case, Problem, load
+from harness.submission import Submission
+from harness.verdict import DeviceKind
+from kernelmark.project.settings import FILE_NAME, Place, Settings
+
+
+def problem_directories(settings: Settings) -> list[Path]:
+    """The project's problems, in the order of their slugs."""
+    return sorted(file.parent for file in settings.locate("problems").glob("*/problem.toml"))
+
+
+def refuse_without_project(settings: Settings) -> None:
+    """Raise where there is no project, before a command finds nothing in it, or records something outside of one.
+
+    Raises:
+        UsageError: the root has no kernelmark.toml, no problems and no results.
+    """
+    if not any(
+        path.exists() for path in (settings.root / FILE_NAME, settings.locate("problems"), settings.locate("results"))
+    ):
+        what = f"is not in a project: there is no {FILE_NAME} here or in a folder above"
+        raise UsageError(str(settings.root), what, "change to your clone of a project, and try again")
+
+
+def find_problem(settings: Settings, reference: str | Path, final: datetime | bool | None = None) -> Problem:
+    """Load a problem by its directory or by its slug; `final` as for `load`.
+
+    Raises:
+        UsageError: there is none; the message names the nearest slug.
+        ProblemError: it is not valid.
+    """
+    return load(find_directory(settings, reference), private_folder(settings), final, settings.checkouts)
+
+
+def visible_test(problem: Problem, device: DeviceKind, name: str | None = None) -> Case:
+    """The test of that name which this device runs and which is not hidden; without a name, the first.
+
+    Raises:
+        UsageError: there is none; the message names the nearest.
+    """
+    tests = {each.name: each for each in problem.tests if not each.hidden and device in each.devices}
+    if not tests:
+        what = f"has no test for the device {device} that is not hidden"
+        raise UsageError(problem.slug, what, "use another --device")
+    if name is not None and name not in tests:
+        raise UsageError(f"test {name!r}", f"is not one of {problem.slug}", nearest(name, tests))
+    return tests[name or next(iter(tests))]
+
+
+def private_folder(settings: Settings) -> Path | None:
+    """The folder of private cases; None if none is set.
+
+    Raises:
+        UsageError: it does not exist, or is where it would be published with the project.
+    """
+    if settings.private_cases is None:
+        return None
+    folder = real(settings.root / settings.private_cases.expanduser())
+    if not folder.is_dir():
+        raise UsageError("private_cases", f"{folder} is not a folder", "make it, or leave the setting out")
+    root = real(settings.root)
+    repository = next((each for each in (root, *root.parents) if (each / ".git").exists()), root)
+    for own in (repository, root, *(real(settings.locate(place)) for place in get_args(Place))):
+        if folder.is_relative_to(own):
+            remedy = "move it elsewhere: it would be published with the project"
+            raise UsageError("private_cases", f"{folder} is inside {own}", remedy)
+    return folder
+
+
+def find_directory(settings: Settings, reference: str | Path) -> Path:
+    """The absolute path of a problem's directory, by any path to it or by its slug.
+
+    Raises:
+        UsageError: there is none; the message names the nearest slug, or says that a file was given.
+    """
+    places = [Path(reference), settings.locate("problems") / reference]
+    for directory in places:
+        try:
+            if (directory / "problem.toml").is_file():
+                return real(directory)
+        except OSError as error:  # the name is too long, or a folder may not be read
+            raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
+    if places[0].is_dir():
+        raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
+    if places[0].is_file() or places[0].suffix.removeprefix(".") in LANGUAGES:
+        raise UsageError(str(reference), "is a file, not a problem", "name the problem first, then the file")
+    refuse_without_project(settings)
+    slugs = [directory.name for directory in problem_directories(settings)]
+    remedy = nearest(str(reference), slugs, "`kernelmark problems list` lists the problems")
+    raise UsageError(str(reference), "no such problem", remedy)
+
+
+def find_baselines(settings: Settings, problem: Problem, device: DeviceKind) -> list[Submission]:
+    """The organizers' kernels that a grading alternates with, in the order of the setting.
+
+    By default that is `eager` on a GPU, if the problem has it, and none on a CPU or with an effort below the default.
+
+    Raises:
+        UsageError: a named kernel does not exist, or does not run on the device.
+    """
+    folder = settings.locate("reference") / problem.slug
+    automatic = settings.baselines == ("auto",)
+    if automatic and (device == "cpu" or settings.effort in ("screen", "quick")):
+        return []
+    kernels = []
+    for name in ("eager",) if automatic else dict.fromkeys(settings.baselines):
+        files = [folder / f"{name}.{each.suffix}" for each in LANGUAGES.values() if device in each.devices]
+        file = next((file for file in files if file.is_file()), None)
+        if file is not None:
+            kernels.append(Submission.read(file, "baseline"))
+        elif not automatic:
+            known = sorted({each.stem for each in folder.glob("*") if each.suffix[1:] in LANGUAGES})
+            raise UsageError(f"baseline {name}", f"is not in {folder}", nearest(name, known) if known else "")
+    return kernels

@@ -1,0 +1,76 @@
+"""A run's source beside another run's: what changed, and what that did to the time. `kernelmark show --diff` calls it.
+
+Trusted, over sources that are hostile text.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from harness.errors import UsageError
+from harness.verdict import Verdict
+from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import rules
+from kernelmark.record.records import find_run
+from kernelmark.text.difference import Sourced
+from leaderboard.record.archive import stored
+from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.standings.visibility import Rule
+
+
+def revision(settings: Settings, run: str, other: str | None = None) -> tuple[Sourced, Sourced]:
+    """An older run and the one whose id begins with `run`. The older one is `other`; by default the author's fastest
+    accepted run before it, of this version of the problem, on the same device and timed alike, or if there is none
+    their last run; in either case of another source.
+
+    A source is read only if its author is that of these settings, or the problem's sources may be shown now.
+
+    Raises:
+        UsageError: there is no such run, no run before it, it is of another problem, or its source may not be shown.
+        HarnessError: a source is missing or is not what was graded, or a ledger is broken.
+    """
+    ledger, entry = find_run(settings, run)
+    after = entry.verdict
+    if other is None:
+        before = _before(ledger, entry)
+        if before is None:
+            what = f"is {after.submission.author}'s first source on {after.problem.slug}: there is none to compare"
+            raise UsageError(f"run {after.run}", what, "name another run as well: `kernelmark show RUN OTHER --diff`")
+    else:
+        before = find_run(settings, other)[1].verdict
+        if before.problem.slug != after.problem.slug:
+            what = f"is of the problem {before.problem.slug}, not of {after.problem.slug}"
+            raise UsageError(f"run {before.run}", what, "compare runs of one problem")
+    return _sourced(settings, before), _sourced(settings, after)
+
+
+def _before(ledger: JsonlLedger, entry: Entry) -> Verdict | None:
+    after = entry.verdict
+    named = f'"author":"{after.submission.author}"'.encode()  # a cheap filter before parsing
+    best, last = None, None
+    for each in ledger.read():
+        if each.seq >= entry.seq:
+            break
+        if each.kind != VERDICT or named not in each.document:
+            continue
+        verdict = each.verdict
+        if verdict.submission.author != after.submission.author or verdict.submission.sha256 == after.submission.sha256:
+            continue
+        last = verdict
+        alike = (
+            verdict.environment.device_name == after.environment.device_name
+            and verdict.problem.sha256 == after.problem.sha256
+            and verdict.timing == after.timing
+        )
+        if alike and verdict.score and (best is None or verdict.score.median_ns < best[0]):
+            best = verdict.score.median_ns, verdict
+    return best[1] if best else last
+
+
+def _sourced(settings: Settings, verdict: Verdict) -> Sourced:
+    slug, author = verdict.problem.slug, verdict.submission.author
+    rule = rules(settings, slug).get(slug) or Rule(problem=slug)
+    if author != settings.author_or_default() and (why := rule.hidden(datetime.now(UTC))):
+        raise UsageError(f"run {verdict.run}", f"the source of {author} is not shown: {why.rstrip('.')}")
+    return Sourced(verdict, stored(settings.locate("archive"), slug, verdict.submission))
