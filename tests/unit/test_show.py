@@ -163,8 +163,8 @@ def test_what_limits_a_result_is_said_with_its_remedy(sandbox: str, interpreted:
 
 
 def test_a_compiler_that_did_not_get_through_all_tests_says_how_many() -> None:
-    partly = Compilation("sm_90", tried=9, tests=10, unknown="gave no answer within 5 s")
-    assert show.compilation(partly) == "  compiles    for a GPU (sm_90), as far as was tried: 9 of 10 tests"
+    partly = Compilation("sm_90", tried=9, cases=10, unknown="gave no answer within 5 s")
+    assert show.compilation(partly) == "  compiles    for a GPU (sm_90), as far as was tried: 9 of 10 cases"
 
 
 largest = (
