@@ -18,6 +18,7 @@ from leaderboard.publishing.site.inputs import SiteInputs
 from leaderboard.publishing.site.statement import Argument, Shapes, Statement
 from leaderboard.record.archive import archive
 from leaderboard.record.current import Current
+from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.profile import StoredProfile, archive_profile
 from leaderboard.record.teams import NO_TEAMS
@@ -41,6 +42,7 @@ class SiteProject:
         self.protocol = 1
         self.url = ""
         self.teams = NO_TEAMS
+        self.index = Index(root / "index.sqlite")
         self.called: dict[str, str] = {}  # the title and how to submit, if they are set
         self.problems: dict[str, str] = {}  # that are not as their statements say
         self.statements = [statement("softmax"), statement("gelu")]
@@ -90,6 +92,7 @@ class SiteProject:
             reference=self.root / "reference",
             url=self.url,
             teams=self.teams,
+            index=self.index,
             **self.called,
         )
 

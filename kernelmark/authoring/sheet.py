@@ -16,9 +16,8 @@ from harness.stats import geometric_mean
 from harness.verdict import Verdict
 from kernelmark.project.choice import device_name
 from kernelmark.project.settings import Settings
+from kernelmark.record.records import ledger
 from kernelmark.text.problem import BaselineTime
-from leaderboard.record.entry import VERDICT
-from leaderboard.record.ledger import JsonlLedger
 
 
 @dataclass(frozen=True)
@@ -50,18 +49,20 @@ def baselines(settings: Settings, problem: Problem) -> tuple[BaselineTime, ...]:
     timed as a rank requires.
     """
     own = {name for kind in ("cuda", "cpu") if (name := device_name(kind))}
-    ledger = JsonlLedger(settings.locate("results") / f"{problem.slug}.jsonl")
-    current = problem.sha256.encode()  # a cheap filter before parsing
+    recorded = ledger(settings, problem.slug)
     found: dict[tuple[str, str], BaselineTime] = {}
     try:
-        for entry in ledger.read():
-            if entry.kind != VERDICT or current not in entry.document or b'"baselines":[{' not in entry.document:
-                continue
-            verdict = entry.verdict
-            is_current = verdict.problem.sha256 == problem.sha256 and verdict.ranks
-            if is_current and verdict.environment.device_name in own:
-                for each in _timed(problem, verdict):
-                    found[each.device, each.name] = each
+        current = {
+            fields.seq
+            for fields in recorded.verdicts()
+            if fields.problem.sha256 == problem.sha256
+            and fields.ranks
+            and fields.speedups_json != "[]"
+            and fields.environment.device_name in own
+        }
+        for entry in recorded.at(current):
+            for timed in _timed(problem, entry.verdict):
+                found[timed.device, timed.name] = timed
     except LedgerError:
         return ()
     return tuple(found[key] for key in sorted(found))

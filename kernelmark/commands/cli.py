@@ -346,7 +346,9 @@ def _whole_grading(job: PreparedJob, form: str, *, record: bool, late: str | Non
     table, recorded = None, False
     try:
         if record:
-            table, recorded = job.record(result, remark), True
+            job.record(result, remark)
+            recorded = True
+            table = job.publish(result)
     finally:  # show the result even if it cannot be recorded
         if form == "json":
             print_lines([result.to_json()])

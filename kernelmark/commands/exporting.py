@@ -85,7 +85,7 @@ def _record(problem: str | None, out: Path, form: str) -> None:
     except ImportError as error:
         raise UsageError("export", "needs pyarrow", "pip install 'kernelmark[export]'") from error
     settings = load_settings(problem)
-    entries = (entry for ledger in ledgers(settings, problem) for entry in ledger.read())
+    entries = (entry for recorded in ledgers(settings, problem) for entry in recorded.read())
     try:
         verdicts, cases = tabular.export(entries, tables(settings, problem), out, settings.teams)
     except OSError as error:

@@ -41,8 +41,8 @@ def show(run: str, other: str | None, changes: bool, form: str) -> None:
         print_lines([entry.document.decode()])
         return
     verdict = entry.verdict
-    entries = ledger.read()
-    lines = text.run(verdict, moderation(entries, verdict.run), pooled(entries, verdict))
+    facts = ledger.facts()
+    lines = text.run(verdict, moderation(facts, verdict), pooled(facts, verdict))
     print_lines(lines, colours.result(verdict.outcome))
 
 

@@ -117,7 +117,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     from harness.identity import length_prefixed_sha256
     from kernelmark.project.calibrations import stored
     from kernelmark.project.problems import private_folder, problem_directories
-    from kernelmark.record.records import current
+    from kernelmark.record.records import current, index
     from leaderboard.publishing.site.inputs import SiteInputs
 
     private, now = private_folder(settings), datetime.now(UTC)
@@ -141,6 +141,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
         teams=settings.teams,
         title=settings.title or "",
         how_to_submit=settings.how_to_submit or "",
+        index=index(settings),
     )
 
 

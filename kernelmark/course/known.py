@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING
 from harness.problem.schedule import Delay
 from harness.wire import PROTOCOL
 from kernelmark.project.settings import Settings
-from kernelmark.record.records import current
+from kernelmark.record.records import current, ledger
 from kernelmark.text.marks import Marked
 from kernelmark.text.report import Graded
-from leaderboard.record.entry import VERDICT
-from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.fields import Facts
 from leaderboard.standings.gradings import Grading, gradings
 from leaderboard.standings.ranking import Table, rank
 
@@ -66,21 +65,25 @@ class _Ledger:
 
     def __init__(self, settings: Settings, slug: str) -> None:
         self._settings, self._teams = settings, settings.teams
-        self._ledger = JsonlLedger(settings.locate("results") / f"{slug}.jsonl")
+        self._ledger = ledger(settings, slug)
+
+    @cached_property
+    def _facts(self) -> Facts:
+        return self._ledger.facts()
 
     @cached_property
     def gradings(self) -> list[Grading]:
         """All of them, oldest first."""
-        found = gradings(self._ledger.read(), current(self._settings)) if self._ledger.path.exists() else []
+        found = gradings(self._facts, current(self._settings))
         return sorted(found, key=lambda each: each.verdict.created_at)
 
     @cached_property
     def _tables(self) -> list[Table]:
-        return rank(self._ledger.read(), current(self._settings), self._teams)
+        return rank(self._facts, current(self._settings), self._teams)
 
     def graded(self, grading: Grading, path: str) -> Graded:
         """A grading as the result of a command."""
-        verdict = next(entry for entry in self._ledger.at({grading.seq}) if entry.kind == VERDICT).verdict
+        verdict = next(iter(self._ledger.at({grading.seq}))).verdict
         key = grading.verdict.question
         table = next((each for each in self._tables if each.key == each.key.of(key)), None) if verdict.score else None
         return Graded(path, verdict.outcome.exit_code, verdict.message, verdict, table, recorded=True)

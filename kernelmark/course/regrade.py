@@ -24,7 +24,6 @@ from kernelmark.project.choice import choose_device, providers
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, find_run, ledgers
 from leaderboard.record.archive import stored
-from leaderboard.record.entry import VERDICT
 from leaderboard.standings.gradings import Grading, gradings, newest
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import rank
@@ -107,7 +106,7 @@ def asked(settings: Settings, due: Due) -> Asked:
     """A row as `several` grades it: even after the deadline, since nothing new is submitted. What was late stays so."""
 
     def read() -> Ready:
-        entry = next(entry for entry in due.ledger.read() if entry.seq == due.row.seq and entry.kind == VERDICT)
+        (entry,) = due.ledger.at({due.row.seq})
         slug = due.ledger.path.stem
         submission = stored(settings.locate("archive"), slug, entry.verdict.submission)
         problem = settings.locate("problems") / slug
@@ -127,7 +126,7 @@ def _named(settings: Settings, problem: str | None, prefix: str) -> Due:
     ledger, entry = find_run(settings, prefix)
     if problem is not None and ledger.path.stem != Path(problem).name:
         raise UsageError(f"run {prefix}", f"is of the problem {ledger.path.stem}", "leave PROBLEM out")
-    run = next(each for each in gradings(ledger.read(), current(settings)) if each.seq == entry.seq)
+    run = next(each for each in gradings(ledger.facts(), current(settings)) if each.seq == entry.seq)
     if run.state == "disqualified":
         raise UsageError(f"run {run.run}", "is disqualified, and its new run would rank", "reinstate it first")
     return Due(ledger, run, "asked for")
@@ -156,10 +155,10 @@ def _by_place(
 ) -> dict[Place, list[tuple[Kind, Row | SetAside | Grading, str]]]:
     """The candidates of a ledger by where they were graded, each source once: due rows, then the others."""
     tables: dict[Place, list[Table]] = {}
-    for table in rank(ledger.read(), known, settings.teams):
+    for table in rank(ledger.facts(), known, settings.teams):
         tables.setdefault((table.key.device_kind, table.key.device_name, table.key.isolated), []).append(table)
     graded: dict[Place, list[Grading]] = {}
-    for each in gradings(ledger.read(), known):
+    for each in gradings(ledger.facts(), known):
         ran = each.verdict.environment
         graded.setdefault((ran.device_kind, ran.device_name, ran.isolated), []).append(each)
     found = {}
@@ -221,7 +220,7 @@ def _here(ledger: JsonlLedger, device: DeviceKind, provider: Provider, facts: De
 
     What is inside a container is not looked at: its image's digest stands for it.
     """
-    newest = newest_environment(ledger.read(), (device, facts.device_name, provider.name))
+    newest = newest_environment(ledger.verdicts(), (device, facts.device_name, provider.name))
     if newest is None:
         return None
     if provider.name == "docker":

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
 from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import Publisher, table_of
+from kernelmark.record.records import tables
 from kernelmark.text.printing import print_lines
 from kernelmark.text.report import Graded
 from kernelmark.text.unexpected import unexpected
@@ -129,11 +131,12 @@ def _results(
 ) -> Iterator[tuple[int, Graded]]:
     from kernelmark.text.batch import BatchReporter
 
-    with BatchReporter(len(asked)) as reporter:
+    with BatchReporter(len(asked)) as reporter, Publisher(settings) as publisher:
         for place, result in done.items():
             yield from _told(reporter, place, result)
         for device in ready:
-            yield from _graded(settings, asked, device, ready[device], jobs, record=record, reporter=reporter)
+            graded = _graded(settings, asked, device, ready[device], jobs, publisher, record=record, reporter=reporter)
+            yield from graded
 
 
 def _graded(
@@ -142,6 +145,7 @@ def _graded(
     device: DeviceKind,
     ready: dict[int, Ready],
     jobs: int | None,
+    publisher: Publisher,
     *,
     record: bool,
     reporter: BatchReporter,
@@ -158,20 +162,27 @@ def _graded(
                 place = result.job.key
                 assert isinstance(place, int)
                 one = left.pop(place)
-                yield from _told(reporter, place, _recorded(asked[place].path, result, one if record else None))
+                yield from _told(
+                    reporter, place, _recorded(asked[place].path, result, one if record else None, publisher)
+                )
     except KernelmarkError as error:  # none could be graded, or no more
         for place in left:
             yield from _told(reporter, place, _failed(asked[place].path, error))
 
 
-def _recorded(path: str, result: JobResult, ready: Ready | None) -> Graded:
+def _recorded(path: str, result: JobResult, ready: Ready | None, publisher: Publisher) -> Graded:
     """The result for the report; its verdict is recorded if the submission is given."""
     verdict = result.verdict
     if verdict is None:
         assert result.error is not None
         return _failed(path, result.error)
     try:
-        table = ready.job.record(verdict, ready.remark, exempt=ready.exempt) if ready is not None else None
+        table = None
+        if ready is not None:
+            ready.job.record(verdict, ready.remark, exempt=ready.exempt)
+            slug = ready.job.problem.slug
+            publisher.due(slug)
+            table = table_of(tables(ready.job.settings, slug), verdict)
     except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being recorded
         assert ready is not None
         return _failed(path, error, verdict, recorded=_is_recorded(ready, verdict.run))

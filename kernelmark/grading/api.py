@@ -58,6 +58,7 @@ def grade(
     verdict = job.grade(on_progress or ignore)
     if record:
         job.record(verdict, remark)
+        job.publish(verdict)
     return verdict
 
 

@@ -40,11 +40,11 @@ from kernelmark.project.problems import (
 )
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import Allowance
+from kernelmark.record.publishing import publish, table_of
 from kernelmark.record.recording import record
-from kernelmark.record.records import usual_s
+from kernelmark.record.records import ledger, usual_s
 from kernelmark.text.terminal import warn
 from leaderboard.record.archive import refuse_if_unwritable
-from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.moderation import Moderation
 from leaderboard.standings.ranking import Table
 
@@ -234,7 +234,7 @@ class PreparedJob:
         if identify(given, private_folder(self.settings), self.moment) != self.problem.sha256:
             raise UsageError(str(given), "was loaded without the project's private cases, or has changed since", remedy)
         refuse_without_project(self.settings)
-        JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").refuse_if_broken()
+        ledger(self.settings, self.problem.slug).refuse_if_broken()
         refuse_if_unwritable(self.settings.locate("archive"), self.problem.slug, self.submission)
         remark = self._remark(late, handed_in or self.moment)
         if not exempt:
@@ -280,10 +280,10 @@ class PreparedJob:
         Raises:
             LedgerError: the ledger is broken.
         """
-        return JsonlLedger(self.settings.locate("results") / f"{self.problem.slug}.jsonl").find(run)
+        return ledger(self.settings, self.problem.slug).find(run)
 
-    def record(self, verdict: Verdict, remark: Remark | None = None, *, exempt: bool = False) -> Table | None:
-        """Record the verdict in the project, with what `admit` returned; returns the table of an accepted one.
+    def record(self, verdict: Verdict, remark: Remark | None = None, *, exempt: bool = False) -> None:
+        """Record the verdict in the project, with what `admit` returned; `publish` writes the board.
 
         One that is `exempt` does not count towards its author's limits a day.
 
@@ -291,7 +291,15 @@ class PreparedJob:
             HarnessError: as for `kernelmark.record.recording.record`.
         """
         event = remark.event(verdict.run) if remark else None
-        return record(self.settings, self.submission, verdict, event, exempt=exempt)
+        record(self.settings, self.submission, verdict, event, exempt=exempt)
+
+    def publish(self, verdict: Verdict) -> Table | None:
+        """Write the board after a verdict was recorded; returns the table of an accepted one.
+
+        Raises:
+            HarnessError: as for `kernelmark.record.publishing.publish`.
+        """
+        return table_of(publish(self.settings, self.problem.slug), verdict)
 
     @property
     def device(self) -> DeviceKind:

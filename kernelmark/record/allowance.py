@@ -96,7 +96,7 @@ class Allowance:
         found = list(self._in_flight)
         for ledger in ledgers(self._settings):
             if ledger.path.stat().st_mtime > (self._now - DAY).timestamp():  # else all its lines are older
-                found += uses(ledger.read(), self._now)
+                found += uses(ledger.facts(), self._now)
         by_name: dict[str, list[Use]] = {}
         for use in sorted(found, key=lambda use: use.at):
             by_name.setdefault(self._teams.name_of(use.author), []).append(use)

@@ -1,32 +1,39 @@
 """Writes the board and a page per problem from the record, and decides which sources may be shown.
 
-`recording` calls it after every append, and the command line to write everything again. Trusted. Writers take turns.
+A command calls it once it has recorded, and a fleet at most once a second (`Publisher`). Trusted. Writers take turns.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from harness import outside
-from harness.errors import ProblemError
+from harness.errors import HarnessError, ProblemError
 from harness.problem import Problem, load
 from harness.problem.schedule import Schedule
+from harness.verdict import Verdict
 from kernelmark.project.problems import problem_directories
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledgers, tables
+from kernelmark.text.terminal import warn
 from leaderboard.publishing.markdown import FOLDER, board, spliced, write_board
 from leaderboard.publishing.problem_page import page
 from leaderboard.record.archive import location
 from leaderboard.record.current import Current
 from leaderboard.record.durable import make_directory
 from leaderboard.record.ledger import JsonlLedger
-from leaderboard.standings.ranking import Table, rank
+from leaderboard.standings.ranking import Table, TableKey, rank
 from leaderboard.standings.visibility import Rule, visible_source
+
+_EVERY_S = 1.0
 
 
 def publish(settings: Settings, slug: str) -> list[Table]:
@@ -35,8 +42,80 @@ def publish(settings: Settings, slug: str) -> list[Table]:
     The ledgers of other problems are not read, unless the board has to be rebuilt.
 
     Raises:
-        HarnessError: a file could not be written.
+        HarnessError: a file could not be written; what was recorded stays so.
     """
+    try:
+        return _updated(settings, slug)
+    except HarnessError as error:
+        remedy = error.remedy or "`kernelmark board --write` rebuilds the board"
+        raise HarnessError(f"it is recorded, but {error.what}", remedy) from error
+
+
+def table_of(tables: Sequence[Table], verdict: Verdict) -> Table | None:
+    """The table that an accepted verdict belongs to; warns of a verdict without the private cases that others had."""
+    slug, private = verdict.problem.slug, any(table.private for table in tables)
+    if private and verdict.problem.private is None:
+        warn(f"{slug} has results with private cases, but this one has none: is `private_cases` set?")
+    if verdict.score is None:
+        return None
+    key = TableKey.of_verdict(verdict)
+    return next((table for table in tables if table.key == key), None)
+
+
+class Publisher:
+    """Publishes boards in a thread of its own, each at most once a second: a fleet records faster than that."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._due, self._changed, self._closed = set[str](), threading.Condition(), False
+        self._error: HarnessError | None = None
+        self._thread: threading.Thread | None = None
+
+    def due(self, slug: str) -> None:
+        """Publish the board of a problem soon."""
+        with self._changed:
+            self._due.add(slug)
+            self._changed.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Publish what is due, and end; warns of a board that could not be written. Idempotent."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            warn(str(self._error))
+            self._error = None
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._due or self._closed)
+                if not self._due:
+                    return
+                slugs, self._due = self._due, set()
+            for slug in sorted(slugs):
+                try:
+                    publish(self._settings, slug)
+                except HarnessError as error:
+                    self._error = error
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed, _EVERY_S)
+
+
+def _updated(settings: Settings, slug: str) -> list[Table]:
     path, title = settings.locate("board"), settings.title or ""
     with _locked(settings.locate("results")):  # otherwise, of two concurrent writers, the older view could win
         (ledger,) = ledgers(settings, slug)
@@ -64,9 +143,9 @@ def publish_all(settings: Settings) -> list[Table]:
 def _write_page(settings: Settings, ledger: JsonlLedger, now: Current, allowed: dict[str, Rule]) -> list[Table]:
     """Write one problem's page; returns its tables."""
     slug, folder = ledger.path.stem, settings.locate("board").parent / FOLDER
-    standings, moment = rank(ledger.read(), now, settings.teams), datetime.now(UTC)
+    standings, moment = rank(ledger.facts(), now, settings.teams), datetime.now(UTC)
     rows = {row.seq: row for table in standings for row in table.rows}
-    entries = [entry for entry in ledger.read() if entry.seq in rows]
+    entries = [*ledger.at(rows.keys())]
     links = {}
     for entry in entries:
         row = rows[entry.seq]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from statistics import median
 
@@ -14,7 +15,6 @@ from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
 from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
-from harness.verdict import Verdict
 from harness.wire import PROTOCOL
 from kernelmark.project.choice import device_name
 from kernelmark.project.problems import find_problem, private_folder, problem_directories, refuse_without_project
@@ -23,6 +23,8 @@ from kernelmark.text.recorded import RecordedRun
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.record.fields import VerdictFields
+from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
 from leaderboard.standings.ranking import Row, Table, rank
@@ -50,15 +52,29 @@ def ledgers(settings: Settings, problem: str | None = None) -> list[JsonlLedger]
     Raises:
         UsageError: nothing was ever recorded for that problem, and it does not exist; or there is no project here.
     """
-    paths = sorted(settings.locate("results").glob("*.jsonl"))
+    slugs = sorted(path.stem for path in settings.locate("results").glob("*.jsonl"))
     if problem is not None:
-        slug = Path(problem).name
-        paths = [path for path in paths if path.stem == slug]
-        if not paths:
+        slugs = [slug for slug in slugs if slug == Path(problem).name]
+        if not slugs:
             find_problem(settings, problem)
-    elif not paths:
+    elif not slugs:
         refuse_without_project(settings)
-    return [JsonlLedger(path) for path in paths]
+    return [ledger(settings, slug) for slug in slugs]
+
+
+def ledger(settings: Settings, slug: str) -> JsonlLedger:
+    """The ledger of a problem, which need not exist yet."""
+    return JsonlLedger(settings.locate("results") / f"{slug}.jsonl", index(settings))
+
+
+def index(settings: Settings) -> Index:
+    """The project's index of its ledgers."""
+    return _index(settings.root / ".kernelmark" / "index.sqlite")
+
+
+@cache
+def _index(file: Path) -> Index:
+    return Index(file)
 
 
 def tables(settings: Settings, problem: str | None = None) -> list[Table]:
@@ -69,7 +85,7 @@ def tables(settings: Settings, problem: str | None = None) -> list[Table]:
         LedgerError: a ledger is broken.
     """
     now = current(settings)
-    ranked = [rank(ledger.read(), now, settings.teams) for ledger in ledgers(settings, problem)]
+    ranked = [rank(each.facts(), now, settings.teams) for each in ledgers(settings, problem)]
     return [table for tables in ranked for table in tables]
 
 
@@ -96,17 +112,18 @@ def newest(
     Raises:
         UsageError, LedgerError: as for `tables`.
     """
-    now, verdicts, standings = current(settings), list[Verdict](), dict[str, str]()
-    for ledger in ledgers(settings, problem):
-        entries = ledger.read()
-        verdicts += [each.verdict for each in entries if each.kind == VERDICT]
-        for table in rank(entries, now, settings.teams):
+    now, standings, found = current(settings), dict[str, str](), list[tuple[datetime, int, JsonlLedger]]()
+    for recorded in ledgers(settings, problem):
+        facts = recorded.facts()
+        mine = (verdict for verdict in facts.verdicts if author in (None, verdict.submission.author))
+        found += [(verdict.created_at, verdict.seq, recorded) for verdict in mine]
+        for table in rank(facts, now, settings.teams):
             for row in table.rows:
                 standings[row.run] = _standing(row, len(table.ranked))
-            standings.update({each.run: each.state.replace("_", " ") for each in table.set_aside})
-    of_author = [each for each in verdicts if author in (None, each.submission.author)]
-    of_author.sort(key=lambda each: each.created_at, reverse=True)
-    return [RecordedRun(each, standings.get(each.run, "")) for each in of_author[:last]], len(of_author)
+            standings.update({run.run: run.state.replace("_", " ") for run in table.set_aside})
+    found.sort(key=lambda at: at[0], reverse=True)
+    verdicts = [entry.verdict for _, seq, recorded in found[:last] for entry in recorded.at({seq})]
+    return [RecordedRun(verdict, standings.get(verdict.run, "")) for verdict in verdicts], len(found)
 
 
 def _standing(row: Row, of: int) -> str:
@@ -119,18 +136,20 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
     and effort, on this machine's device, or else on the one of its kind that graded last: never of several models.
     None if there are none, or the ledger cannot be read.
     """
-    words = [f'"{key}":"{value}"'.encode() for key, value in (("device_kind", device), ("language", language))]
-    ledger = JsonlLedger(settings.locate("results") / f"{slug}.jsonl")
     try:
-        entries = [each for each in ledger.read() if all(word in each.document for word in words)]  # a cheap filter
-        verdicts = (entry.verdict for entry in reversed(entries) if entry.kind == VERDICT)
-        alike = [v for v in verdicts if v.score and v.effort == settings.effort and v.submission.language == language]
+        verdicts = [*ledger(settings, slug).verdicts()]
     except LedgerError:
         return None
-    names = [each.environment.device_name for each in alike]
+    kind = (device, language, settings.effort)
+    alike = [v for v in reversed(verdicts) if v.score and kind == _kind(v)]
+    names = [verdict.environment.device_name for verdict in alike]
     name = own if (own := device_name(device)) in names else next(iter(names), None)
-    took = [each.duration_ns / 1e9 for each, ran_on in zip(alike, names, strict=True) if ran_on == name]
+    took = [verdict.duration_ns / 1e9 for verdict in alike if verdict.environment.device_name == name]
     return median(took[:_NEWEST]) if took else None
+
+
+def _kind(verdict: VerdictFields) -> tuple[str, str, str]:
+    return verdict.environment.device_kind, verdict.submission.language, verdict.effort
 
 
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:
@@ -159,15 +178,7 @@ def find_run(settings: Settings, prefix: str) -> tuple[JsonlLedger, Entry]:
         raise UsageError(
             f"run {prefix!r}", "is not a run id", "give its first hexadecimal digits, as `kernelmark board` shows"
         )
-    needle = f'"run":"{prefix}'.encode()  # a cheap filter before parsing
-    candidates = (
-        (ledger, entry)
-        for ledger in ledgers(settings)
-        for entry in ledger.read()
-        if entry.kind == VERDICT and needle in entry.document
-    )
-    runs = ((ledger, entry, entry.verdict.run) for ledger, entry in candidates)
-    matching = [(run, ledger, entry) for ledger, entry, run in runs if run.startswith(prefix)]
+    matching = [(entry.verdict.run, each, entry) for each in ledgers(settings) for entry in each.runs(prefix)]
     if not matching:
         raise UsageError(f"run {prefix}", "was never recorded here", "`kernelmark board` lists the best runs")
     if len(matching) > 1:
@@ -181,8 +192,7 @@ def run_ids(settings: Settings) -> list[str]:
     Raises:
         LedgerError: a ledger is broken.
     """
-    entries = (entry for ledger in ledgers(settings) for entry in ledger.read())
-    return [entry.verdict.run for entry in entries if entry.kind == VERDICT]
+    return [verdict.run for each in ledgers(settings) for verdict in each.verdicts()]
 
 
 def source_of(settings: Settings, prefix: str) -> tuple[Submission, str]:
@@ -205,8 +215,8 @@ def sources(settings: Settings, problem: str) -> tuple[dict[GradedFile, Submissi
         LedgerError: its ledger is broken.
     """
     submissions, missing, seen = {}, [], set()
-    for ledger in ledgers(settings, problem):
-        for entry in ledger.read():
+    for each in ledgers(settings, problem):
+        for entry in each.read():
             if entry.kind != VERDICT:
                 continue
             verdict = entry.verdict

@@ -14,7 +14,7 @@ from kernelmark.record.publishing import rules
 from kernelmark.record.records import find_run
 from kernelmark.text.difference import Sourced
 from leaderboard.record.archive import stored
-from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.record.entry import Entry
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.standings.visibility import Rule
 
@@ -47,25 +47,15 @@ def revision(settings: Settings, run: str, other: str | None = None) -> tuple[So
 
 def _before(ledger: JsonlLedger, entry: Entry) -> Verdict | None:
     after = entry.verdict
-    named = f'"author":"{after.submission.author}"'.encode()  # a cheap filter before parsing
-    best, last = None, None
-    for each in ledger.read():
-        if each.seq >= entry.seq:
-            break
-        if each.kind != VERDICT or named not in each.document:
-            continue
-        verdict = each.verdict
-        if verdict.submission.author != after.submission.author or verdict.submission.sha256 == after.submission.sha256:
-            continue
-        last = verdict
-        alike = (
-            verdict.environment.device_name == after.environment.device_name
-            and verdict.problem.sha256 == after.problem.sha256
-            and verdict.timing == after.timing
-        )
-        if alike and verdict.score and (best is None or verdict.score.median_ns < best[0]):
-            best = verdict.score.median_ns, verdict
-    return best[1] if best else last
+    of, alike = after.submission, (after.environment.device_name, after.problem.sha256, after.timing)
+    earlier = [
+        v
+        for v in ledger.verdicts()
+        if v.seq < entry.seq and v.submission.author == of.author and v.submission.sha256 != of.sha256
+    ]
+    timed = [v for v in earlier if v.score and (v.environment.device_name, v.problem.sha256, v.timing) == alike]
+    chosen = min(timed, key=lambda v: v.score.median_ns if v.score else 0) if timed else next(reversed(earlier), None)
+    return next(iter(ledger.at({chosen.seq}))).verdict if chosen is not None else None
 
 
 def _sourced(settings: Settings, verdict: Verdict) -> Sourced:

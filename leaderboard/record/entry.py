@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from harness.errors import LedgerError
 from harness.identity import length_prefixed_sha256
 from harness.verdict import Verdict
+from leaderboard.record.exemption import Exemption
 from leaderboard.record.moderation import Moderation
 
 NO_HASH = "0" * 64
@@ -70,6 +71,20 @@ class Entry:
         except ValidationError as error:
             raise unreadable(self, error) from error
 
+    @property
+    def exemption(self) -> Exemption:
+        """The exemption, parsed anew on each access.
+
+        Raises:
+            LedgerError: the entry is of another kind, or of a version that this one cannot read.
+        """
+        if self.kind != EXEMPT:
+            raise LedgerError(f"ledger entry {self.seq} is of kind {self.kind!r}", "it is not an exemption")
+        try:
+            return Exemption.model_validate_json(self.document)
+        except ValidationError as error:
+            raise unreadable(self, error) from error
+
 
 def unreadable(entry: Entry, error: ValidationError) -> LedgerError:
     """The error for an intact entry that does not match this version's schema of its kind."""
@@ -92,6 +107,11 @@ def encode(
     digest = chain_hash(seq, prev, body)
     head = b'{"seq":%d,"prev":"%s","hash":"%s",' % (seq, prev.encode(), digest.encode())
     return Entry(seq, prev, digest, kind, document, warnings), head + body[1:] + b"\n"
+
+
+def is_line(line: bytes) -> bool:
+    """Whether it begins as a ledger line does, whatever follows."""
+    return _HEAD.match(line) is not None
 
 
 def decode(line: bytes) -> Entry:

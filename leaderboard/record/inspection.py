@@ -90,7 +90,7 @@ def inspect(path: Path, archive: Path, current: Current) -> Inspection:
 
 def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
     """Yield every intact line with its number, and add a fault for every other line."""
-    number, prev = 0, NO_HASH
+    number, seq, prev, garbage = 0, 0, NO_HASH, False
     with outside.opened(inspection.path, follow=True, buffering=1 << 20) as file:
         fcntl.flock(file, fcntl.LOCK_SH)  # wait for a writer, whose unfinished line is not a fault
         size = file.seek(0, 2)
@@ -111,13 +111,14 @@ def _entries(inspection: Inspection) -> Iterator[tuple[int, Entry]]:
                 entry = decode(line)
             except ValueError as error:
                 inspection.faults.append(Fault(inspection.path, number, str(error)))
-                inspection.whole, prev = False, ""  # the hash that the next line should follow is unknown
+                inspection.whole, garbage = False, True
                 continue
-            if entry.seq != number:
+            lost = garbage and entry.prev != prev  # a line was replaced, and what this one should follow is unknown
+            if entry.seq != seq + 1 and not lost:
                 inspection.faults.append(Fault(inspection.path, number, f"says that it is line {entry.seq}"))
-            if prev and entry.prev != prev:
+            if entry.prev != prev and not lost:
                 inspection.faults.append(Fault(inspection.path, number, "does not follow from the line before it"))
-            prev = entry.hash
+            seq, prev, garbage = (entry.seq if lost else seq + 1), entry.hash, False
             inspection.entries += 1
             yield number, entry
 

@@ -13,8 +13,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,14 +21,14 @@ from harness import outside
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Verdict
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
-from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode
+from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode, is_line
 from leaderboard.record.exemption import Exemption
+from leaderboard.record.fields import Facts, VerdictFields
+from leaderboard.record.index import Index, Lines, Place
 from leaderboard.record.moderation import Moderation
 
 LONGEST_LINE = 64 << 20  # bytes; what is longer is no line of a ledger
 _TAIL_BYTES = 1 << 16
-_EVENT = b'"kind":"moderation"'
-_HEAD_BYTES = 256
 _RUN_PREFIX = re.compile(r"[0-9a-f]{1,16}")
 _CONFLICT = (b"<<<<<<< ", b"||||||| ", b"=======\n", b">>>>>>> ")  # git's conflict markers
 _MERGE = "`kernelmark merge-ledger` makes one ledger of both sides; docs/organizers.md says how"
@@ -39,16 +38,18 @@ _RESTORE = "restore the file from a copy, or move it aside to begin a new ledger
 class JsonlLedger:
     """A ledger in one file, `<directory>/<problem slug>.jsonl`, which is created by the first append."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, index: Index | None = None) -> None:
+        """`index` is where its lines are found; without one it is read whole, once for each object."""
+        self.path, self._index = path, index or Index()
         self.torn_path = path.with_name(path.name + ".torn")
 
     def append(self, verdict: Verdict, remark: Moderation | None = None, *, exempt: bool = False) -> Entry:
         """Add a verdict and return once it is durable; the cost does not grow with the file.
 
         `remark`, an event such as one that keeps it from ranking, and the line that makes it `exempt` from the limits a
-        day are written before it in the same write, so the verdict is never in the ledger without them. A torn last
-        line, left by a writer that was killed, is first moved to `<slug>.jsonl.torn`; the entry's `warnings` say so.
+        day are written before it in the same write, so the verdict is never in the ledger without them. What
+        follows the last ledger line, such as a line that a killed writer left unfinished, is first moved to
+        `<slug>.jsonl.torn`; the entry's `warnings` say so.
 
         Raises:
             LedgerError: the verdict is of another problem, the last line is broken, or the line could not be written
@@ -70,9 +71,7 @@ class JsonlLedger:
         """
         try:
             with _opened(self.path) as file, self.path.open("r+b"):
-                last_line, _ = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
-            if last_line:
-                self._decode_last(last_line)
+                self._last(file)
         except (FileNotFoundError, NotADirectoryError):
             if folder := unwritable(self.path):
                 raise UsageError(str(self.path), f"the result cannot be recorded in {folder}", UNRECORDED) from None
@@ -92,15 +91,16 @@ class JsonlLedger:
             self.get(event.run)
         return self._append([(MODERATION, event.to_json().encode())])
 
-    def read(self) -> Iterable[Entry]:
-        """All verdicts and events, oldest first; iterating checks the chain and ignores an unfinished last line.
+    def read(self) -> Iterator[Entry]:
+        """All verdicts and events with whole documents, oldest first; iterating checks the chain and ignores an
+        unfinished last line.
 
-        The result can be iterated several times. Entries of unknown kinds are part of the chain, but are skipped.
+        Entries of unknown kinds are part of the chain, but are skipped.
 
         Raises:
             LedgerError: while iterating: the chain is broken; the message names the line.
         """
-        return _Reading(self)
+        return (entry for entry in self.entries() if entry.kind in KINDS)
 
     def get(self, run_prefix: str) -> Entry:
         """The one verdict whose run begins with these hexadecimal digits.
@@ -111,9 +111,7 @@ class JsonlLedger:
         """
         if not _RUN_PREFIX.fullmatch(run_prefix):
             raise UsageError("run", f"{run_prefix!r} is not a run id", "give its first hexadecimal digits, up to 16")
-        needle = f'"run":"{run_prefix}'.encode()  # a cheap filter, checked again below: a parameter can be named "run"
-        verdicts = (entry for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
-        matching = [entry for entry in verdicts if entry.verdict.run.startswith(run_prefix)]
+        matching = [*self._at(self._lines().places(run_prefix))]
         if not matching:
             raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
         if len(matching) > 1:
@@ -121,15 +119,30 @@ class JsonlLedger:
             raise UsageError("run", f"{len(matching)} runs begin with {run_prefix!r} ({runs})", "give more digits")
         return matching[0]
 
+    def runs(self, run_prefix: str = "") -> list[Entry]:
+        """The verdicts whose runs begin with these hexadecimal digits, oldest first.
+
+        Raises:
+            LedgerError: the chain is broken.
+        """
+        return [*self._at(self._lines().places(run_prefix))]
+
+    def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
+        """What is ranked by of every verdict, oldest first; of those after line `since`.
+
+        Raises:
+            LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
+        """
+        return self._lines().verdicts(since)
+
     def find(self, run: str) -> Verdict | None:
         """The verdict of a run, by its whole id; None if the ledger does not have it.
 
         Raises:
             LedgerError: the chain is broken.
         """
-        needle = f'"run":"{run}"'.encode()
-        verdicts = (entry.verdict for entry in self.read() if entry.kind == VERDICT and needle in entry.document)
-        return next((verdict for verdict in verdicts if verdict.run == run), None)
+        found = self._at(self._lines().places(run)) if _RUN_PREFIX.fullmatch(run) else ()
+        return next((entry.verdict for entry in found if entry.verdict.run == run), None)
 
     def verify(self) -> int:
         """Check the whole chain and return how many entries it has, of any kind.
@@ -137,15 +150,14 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken; the message names the line.
         """
-        return sum(1 for _ in self.walk())
+        return sum(1 for _ in self.entries())
 
     def _append(self, documents: Sequence[tuple[str, bytes]]) -> Entry:
         """Chain documents, each with its kind, and write them in one write; returns the last entry."""
         try:
-            with self._locked() as descriptor:
-                size = os.fstat(descriptor).st_size
-                last_line, whole = _tail(descriptor, size)
-                last = self._decode_last(last_line) if last_line else None
+            with self._locked() as file:
+                descriptor, size = file.fileno(), os.fstat(file.fileno()).st_size
+                last, whole = self._last(file)
                 warnings = self._set_aside(descriptor, whole, size) if whole < size else ()
                 lines = b""
                 for kind, document in documents:
@@ -157,73 +169,109 @@ class JsonlLedger:
         assert last is not None
         return last
 
-    def walk(self) -> Iterator[Entry]:
-        """Entries of every kind, in order.
+    def entries(self) -> Iterator[Entry]:
+        """Entries of every kind, in order, with whole documents.
 
         Raises:
             LedgerError: the chain is broken; the message names the line.
         """
-        try:
-            with _opened(self.path) as file:
-                _, unread = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
-                number, prev = 0, NO_HASH
-                while unread > 0:
-                    line = file.readline(LONGEST_LINE)
-                    number, unread = number + 1, unread - len(line)
-                    entry = self._decode(line, number)
-                    if entry.seq != number or entry.prev != prev:
-                        raise self._broken(number, "does not follow from the line before it")
-                    prev = entry.hash
-                    yield entry
-        except FileNotFoundError:
+        with self._readable(), suppress(FileNotFoundError), self.opened() as file:
+            for entry, _ in self.walk(file, None, NO_HASH):
+                yield entry
+
+    def walk(self, file: BinaryIO, after: Place | None, prev: str) -> Iterator[tuple[Entry, Place]]:
+        """As `index.Reading.walk`."""
+        seq, start = (after.seq, after.start + after.length) if after else (0, 0)
+        whole, garbage = self.whole(file), None
+        file.seek(start)
+        while start < whole:
+            line = file.readline(LONGEST_LINE)
+            if not is_line(line) and not line.startswith(_CONFLICT):
+                garbage = garbage or (start, line)  # whether it replaced a line shows in the next one
+                start += len(line)
+                continue
+            entry = self._decode(line, file, start)
+            if entry.seq != seq + 1 or entry.prev != prev:
+                if garbage:
+                    raise self._broken(file, *garbage, "is not a ledger line")
+                raise self._broken(file, start, line, "does not follow from the line before it")
+            yield entry, Place(entry.seq, start, len(line))
+            seq, prev, garbage, start = entry.seq, entry.hash, None, start + len(line)
+
+    def opened(self) -> BinaryIO:
+        """As `index.Reading.opened`."""
+        return _opened(self.path)
+
+    def whole(self, file: BinaryIO) -> int:
+        """As `index.Reading.whole`."""
+        return _tail(file.fileno(), os.fstat(file.fileno()).st_size)[1]
+
+    def facts(self) -> Facts:
+        """What the standings follow from, as it is at one moment.
+
+        Raises:
+            LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
+        """
+        return self._lines().facts()
+
+    def at(self, numbers: Collection[int]) -> Iterator[Entry]:
+        """The entries on some lines, counted from 1, in order.
+
+        Raises:
+            LedgerError: the file cannot be read, or one of these lines was changed after it was written.
+        """
+        return self._at(self._lines().at(numbers))
+
+    def _at(self, places: Iterable[Place]) -> Iterator[Entry]:
+        if not (wanted := [*places]):
             return
-        except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+        with self._readable(), self.opened() as file:
+            for place in wanted:
+                yield self._decode(os.pread(file.fileno(), place.length, place.start), file, place.start)
 
-    def events(self) -> Iterator[Entry]:
-        """As `_Reading.events`; a line's kind follows its hashes, within its first 256 bytes."""
-        try:
-            with _opened(self.path) as file:
-                for number, line in enumerate(_lines(file), start=1):
-                    if _EVENT in line[:_HEAD_BYTES] and line.endswith(b"\n"):
-                        yield self._decode(line, number)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
-
-    def at(self, wanted: Collection[int]) -> Iterator[Entry]:
-        """As `_Reading.at`."""
-        try:
-            with _opened(self.path) as file:
-                for number, line in enumerate(_lines(file), start=1):
-                    if number in wanted:
-                        yield self._decode(line, number)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
-
-    def _decode(self, line: bytes, number: int) -> Entry:
-        try:
-            return decode(line)
-        except ValueError as error:
-            raise self._broken(number, str(error), line) from error
-
-    def _decode_last(self, line: bytes) -> Entry:
-        """Decode the last line; the lines before it are counted only if it is broken, for the message."""
-        try:
-            return decode(line)
-        except ValueError as error:
-            with _opened(self.path) as file:
-                number = sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b""))
-            raise self._broken(number, str(error), line) from error
-
-    def _broken(self, number: int, what: str, line: bytes = b"") -> LedgerError:
-        return LedgerError(f"{self.path} line {number}: {what}", _MERGE if line.startswith(_CONFLICT) else _RESTORE)
+    def _lines(self) -> Lines:
+        with self._readable():
+            return self._index.lines(self)
 
     @contextmanager
-    def _locked(self) -> Iterator[int]:
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise LedgerError(f"{self.path}: cannot be read ({error.strerror})") from error
+
+    def _decode(self, line: bytes, file: BinaryIO, start: int) -> Entry:
+        try:
+            return decode(line)
+        except ValueError as error:
+            raise self._broken(file, start, line, str(error)) from error
+
+    def _broken(self, file: BinaryIO, start: int, line: bytes, what: str) -> LedgerError:
+        """The error for a line, which is told by its number: those before it are counted."""
+        file.seek(0)
+        blocks = (file.read(min(1 << 20, start - at)) for at in range(0, start, 1 << 20))
+        number = 1 + sum(block.count(b"\n") for block in blocks)
+        return LedgerError(f"{self.path} line {number}: {what}", _MERGE if line.startswith(_CONFLICT) else _RESTORE)
+
+    def _last(self, file: BinaryIO) -> tuple[Entry | None, int]:
+        """The last entry, and where its line ends: what follows is unfinished, or no ledger line.
+
+        Raises:
+            LedgerError: the last ledger line was changed after it was written, or there are other lines only.
+        """
+        end, garbage = os.fstat(file.fileno()).st_size, b""
+        while True:
+            line, whole = _tail(file.fileno(), end)
+            if not line:
+                if garbage:
+                    raise self._broken(file, 0, garbage, "is not a ledger line")
+                return None, 0
+            end, garbage = whole - len(line), line
+            if is_line(line) or line.startswith(_CONFLICT):
+                return self._decode(line, file, end), whole
+
+    @contextmanager
+    def _locked(self) -> Iterator[BinaryIO]:
         """Open the file for appending, creating it if necessary, and hold its lock."""
         make_directory(self.path.parent)
         while True:
@@ -233,7 +281,8 @@ class JsonlLedger:
                     raise LedgerError(f"{self.path}: is not a regular file", _RESTORE)
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
                 if self._is_current(descriptor):
-                    yield descriptor
+                    with open(descriptor, "rb", closefd=False) as file:
+                        yield file
                     return
             finally:
                 os.close(descriptor)
@@ -248,13 +297,15 @@ class JsonlLedger:
     def _set_aside(self, descriptor: int, whole: int, size: int) -> tuple[str]:
         """Move what follows the last whole line out of the ledger; if killed in between, it is kept twice at worst."""
         with self.torn_path.open("ab") as file:
-            file.write(os.pread(descriptor, size - whole, whole) + b"\n")
+            moved = os.pread(descriptor, size - whole, whole)
+            file.write(moved + b"\n")
             file.flush()
             os.fsync(file.fileno())
         sync_directory(self.path.parent)
         os.ftruncate(descriptor, whole)
         os.fsync(descriptor)
-        return (f"{self.path}: {size - whole} bytes of an unfinished last line were moved to {self.torn_path.name}",)
+        what = "of an unfinished last line" if b"\n" not in moved else "that are no ledger line"
+        return (f"{self.path}: {len(moved)} bytes {what} were moved to {self.torn_path.name}",)
 
     def _write(self, descriptor: int, line: bytes, size: int) -> None:
         """Append a line, whole and durably, or leave the file unchanged."""
@@ -272,40 +323,9 @@ class JsonlLedger:
             raise LedgerError(what, "free some space, then submit again") from error
 
 
-@dataclass(frozen=True)
-class _Reading:
-    """The entries of a ledger, read again by every loop: the ranking reads a ledger more than once."""
-
-    ledger: JsonlLedger
-
-    def __iter__(self) -> Iterator[Entry]:
-        return (entry for entry in self.ledger.walk() if entry.kind in KINDS)
-
-    def events(self) -> Iterator[Entry]:
-        """Only the moderation events, with their own hashes checked but not the chain.
-
-        Raises:
-            LedgerError: the file cannot be read, or an event was changed after it was written.
-        """
-        return self.ledger.events()
-
-    def at(self, wanted: Collection[int]) -> Iterator[Entry]:
-        """The entries on some lines, counted from 1, with their own hashes checked but not the chain.
-
-        Raises:
-            LedgerError: the file cannot be read, or one of these lines was changed after it was written.
-        """
-        return self.ledger.at(wanted)
-
-
 def _opened(path: Path) -> BinaryIO:
     """The file, to be read: a link to it may be an organizer's, but it is a file."""
     return outside.opened(path, follow=True, buffering=1 << 20)
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Its lines; what is longer than `LONGEST_LINE` comes in several."""
-    return iter(lambda: file.readline(LONGEST_LINE), b"")
 
 
 def _tail(descriptor: int, size: int) -> tuple[bytes, int]:

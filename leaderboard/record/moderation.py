@@ -76,11 +76,6 @@ class Events:
     def __init__(self) -> None:
         self._about: dict[tuple[Scope, str], dict[int, Moderation]] = {}
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Events) and self._about == other._about
-
-    __hash__ = None  # type: ignore[assignment]  # mutable
-
     def add(self, seq: int, event: Moderation) -> None:
         named = {"run": event.run, "source": event.sha256, "author": event.author}[event.scope]
         self._about.setdefault((event.scope, str(named)), {})[seq] = event

@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from leaderboard.record.current import Current
-from leaderboard.record.entry import MODERATION, VERDICT, Entry
-from leaderboard.record.moderation import Events, Moderation, State, state
-from leaderboard.standings.excerpt import Ranked, parse_ranking_fields
+from leaderboard.record.fields import Facts, VerdictFields
+from leaderboard.record.moderation import Moderation, State, state
 from leaderboard.standings.staleness import Present, Stale
 
 
@@ -19,7 +18,7 @@ from leaderboard.standings.staleness import Present, Stale
 class Grading:
     """One recorded verdict; `moderation` has the events that concern it, oldest first."""
 
-    verdict: Ranked
+    verdict: VerdictFields
     seq: int
     moderation: tuple[Moderation, ...]
     stale: Stale | None
@@ -45,23 +44,18 @@ class Grading:
         return state(self.moderation)
 
 
-def gradings(entries: Iterable[Entry], current: Current) -> list[Grading]:
+def gradings(facts: Facts, current: Current) -> list[Grading]:
     """All gradings, in the order of the ledger.
 
     Raises:
-        LedgerError: an entry was written by a version whose verdicts this one cannot read.
+        LedgerError: an event was written by a version that this one cannot read.
     """
-    events, present, found = Events(), Present(current), list[tuple[Ranked, int]]()
-    for entry in entries:
-        if entry.kind == MODERATION:
-            events.add(entry.seq, entry.moderation)
-        elif entry.kind == VERDICT:
-            verdict = parse_ranking_fields(entry)
-            present.add(verdict)
-            found.append((verdict, entry.seq))
+    events, present = facts.moderation(), Present(current)
+    for verdict in facts.verdicts:
+        present.add(verdict)
     return [
-        Grading(each, seq, events.of((each.run,), each.submission.sha256, each.submission.author), present.mark(each))
-        for each, seq in found
+        Grading(v, v.seq, events.of((v.run,), v.submission.sha256, v.submission.author), present.mark(v))
+        for v in facts.verdicts
     ]
 
 

@@ -20,8 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 from harness import stats
 from harness.verdict import Interval
-from leaderboard.record.entry import Entry
-from leaderboard.standings.excerpt import Ranked
+from leaderboard.record.fields import Score, VerdictFields
 from leaderboard.standings.staleness import SOFTWARE
 
 WIDEST = 1.5  # maximum ratio of an interval's upper end to its lower end for a result to rank
@@ -62,7 +61,7 @@ class Grading(NamedTuple):
 class Source:
     """One author's file in one table; `add` all gradings before reading any property."""
 
-    def __init__(self, verdict: Ranked) -> None:
+    def __init__(self, verdict: VerdictFields) -> None:
         self.verdict = verdict
         """That of the newest grading, which represents all of them."""
         self.hash = ""
@@ -71,16 +70,16 @@ class Source:
         self._software = _software(verdict.environment)
         self._newest_at = (verdict.created_at, verdict.run)
 
-    def add(self, verdict: Ranked, score: Interval, entry: Entry) -> None:
+    def add(self, verdict: VerdictFields, score: Score) -> None:
         """Count a grading."""
         at = (verdict.created_at, verdict.run)
         times = (score.median_ns or 1, score.low_ns or 1, score.high_ns or 1)
         software = _software(verdict.environment)
         if software == self._software:  # share one object among up to a hundred thousand gradings
             software = self._software
-        self._added.append(Grading(*at, entry.seq, *times, score.confidence, software))
+        self._added.append(Grading(*at, verdict.seq, *times, score.confidence, software))
         if at >= self._newest_at:
-            self.verdict, self._newest_at, self.hash = verdict, at, entry.hash
+            self.verdict, self._newest_at, self.hash = verdict, at, verdict.hash
 
     @cached_property
     def gradings(self) -> tuple[Grading, ...]:
@@ -124,7 +123,7 @@ class Source:
         return {**identity(self.verdict), "score": self.score, "seq": self.newest.seq}
 
 
-def identity(verdict: Ranked) -> Mapping[str, Any]:
+def identity(verdict: VerdictFields) -> Mapping[str, Any]:
     """The fields that rows and runs set aside have in common."""
     submission = verdict.submission
     return {

@@ -1,6 +1,6 @@
 """Ranks ledger entries: one pure function for the command line, the Markdown and the site.
 
-Trusted. It parses only what it ranks by, so a hundred thousand lines take seconds.
+Trusted. It needs few values of each verdict (`record.fields`), which the index keeps.
 
 **One table, one question.** Times are compared only if they answer the same question: the same problem to the byte, the
 same protocol, the same device, isolated or not, compiled or interpreted. `TableKey` is that question. Its `timing` is
@@ -22,14 +22,11 @@ for each of its rows: "not shown to be slower than the first of them".
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
-from harness.errors import LedgerError
 from harness.verdict import (
     DeviceKind,
     Effort,
@@ -41,12 +38,13 @@ from harness.verdict import (
     SandboxName,
     Speedup,
     Timing,
+    Verdict,
 )
 from leaderboard.record.current import Current
-from leaderboard.record.entry import MODERATION, VERDICT, Entry
+from leaderboard.record.entry import Entry
+from leaderboard.record.fields import Facts, Question, VerdictFields
 from leaderboard.record.moderation import Events, Moderation, State, state
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
-from leaderboard.standings.excerpt import Question, Ranked, RowDetails, parse_ranking_fields, parse_row_details
 from leaderboard.standings.pooling import COMPARABLE, NO_RANK, RowState, Source, identity
 from leaderboard.standings.staleness import Present, Stale
 
@@ -73,6 +71,14 @@ class TableKey(Record):
     @classmethod
     def of(cls, question: Question) -> TableKey:
         return cls(**question._asdict())
+
+    @classmethod
+    def of_verdict(cls, verdict: Verdict) -> TableKey:
+        """That of the table in which a verdict is, if it has a time."""
+        ran, problem = verdict.environment, verdict.problem
+        timing = verdict.ranked_timing or verdict.timing
+        place = (ran.device_kind, ran.device_name, ran.isolated, ran.interpreted)
+        return cls.of(Question(problem.slug, problem.sha256, verdict.protocol, timing, *place))
 
     @property
     def how_timed(self) -> str:
@@ -196,34 +202,22 @@ class Ranking(NamedTuple):
     sources: tuple[Source, ...]
 
 
-@runtime_checkable
-class _Ledger(Protocol):
-    """Entries of which some can be read without reading all."""
-
-    def events(self) -> Iterable[Entry]: ...
-
-    def at(self, wanted: Collection[int]) -> Iterable[Entry]: ...
-
-
-_Scored = tuple[Ranked, Interval, Entry]
-
-
 @dataclass
 class _Collected:
-    """What one pass over the entries collects."""
+    """What one pass over the verdicts collects."""
 
+    events: Events
+    present: Present | None
+    teams: Teams
     sources: dict[Question, dict[tuple[str, str, bool], Source]] = field(default_factory=dict)
-    aside: dict[Question, list[_Scored]] = field(default_factory=dict)
+    aside: dict[Question, list[VerdictFields]] = field(default_factory=dict)
     appeared: dict[tuple[str, str], int] = field(default_factory=dict)
-    events: Events = field(default_factory=Events)
-    present: Present | None = None
-    teams: Teams = NO_TEAMS
 
 
-def rank(entries: Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
+def rank(facts: Facts | Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Table]:
     """Rank accepted verdicts: each table has every author's best source, the earlier of two equal ones.
 
-    The order of the entries does not matter. Tables are sorted by problem, then newest hash first (by its first
+    The order of the verdicts does not matter. Tables are sorted by problem, then newest hash first (by its first
     verdict), then newest protocol, replayed before others, isolated before not, compiled before interpreted,
     GPUs before CPUs. `current` marks rows that are stale; it changes no rank. An author's source can only rank
     for the author's team, if `teams` has one.
@@ -231,45 +225,21 @@ def rank(entries: Iterable[Entry], current: Current | None = None, teams: Teams 
     Raises:
         LedgerError: an entry was written by a version whose verdicts this one cannot read.
     """
-    with no_cycles():  # until the sources are freed: collecting garbage among all of them takes long
-        return [each.table for each in rankings(entries, current, teams)]
+    return [ranking.table for ranking in rankings(facts, current, teams)]
 
 
-def rankings(entries: Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
+def rankings(facts: Facts | Iterable[Entry], current: Current | None = None, teams: Teams = NO_TEAMS) -> list[Ranking]:
     """As `rank`, with the sources that each table was made from.
 
     Raises:
         LedgerError: as for `rank`.
     """
-    if iter(entries) is entries:  # an iterator can be read only once, and events follow the runs that they are about
-        entries = tuple(entries)
-    with no_cycles():
-        events = _events(entries.events() if isinstance(entries, _Ledger) else entries)
-        while True:
-            collected = _collect(entries, events, current, teams)
-            if collected.events == events:
-                break
-            events = collected.events  # an event was appended meanwhile
-        questions = {**collected.sources, **collected.aside}
-        chosen = {each: tuple(_chosen(collected.sources.get(each, {}).values(), teams)) for each in questions}
-        details = _row_details(entries, [source for sources in chosen.values() for source in sources])
-        made = [
-            Ranking(_table(question, collected, sources, details), tuple(collected.sources.get(question, {}).values()))
-            for question, sources in chosen.items()
-        ]
-    return sorted(made, key=lambda each: _place(each.table.key, collected.appeared))
-
-
-@contextmanager
-def no_cycles() -> Iterator[None]:
-    """Disable the cyclic garbage collector while a ledger is read: it takes a fifth of the time and frees nothing."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    collected = _collect(facts if isinstance(facts, Facts) else Facts.of(facts), current, teams)
+    made = []
+    for question in {**collected.sources, **collected.aside}:
+        sources = tuple(collected.sources.get(question, {}).values())
+        made.append(Ranking(_table(question, collected, tuple(_chosen(sources, teams))), sources))
+    return sorted(made, key=lambda ranking: _place(ranking.table.key, collected.appeared))
 
 
 def overlap(one: Interval, other: Interval) -> bool:
@@ -277,37 +247,28 @@ def overlap(one: Interval, other: Interval) -> bool:
     return one.low_ns <= other.high_ns and other.low_ns <= one.high_ns
 
 
-def _events(entries: Iterable[Entry]) -> Events:
-    events = Events()
-    for entry in entries:
-        if entry.kind == MODERATION:
-            events.add(entry.seq, entry.moderation)
-    return events
-
-
-def _collect(entries: Iterable[Entry], events: Events, current: Current | None, teams: Teams) -> _Collected:
-    collected = _Collected(present=Present(current) if current is not None else None, teams=teams)
-    for entry in entries:
-        if entry.kind == MODERATION:
-            collected.events.add(entry.seq, entry.moderation)
-        if entry.kind != VERDICT:
-            continue
-        verdict = parse_ranking_fields(entry)
+def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
+    collected = _Collected(facts.moderation(), Present(current) if current is not None else None, teams)
+    questions: dict[tuple[object, ...], Question] = {}  # few, of many verdicts with the same parts
+    for verdict in facts.verdicts:
         if collected.present is not None:
             collected.present.add(verdict)
         if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
             continue
-        version = (verdict.problem.slug, verdict.problem.sha256)
-        collected.appeared[version] = min(entry.seq, collected.appeared.get(version, entry.seq))
-        question, submission = verdict.question, verdict.submission
-        if events.state(verdict.run, submission.sha256, submission.author) != "ranks":
-            collected.aside.setdefault(question, []).append((verdict, verdict.score, entry))
+        parts = (id(verdict.environment), id(verdict.problem), verdict.protocol, verdict.ranked_timing, verdict.timing)
+        if (question := questions.get(parts)) is None:
+            question = questions[parts] = verdict.question
+        submission = verdict.submission
+        version = question[:2]
+        collected.appeared[version] = min(verdict.seq, collected.appeared.get(version, verdict.seq))
+        if collected.events.state(verdict.run, submission.sha256, submission.author) != "ranks":
+            collected.aside.setdefault(question, []).append(verdict)
             continue
         sources = collected.sources.setdefault(question, {})
         alike = (submission.author, submission.sha256, verdict.ranks)
         if (source := sources.get(alike)) is None:
             source = sources[alike] = Source(verdict)
-        source.add(verdict, verdict.score, entry)
+        source.add(verdict, verdict.score)
     return collected
 
 
@@ -327,55 +288,42 @@ def _chosen(sources: Iterable[Source], teams: Teams) -> Iterator[Source]:
         yield from sorted(each, key=lambda source: source.order)
 
 
-def _row_details(entries: Iterable[Entry], sources: Sequence[Source]) -> dict[str, RowDetails]:
-    """Row details by line hash, read again from the ledger: documents are too large to hold all in memory."""
-    wanted = {source.hash for source in sources}
-    candidates = entries.at({source.newest.seq for source in sources}) if isinstance(entries, _Ledger) else entries
-    details = {entry.hash: parse_row_details(entry) for entry in candidates if entry.hash in wanted}
-    if len(details) < len(wanted):
-        raise LedgerError("the ledger was replaced while it was read", "try again")
-    return details
-
-
-def _table(
-    question: Question, collected: _Collected, sources: Sequence[Source], details: Mapping[str, RowDetails]
-) -> Table:
+def _table(question: Question, collected: _Collected, sources: Sequence[Source]) -> Table:
     aside = sorted(collected.aside.get(question, ()), key=_order)
     return Table(
         key=TableKey.of(question),
-        rows=tuple(_rows(sources, collected, details)),
-        set_aside=tuple(_set_aside(scored, collected) for scored in aside),
-        private=(sources[0].verdict if sources else aside[0][0]).problem.private,
+        rows=tuple(_rows(sources, collected)),
+        set_aside=tuple(_set_aside(verdict, collected) for verdict in aside),
+        private=(sources[0].verdict if sources else aside[0]).problem.private,
     )
 
 
-def _set_aside(scored: _Scored, collected: _Collected) -> SetAside:
-    verdict, score, entry = scored
+def _set_aside(verdict: VerdictFields, collected: _Collected) -> SetAside:
+    assert verdict.score is not None
     said = collected.events.of((verdict.run,), verdict.submission.sha256, verdict.submission.author)
     return SetAside(
         **identity(verdict),
         team=collected.teams.of(verdict.submission.author),
-        score=score,
-        seq=entry.seq,
+        score=verdict.score.interval,
+        seq=verdict.seq,
         state=state(said),
         moderation=said,
         stale=collected.present.mark(verdict) if collected.present is not None else None,
     )
 
 
-def _order(scored: _Scored) -> tuple[int, datetime, str]:
-    verdict, score, _ = scored
-    return score.median_ns, verdict.created_at, verdict.run
+def _order(verdict: VerdictFields) -> tuple[int, datetime, str]:
+    assert verdict.score is not None
+    return verdict.score.median_ns, verdict.created_at, verdict.run
 
 
-def _rows(sources: Iterable[Source], collected: _Collected, details: Mapping[str, RowDetails]) -> Iterator[Row]:
+def _rows(sources: Iterable[Source], collected: _Collected) -> Iterator[Row]:
     """Rows with ranks, by the rule in the module's docstring."""
     shared, leader = 0, None
     for above, source in enumerate(sources):
         score, state = source.score, source.state
         if state == "ranks" and (leader is None or not overlap(leader, score)):
             shared, leader = above + 1, score
-        newest = details[source.hash]
         verdict, runs = source.verdict, [grading.run for grading in source.gradings]
         yield Row(
             **source.identity,
@@ -383,10 +331,10 @@ def _rows(sources: Iterable[Source], collected: _Collected, details: Mapping[str
             rank=shared if state == "ranks" else None,
             state=state,
             gradings=len(runs),
-            modes=tuple(sorted({benchmark.mode for benchmark in newest.benchmarks})),
-            cases=len(newest.benchmarks),
-            effort=newest.effort,
-            speedups=newest.speedups,
+            modes=tuple(filter(None, verdict.modes.split(","))),
+            cases=verdict.cases,
+            effort=verdict.effort,
+            speedups=verdict.speedups,
             moderation=collected.events.of(runs, verdict.submission.sha256, verdict.submission.author),
             stale=collected.present.mark(verdict) if collected.present is not None else None,
         )

@@ -11,8 +11,7 @@ from datetime import datetime
 
 from harness.verdict import Environment, ProblemId, Record
 from leaderboard.record.current import Current
-from leaderboard.record.entry import VERDICT, Entry
-from leaderboard.standings.excerpt import Ranked, parse_ranking_fields
+from leaderboard.record.fields import VerdictFields
 
 # What can change while a device keeps its name. The rest of an environment identifies the device and the sandbox.
 SOFTWARE = ("driver", "cuda", "torch", "triton", "python", "image_digest", "power_limit_mw")
@@ -33,23 +32,27 @@ class Present:
         self._newest: dict[tuple[str, ...], tuple[datetime, Environment]] = {}
         self._again: dict[tuple[str, ...], tuple[datetime, str, Environment, str]] = {}
         self._now: dict[str, Current] = {}
+        self._stale: dict[tuple[int, int, int], bool] = {}
         self._private: dict[str, tuple[datetime, str]] = {}
         """The hash of the newest private cases of each problem, for a machine that does not have them."""
 
-    def add(self, verdict: Ranked) -> None:
+    def add(self, verdict: VerdictFields) -> None:
         """Remember the newest environment of the verdict's device, and whether its file was graded again."""
         ran, slug = verdict.environment, verdict.problem.slug
         where, at = (slug, *place(ran)), verdict.created_at
         if (newest := self._newest.get(where)) is None or newest[0] < at:
             self._newest[where] = (at, ran)
-        if stale(verdict.problem, verdict.protocol, ran, self._current) is None:
+        parts = (id(verdict.problem), verdict.protocol, id(ran))  # shared by many verdicts, which outlive this object
+        if parts not in self._stale:
+            self._stale[parts] = stale(verdict.problem, verdict.protocol, ran, self._current) is not None
+        if not self._stale[parts]:
             file, private = _file(verdict), _private(verdict)
             if (again := self._again.get(file)) is None or again[0] < at:
                 self._again[file] = (at, verdict.run, ran, private)
             if private and ((known := self._private.get(slug)) is None or known[0] < at):
                 self._private[slug] = (at, private)
 
-    def mark(self, verdict: Ranked) -> Stale | None:
+    def mark(self, verdict: VerdictFields) -> Stale | None:
         """Why a grading is out of date; None if it is not. Call it only after every verdict was added."""
         slug = verdict.problem.slug
         if slug not in self._now:
@@ -84,9 +87,8 @@ class Present:
         return self._current.model_copy(update={"environments": (*self._current.environments, *recorded)})
 
 
-def newest_environment(entries: Iterable[Entry], where: tuple[str, str, str]) -> Environment | None:
+def newest_environment(verdicts: Iterable[VerdictFields], where: tuple[str, str, str]) -> Environment | None:
     """The environment of the newest grading on a device and in a sandbox (`place`); None if there is none."""
-    verdicts = (parse_ranking_fields(entry) for entry in entries if entry.kind == VERDICT)
     there = [verdict for verdict in verdicts if place(verdict.environment) == where]
     return max(there, key=lambda verdict: verdict.created_at).environment if there else None
 
@@ -104,12 +106,12 @@ def stale(problem: ProblemId, protocol: int, ran: Environment, current: Current)
     return next((_changed(fact, ran, here) for fact in SOFTWARE if getattr(ran, fact) != getattr(here, fact)), None)
 
 
-def _private(verdict: Ranked) -> str:
+def _private(verdict: VerdictFields) -> str:
     """The hash of its private cases; empty if it had none."""
     return verdict.problem.private.sha256 if verdict.problem.private is not None else ""
 
 
-def _file(verdict: Ranked) -> tuple[str, ...]:
+def _file(verdict: VerdictFields) -> tuple[str, ...]:
     """What a repeated grading must have in common: the author's file, the device, and whether it is isolated."""
     ran, submission = verdict.environment, verdict.submission
     return (verdict.problem.slug, submission.author, submission.sha256, *place(ran)[:2], str(ran.isolated))

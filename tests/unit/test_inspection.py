@@ -80,13 +80,13 @@ def tear(path: Path, _: int) -> None:
 
 
 def double(path: Path, number: int) -> None:
-    entries = list(JsonlLedger(path).walk())
+    entries = list(JsonlLedger(path).entries())
     with path.open("ab") as file:
         file.write(encode(entries[-1], entries[number - 1].document)[1])
 
 
 def orphan(path: Path, _: int) -> None:
-    entries = list(JsonlLedger(path).walk())
+    entries = list(JsonlLedger(path).entries())
     document = (
         b'{"schema_version":1,"run":"ffffffffffffffff","action":"annotate","actor":"x","reason":"y",'
         b'"created_at":"2026-01-01T00:00:00Z"}'
@@ -96,14 +96,14 @@ def orphan(path: Path, _: int) -> None:
 
 
 def unreadable(path: Path, _: int) -> None:
-    entries = list(JsonlLedger(path).walk())
+    entries = list(JsonlLedger(path).entries())
     with path.open("ab") as file:
         file.write(encode(entries[-1], b'{"schema_version":9}')[1])
 
 
 def misplaced(path: Path, _: int) -> None:
     verdict = accepted(problem="softmax")
-    entries = list(JsonlLedger(path).walk())
+    entries = list(JsonlLedger(path).entries())
     with path.open("ab") as file:
         file.write(encode(entries[-1], verdict.to_json().encode())[1])
 

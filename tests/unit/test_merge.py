@@ -54,7 +54,7 @@ def entries(content: bytes) -> list[Entry]:
         ledger = JsonlLedger(Path(directory) / "double.jsonl")
         ledger.path.write_bytes(content)
         assert ledger.verify() == content.count(b"\n")
-        return list(ledger.walk())
+        return list(ledger.entries())
 
 
 def runs(content: bytes) -> list[int]:

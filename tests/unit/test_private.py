@@ -18,6 +18,7 @@ from harness.verdict import PrivateId, ProblemId, Verdict
 from kernelmark.grading.prepared import PreparedJob
 from kernelmark.project.problems import find_problem, private_folder
 from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import publish, table_of
 from kernelmark.record.recording import record
 from kernelmark.record.records import current, tables
 from leaderboard.record.archive import archive
@@ -163,7 +164,9 @@ def test_a_result_without_them_beside_results_with_them_is_told(
     submission = Submission.of("# eve\n", "py", author="eve", name="kernel.py")
     model = accepted(author="eve", problem="double")
     told = model.submission.model_copy(update={"sha256": submission.sha256})
-    record(Settings.load(), submission, model.model_copy(update={"submission": told}))
+    verdict = model.model_copy(update={"submission": told})
+    record(Settings.load(), submission, verdict)
+    table_of(publish(Settings.load(), "double"), verdict)
     assert "double has results with private cases, but this one has none" in caplog.text
 
 

@@ -33,6 +33,7 @@ from harness.verdict import (
 from kernelmark.text import findings, problem, show
 from kernelmark.text.terminal import visible
 from leaderboard.record.entry import Entry, encode
+from leaderboard.record.fields import Facts
 from leaderboard.standings.pooling import NO_RANK
 from leaderboard.standings.ranking import Table, rank
 from leaderboard.standings.run import pooled
@@ -688,7 +689,7 @@ def test_what_was_not_replayed_is_told_that_it_has_no_rank_and_which_run_has() -
     kept = "rank 1 of 1 on NVIDIA H200, replayed"
     assert show.standing(plain, both) == f"none: {why}; run {ranks.run} keeps {kept}"
     assert show.standing(ranks, both) == kept
-    source = pooled(chained(plain, ranks), plain)
+    source = pooled(Facts.of(chained(plain, ranks)), plain)
     assert lines_of(show.run(plain, (), source), "standing") == [f"standing    none: {why}"]
 
 

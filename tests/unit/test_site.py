@@ -1010,10 +1010,10 @@ def test_a_build_that_is_killed_leaves_nothing_that_the_next_does_not_know(
 
 
 def test_a_line_is_parsed_once_in_its_life(project: SiteProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    from leaderboard.publishing.site import reading
+    from leaderboard.record import index
 
     parsed = []
-    monkeypatch.setattr(reading, "line", lambda entry, real=reading.line: parsed.append(entry.seq) or real(entry))
+    monkeypatch.setattr(index, "fields_of", lambda entry, real=index.fields_of: parsed.append(entry.seq) or real(entry))
     project.add(run_of("fay", 90_000, "8"))
     project.build()
     assert parsed == [6]

@@ -22,7 +22,8 @@ from kernelmark.grading.fleet.messages import Answer, Request
 from kernelmark.grading.prepared import PreparedJob, Remark
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
-from leaderboard.standings.ranking import Table
+from kernelmark.record.publishing import Publisher, table_of
+from kernelmark.record.records import tables
 from leaderboard.standings.usage import Use
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
@@ -183,6 +184,7 @@ class Batch:
         self._timed, self._reuse = timed, reuse
         self._in_flight = in_flight or InFlight()
         self._plan, self._settings, self._baselines, self._record = plan, settings, baselines, record
+        self._publisher = Publisher(settings)
         self._events: queue.SimpleQueue[Job | _End | _Done] = queue.SimpleQueue()
         self._capacity = max(1, plan.capacity)  # while all workers are lost, a job waits for the first
         self._room = threading.Semaphore(self._capacity)
@@ -213,6 +215,7 @@ class Batch:
             for work in self._working.values():  # nobody records them any more
                 with self._in_flight.ending(work.use):
                     pass
+            self._publisher.close()
 
     def stop(self) -> None:
         """Let `run` end now, although it may be waiting for a result in another thread."""
@@ -352,13 +355,17 @@ class Batch:
 
     def _first(self, answer: Answer, device: str, work: _Work) -> JobResult:
         """The result of the job that was graded, recorded if it should be."""
-        error, table = answer.failure(), None
+        error, verdict = answer.failure(), answer.verdict
+        result = self._result(answer, device, work.first, verdict, error)
+        if not self._record or verdict is None:
+            return result
         try:
-            if self._record and answer.verdict is not None:
-                table = work.prepared.record(answer.verdict, work.remark)
+            work.prepared.record(verdict, work.remark)
         except KernelmarkError as unrecorded:
-            error = unrecorded
-        return self._result(answer, device, work.first, answer.verdict, error, table)
+            return replace(result, error=unrecorded)
+        slug = verdict.problem.slug
+        self._publisher.due(slug)
+        return replace(result, standings=lambda: table_of(tables(self._settings, slug), verdict))
 
     def _copied(self, answer: Answer, device: str, taken: _Taken) -> JobResult:
         """The result of a duplicate: the same verdict, under its own author and name, and a run id of its own.
@@ -386,7 +393,6 @@ class Batch:
         taken: _Taken,
         verdict: Verdict | None,
         error: KernelmarkError | None,
-        table: Table | None = None,
     ) -> JobResult:
         return JobResult(
             job=taken.job,
@@ -395,5 +401,4 @@ class Batch:
             error=error,
             seconds=taken.seconds,
             device=device,
-            table=table,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import KernelmarkError
@@ -50,5 +50,9 @@ class JobResult:
     """The name of the worker's device."""
     duplicate: bool = False
     """Whether the same source was graded for another job of the batch, and this is a copy of its verdict."""
-    table: Table | None = None
-    """The table that a recorded, accepted verdict belongs to."""
+    standings: Callable[[], Table | None] = field(default=lambda: None, repr=False, compare=False)
+
+    @property
+    def table(self) -> Table | None:
+        """The table that a recorded, accepted verdict belongs to, as the ledger is now."""
+        return self.standings()

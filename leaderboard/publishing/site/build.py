@@ -6,7 +6,6 @@ so which sources are shown and which final tests count: else the same ledgers gi
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from pathlib import Path
 import harness
 from harness.errors import HarnessError
 from harness.identity import length_prefixed_sha256
-from harness.verdict import Record, Verdict
+from harness.verdict import Record
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write
 from leaderboard.publishing.site.inputs import Site, SiteInputs
@@ -25,8 +24,6 @@ from leaderboard.publishing.site.markup import HERE, keep_compiled
 from leaderboard.publishing.site.pages import KINDS
 from leaderboard.publishing.site.reading import Reader
 from leaderboard.publishing.site.statement import Statement
-from leaderboard.record.entry import Entry
-from leaderboard.standings.ranking import no_cycles
 from leaderboard.standings.visibility import Rule
 
 _STATIC = ("site.css", "site.js", "plots.js", "favicon.svg", "social.png")
@@ -41,21 +38,16 @@ def build(material: SiteInputs, out: Path, memory: Path) -> Written:
         UsageError: `out` has pages that this command did not write.
         HarnessError: something cannot be written.
     """
-    with no_cycles():
-        pages = list(_pages(_site(material, memory)))
-        gc.freeze()
-    try:
-        return write(out, memory, pages)
-    finally:
-        gc.unfreeze()
+    return write(out, memory, list(_pages(_site(material, memory))))
 
 
 def _site(material: SiteInputs, memory: Path) -> Site:
     version = _version()
-    reader = Reader(memory, version, material.current, material.teams)
+    reader = Reader(memory, version, material.current, material.teams, material.index)
+    paths = {path.stem: path for path in sorted(material.ledgers)}
     try:
         keep_compiled(memory / "templates")
-        books = reader.read_all(sorted(material.ledgers))
+        books = tuple(reader.read(path) for path in paths.values())
     except OSError as error:
         raise HarnessError(f"{error.filename or memory}: the site cannot be built ({error.strerror})") from error
     return Site(
@@ -65,7 +57,7 @@ def _site(material: SiteInputs, memory: Path) -> Site:
         runs=frozenset(run for book in books for run in book.runs),
         problems=_problems(material, books),
         menu=tuple(link for kind in KINDS for link in kind.menu),
-        fetch=_Fetch(reader, {path.stem: path for path in material.ledgers}, books),
+        fetch=lambda problem, run: reader.verdict(paths[problem], run),
     )
 
 
@@ -88,24 +80,6 @@ def _problems(material: SiteInputs, books: Sequence[LedgerDigest]) -> tuple[Stat
         gone = Statement(slug=book.problem, title=book.problem, sha256=sha256, rule=Rule(problem=book.problem))
         by_slug.setdefault(book.problem, gone)
     return tuple(each for _, each in sorted(by_slug.items()))
-
-
-class _Fetch:
-    """Whole verdicts by line hash; a ledger is read at most once for all pages that are to be rebuilt."""
-
-    def __init__(self, reader: Reader, paths: dict[str, Path], books: Sequence[LedgerDigest]) -> None:
-        self._reader = reader
-        self._paths = paths
-        self._shown = {book.problem: {each.hash for each in book.runs.values()} for book in books}
-        self._problem = ""
-        self._entries: dict[str, Entry] = {}
-
-    def __call__(self, problem: str, digest: str) -> Verdict:
-        if problem != self._problem:  # pages are ordered by problem, so only one ledger's entries are held at a time
-            self._problem, self._entries = problem, self._reader.entries(self._paths[problem], {digest})
-        if digest not in self._entries:
-            self._entries = self._reader.entries(self._paths[problem], self._shown[problem])
-        return self._entries[digest].verdict
 
 
 def _file(path: str, content: bytes) -> Page:

@@ -27,7 +27,7 @@ from harness.verdict import (
     SubmissionId,
     Verdict,
 )
-from leaderboard.publishing.site.summary import VerdictSummary
+from leaderboard.record.fields import VerdictFields
 from leaderboard.record.teams import NO_TEAMS, Team, Teams, shown
 from leaderboard.standings.ranking import Ranking, Table, TableKey
 from leaderboard.text.visible import shortened
@@ -190,13 +190,15 @@ class LedgerDigest(Record):
 def make(
     problem: str,
     source: str,
-    lines: Iterable[VerdictSummary],
+    lines: Iterable[VerdictFields],
     rankings: Iterable[Ranking],
     old: LedgerDigest | None,
-    fetch: Callable[[set[str]], Mapping[str, Verdict]],
+    fetch: Callable[[set[int]], Mapping[str, Verdict]],
     teams: Teams = NO_TEAMS,
 ) -> LedgerDigest:
-    """Digest a ledger; `fetch` reads whole verdicts by line hash, and is called at most once, for what `old` lacks."""
+    """Digest a ledger; `fetch` reads whole verdicts on these lines, by hash, and is called at most once, for what `old`
+    lacks.
+    """
     lines = list(lines)
     boards = tuple(_board(each, teams) for each in rankings)
     shown = {row.run for board in boards for row in board.table.rows}
@@ -207,8 +209,8 @@ def make(
     known_runs = {run.hash: run for run in old.runs.values()} if old else {}
     known_failures = {f.hash: f for tally in old.authors.values() for f in tally.failures} if old else {}
     told = [each for each in lines if each.run in shown]
-    missing = {each.hash for each in told} - set(known_runs)
-    missing |= {each.hash for newest in failed.values() for each in newest} - set(known_failures)
+    missing = {line.seq for line in told if line.hash not in known_runs}
+    missing |= {line.seq for newest in failed.values() for line in newest if line.hash not in known_failures}
     fetched = fetch(missing) if missing else {}
     return LedgerDigest(
         problem=problem,
@@ -261,56 +263,59 @@ def _board(ranking: Ranking, teams: Teams) -> Board:
     return Board(table=ranking.table, records=tuple(records), bests=bested)
 
 
-def _newest_accepted(lines: Iterable[VerdictSummary]) -> list[str]:
+def _newest_accepted(lines: Iterable[VerdictFields]) -> list[str]:
     """The newest accepted runs of each author. If they are too many, all authors lose their oldest ones first."""
-    of: dict[str, list[VerdictSummary]] = {}
+    of: dict[str, list[VerdictFields]] = {}
     for each in lines:
         if each.accepted:
-            of.setdefault(each.author, []).append(each)
+            of.setdefault(each.submission.author, []).append(each)
     newest = (enumerate(sorted(each, key=_recency)[:_ACCEPTED]) for each in of.values())
     ordered = sorted((place, *_recency(line), line.run) for author in newest for place, line in author)
     return [run for *_, run in ordered[:_ACCEPTED_OF_ALL]]
 
 
-def _recency(line: VerdictSummary) -> tuple[float, str]:
-    return -line.created_s, line.run
+def _recency(line: VerdictFields) -> tuple[float, str]:
+    return -line.created_at.timestamp(), line.run
 
 
-def _newest_failures(lines: Iterable[VerdictSummary]) -> dict[str, list[VerdictSummary]]:
-    failed: dict[str, list[VerdictSummary]] = {}
+def _newest_failures(lines: Iterable[VerdictFields]) -> dict[str, list[VerdictFields]]:
+    failed: dict[str, list[VerdictFields]] = {}
     for each in lines:
         if not each.accepted:
-            failed.setdefault(each.author, []).append(each)
+            failed.setdefault(each.submission.author, []).append(each)
     return {
-        author: sorted(each, key=lambda each: (each.created_s, each.run), reverse=True)[:_FAILURES]
+        author: sorted(each, key=lambda each: (each.created_at, each.run), reverse=True)[:_FAILURES]
         for author, each in failed.items()
     }
 
 
-def _tallies(lines: Iterable[VerdictSummary], failures: Mapping[str, tuple[Failure, ...]]) -> dict[str, Tally]:
+def _tallies(lines: Iterable[VerdictFields], failures: Mapping[str, tuple[Failure, ...]]) -> dict[str, Tally]:
     outcomes: dict[str, Counter[str]] = {}
-    latest: dict[str, float] = {}
-    for each in lines:
-        outcomes.setdefault(each.author, Counter())[each.outcome] += 1
-        latest[each.author] = max(each.created_s, latest.get(each.author, each.created_s))
+    latest: dict[str, datetime] = {}
+    for line in lines:
+        author = line.submission.author
+        outcomes.setdefault(author, Counter())[line.outcome.value] += 1
+        latest[author] = max(line.created_at, latest.get(author, line.created_at))
     return {
         author: Tally(
-            outcomes=dict(sorted(counts.items())), latest=moment(latest[author]), failures=failures.get(author, ())
+            outcomes=dict(sorted(counts.items())),
+            latest=moment(latest[author].timestamp()),
+            failures=failures.get(author, ()),
         )
         for author, counts in outcomes.items()
     }
 
 
-def _activity(lines: Iterable[VerdictSummary]) -> dict[str, tuple[int, int]]:
+def _activity(lines: Iterable[VerdictFields]) -> dict[str, tuple[int, int]]:
     days: dict[int, list[int]] = {}
-    for each in lines:
-        counted = days.setdefault(int(each.created_s // 86_400), [0, 0])
+    for line in lines:
+        counted = days.setdefault(int(line.created_at.timestamp() // 86_400), [0, 0])
         counted[0] += 1
-        counted[1] += each.accepted
+        counted[1] += line.accepted
     return {moment(86_400.0 * day).date().isoformat(): (all_, good) for day, (all_, good) in sorted(days.items())}
 
 
-def _run(line: VerdictSummary, verdict: Verdict) -> Run:
+def _run(line: VerdictFields, verdict: Verdict) -> Run:
     submission = verdict.submission
     assert verdict.score is not None  # only accepted runs get here
     return Run(

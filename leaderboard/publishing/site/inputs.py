@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ from leaderboard.publishing.site.markup import page as render
 from leaderboard.publishing.site.sources import Sources
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.current import Current
+from leaderboard.record.index import Index
 from leaderboard.record.profile import StoredProfile, profile_name, stored_profile
 from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.ranking import Row
@@ -56,6 +57,8 @@ class SiteInputs:
     """What the course or competition is called; empty if it has no name of its own."""
     how_to_submit: str = ""
     """What a problem's page says about submitting, in one line, instead of naming the command."""
+    index: Index = field(default_factory=Index)
+    """Where the lines of the ledgers are found."""
 
     @property
     def name(self) -> str:
@@ -93,7 +96,7 @@ class Site:
     """Those that have a page, by their slugs: also the ones that only a ledger knows any more."""
     menu: tuple[Link, ...]
     fetch: Callable[[str, str], Verdict]
-    """Returns a whole verdict, given its problem and the hash of its line."""
+    """Returns a whole verdict, given its problem and its run."""
 
     @cached_property
     def titles(self) -> Mapping[str, str]:

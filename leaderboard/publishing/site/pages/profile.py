@@ -39,7 +39,7 @@ def _page(site: Site, problem: str, run: Run, profiled: Profiled) -> Page:
         return found
 
     def make() -> tuple[ProfileDocument, dict[str, Any]]:
-        profile, verdict = read(), site.fetch(problem, run.hash)
+        profile, verdict = read(), site.fetch(problem, run.run)
         document = ProfileDocument(problem=problem, author=run.author, submission=run.name, profile=profile)
         return document, {
             "device": verdict.environment.device_name,

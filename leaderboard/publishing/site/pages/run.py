@@ -84,7 +84,7 @@ def _page(site: Site, book: LedgerDigest, run: Run, row: Row | None, stand: boar
     baselines = {name: found for name, sha256 in alternated.items() if (found := site.kernel(book.problem, sha256))}
 
     def make() -> tuple[RunDocument, dict[str, Any]]:
-        verdict = site.fetch(book.problem, run.hash)
+        verdict = site.fetch(book.problem, run.run)
         sources = site.sources(book.problem, run)
         baseline_sources = {name: each.source.decode() for name, each in sorted(baselines.items())}
         if sources is None:  # the log and the traceback can quote it

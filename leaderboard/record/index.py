@@ -1,0 +1,354 @@
+"""An index of ledgers in SQLite: where each line is, and what is ranked by. Trusted.
+
+**The ledger stays the truth.** The index is derived from ledgers and can be deleted at any time. Before each use it is
+brought up to the end of its ledger: the last line that it knows must still be there, byte for byte, and since lines are
+chained by hashes that line stands for all before it. Then only what was appended is read. Otherwise (another file, a
+shorter one, one that was written to in the middle) the whole ledger is read again, which checks the whole chain. One
+case is left to `kernelmark verify`: a line in the middle that was changed in place, with lines appended after it.
+
+**What can go wrong costs time alone.** A file that is no database, is damaged or has another schema is replaced. Where
+nothing can be written, or somebody keeps the database locked, an index in memory is made from the ledger. A process
+that is killed leaves a ledger that is ahead of its index, which is what an append leaves, too.
+
+Connections belong to one thread of one process. SQLite's rollback journal needs no shared memory, so the file may be on
+a network file system.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
+
+from harness.errors import LedgerError
+from harness.verdict import Environment, Outcome, ProblemId, Record
+from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
+from leaderboard.record.fields import Facts, Score, SubmissionFields, VerdictFields, fields_of
+
+_TABLES = """
+CREATE TABLE ledger (
+  id INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE, device INTEGER NOT NULL, inode INTEGER NOT NULL,
+  size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL
+);
+CREATE TABLE shared (id INTEGER PRIMARY KEY, json TEXT NOT NULL UNIQUE);
+CREATE TABLE line (
+  ledger INTEGER NOT NULL, seq INTEGER NOT NULL, start INTEGER NOT NULL, length INTEGER NOT NULL, hash TEXT NOT NULL,
+  kind TEXT NOT NULL, event TEXT, fault TEXT, remedy TEXT,
+  run TEXT, outcome TEXT, problem INTEGER, sha256 TEXT, name TEXT, author TEXT, language TEXT, environment INTEGER,
+  protocol INTEGER, created_at TEXT, timing TEXT, ranked_timing TEXT,
+  median_ns INTEGER, low_ns INTEGER, high_ns INTEGER, confidence REAL,
+  doubts TEXT, effort TEXT, duration_ns INTEGER, modes TEXT, cases INTEGER, speedups TEXT,
+  PRIMARY KEY (ledger, seq)
+) WITHOUT ROWID;
+CREATE INDEX line_run ON line (run) WHERE run IS NOT NULL;
+"""
+_SCHEMA = zlib.crc32(_TABLES.encode()) >> 1  # fits the 31 bits of user_version
+_WAIT_S = 30.0  # for another process that reads a large ledger into the index
+_AT_ONCE = 1000  # lines that are inserted together
+_FIELDS = """seq, hash, run, outcome, problem, sha256, name, author, language, environment, protocol, created_at,
+  timing, ranked_timing, median_ns, low_ns, high_ns, confidence, doubts, effort, duration_ns, modes, cases, speedups"""
+_COLUMNS = 31
+_REST = VerdictFields._fields.index("doubts")
+
+
+class Place(NamedTuple):
+    """Where a line is in its ledger's file: its number, counted from 1, its first byte, and how many it has."""
+
+    seq: int
+    start: int
+    length: int
+
+
+class Lines:
+    """The indexed lines of one ledger, as they were when `Index.lines` returned it."""
+
+    def __init__(self, database: sqlite3.Connection, ledger: int, upto: int) -> None:
+        self._database, self._ledger, self._upto = database, ledger, upto
+
+    def last(self) -> tuple[Place, str] | None:
+        """The last line and its hash; None if there is none."""
+        rows = self._rows("seq, start, length, hash", "", "ORDER BY seq DESC LIMIT 1")
+        return next(((Place(*row[:3]), row[3]) for row in rows), None)
+
+    def places(self, run_prefix: str) -> list[Place]:
+        """Where the verdicts are whose run begins so (hexadecimal digits), oldest first.
+
+        Raises:
+            LedgerError: there is none, but a verdict whose run cannot be read.
+        """
+        between = (run_prefix, f"{run_prefix}g")  # "g" comes after all hexadecimal digits
+        rows = self._rows("seq, start, length", "AND run >= ? AND run < ?", "ORDER BY seq", *between)
+        if not (found := [Place(*row) for row in rows]):
+            self._refuse_unreadable()
+        return found
+
+    def at(self, numbers: Iterable[int]) -> list[Place]:
+        """Where the lines of these numbers are, in order."""
+        found = (self._rows("seq, start, length", "AND seq = ?", "", number) for number in sorted({*numbers}))
+        return [Place(*row) for rows in found for row in rows]
+
+    def events(self) -> list[Entry]:
+        """The moderation events and exemptions, oldest first; the index does not keep what they follow (`prev`)."""
+        rows = self._rows("seq, hash, kind, event", "AND event IS NOT NULL", "ORDER BY seq")
+        return [Entry(seq, "", digest, kind, document.encode()) for seq, digest, kind, document in rows]
+
+    def facts(self) -> Facts:
+        """What the standings follow from.
+
+        Raises:
+            LedgerError: a verdict was written by a version whose verdicts this one cannot read.
+        """
+        return Facts(self.events(), [*self.verdicts()])
+
+    def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
+        """What is ranked by of each verdict, oldest first; of those after line `since`.
+
+        Raises:
+            LedgerError: one was written by a version whose verdicts this one cannot read.
+        """
+        self._refuse_unreadable()
+        problems, environments = cache(self._problem), cache(self._environment)
+        outcomes = {outcome.value: outcome for outcome in Outcome}
+        moment = datetime.fromisoformat
+        for row in self._rows(_FIELDS, "AND run IS NOT NULL AND seq > ?", "ORDER BY seq", since):
+            score = None if row[14] is None else Score(*row[14:18])
+            parts = (outcomes[row[3]], problems(row[4]), SubmissionFields(*row[5:9]), environments(row[9]), row[10])
+            yield VerdictFields._make((*row[:3], *parts, moment(row[11]), row[12], row[13], score, *row[18:]))
+
+    def _refuse_unreadable(self) -> None:
+        for fault, remedy in self._rows("fault, remedy", "AND fault IS NOT NULL", "LIMIT 1"):
+            raise LedgerError(fault, remedy or "")
+
+    def _rows(self, columns: str, where: str, then: str, *values: object) -> sqlite3.Cursor:
+        query = f"SELECT {columns} FROM line WHERE ledger = ? AND seq <= ? {where} {then}"
+        return self._database.execute(query, (self._ledger, self._upto, *values))
+
+    def _problem(self, number: int) -> ProblemId:
+        return ProblemId.model_validate_json(self._shared(number))
+
+    def _environment(self, number: int) -> Environment:
+        return Environment.model_validate_json(self._shared(number))
+
+    def _shared(self, number: int) -> str:
+        return str(self._database.execute("SELECT json FROM shared WHERE id = ?", (number,)).fetchone()[0])
+
+
+class Reading(Protocol):
+    """A ledger whose file is read into an index."""
+
+    path: Path
+
+    def opened(self) -> BinaryIO:
+        """The file.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+
+    def walk(self, file: BinaryIO, after: Place | None, prev: str) -> Iterator[tuple[Entry, Place]]:
+        """The entries after a line whose hash is `prev`, or all, and where they are; checks that each follows.
+
+        Raises:
+            LedgerError: one does not.
+        """
+
+    def whole(self, file: BinaryIO) -> int:
+        """Where its last whole line ends, in bytes."""
+
+
+class Index:
+    """One database for any number of ledgers; without a file it is in memory, and each thread has its own."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self._file, self._own = file, threading.local()
+
+    def lines(self, ledger: Reading) -> Lines:
+        """The lines of a ledger as it is now.
+
+        Raises:
+            LedgerError: its chain is broken; the message names the line.
+            OSError: it cannot be read.
+        """
+        for attempt in range(2):
+            if self._file is None or not ledger.path.exists():  # what reads nothing writes nothing
+                break
+            try:
+                return _Update(self._connection(self._file), ledger).lines()
+            except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
+                break
+            except sqlite3.DatabaseError:  # it is damaged, or no database
+                self._close()
+                with suppress(OSError):
+                    self._file.unlink()
+                if attempt:
+                    break
+        return _Update(self._in_memory(), ledger).lines()
+
+    def _connection(self, file: Path) -> sqlite3.Connection:
+        """This thread's connection; one that another process made is never used."""
+        if getattr(self._own, "process", None) != os.getpid():
+            self._own.process, self._own.connection = os.getpid(), None
+        if self._own.connection is None:
+            self._own.connection = _connected(file)
+        connection: sqlite3.Connection = self._own.connection
+        return connection
+
+    def _in_memory(self) -> sqlite3.Connection:
+        if getattr(self._own, "memory", None) is None:
+            self._own.memory = sqlite3.connect(":memory:", isolation_level=None)
+            self._own.memory.executescript(_TABLES)
+        connection: sqlite3.Connection = self._own.memory
+        return connection
+
+    def _close(self) -> None:
+        if (connection := getattr(self._own, "connection", None)) is not None:
+            with suppress(sqlite3.Error):
+                connection.close()
+        self._own.connection = None
+
+
+def _connected(file: Path) -> sqlite3.Connection:
+    """A connection to a database with these tables; one with others is replaced."""
+    try:
+        if not file.parent.is_dir():
+            file.parent.mkdir(parents=True)
+            (file.parent / ".gitignore").write_text("*\n", encoding="ascii")
+        connection = sqlite3.connect(file, timeout=_WAIT_S, isolation_level=None)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
+    try:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        if _version(connection) == _SCHEMA:
+            return connection
+        connection.execute("BEGIN IMMEDIATE")
+        if (found := _version(connection)) not in (0, _SCHEMA):
+            raise sqlite3.DatabaseError(f"it has the schema {found}")
+        if found == 0:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_SCHEMA}")
+        connection.execute("COMMIT")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+class _Update:
+    """Brings the index of one ledger up to date."""
+
+    def __init__(self, database: sqlite3.Connection, ledger: Reading) -> None:
+        self._database, self._ledger = database, ledger
+        self._name = os.path.abspath(ledger.path)  # noqa: PTH100 - links are kept: a ledger may be one
+        self._shared = dict[str, int]()
+
+    def lines(self) -> Lines:
+        try:
+            file = self._ledger.opened()
+        except FileNotFoundError:
+            return Lines(self._database, 0, 0)
+        with file:
+            if (current := self._current(file)) is not None:
+                return current
+            self._database.execute("BEGIN IMMEDIATE")
+            try:
+                current = self._current(file) or self._read(file)  # another process may have read it meanwhile
+            except BaseException:
+                self._database.execute("ROLLBACK")
+                raise
+            self._database.execute("COMMIT")
+            return current
+
+    def _current(self, file: BinaryIO) -> Lines | None:
+        """What is there, if it is up to date."""
+        row = self._row()
+        if row is None or row[1:] != _state(file) or not self._stands(file, row[0]):
+            return None
+        return self._of(row[0])
+
+    def _read(self, file: BinaryIO) -> Lines:
+        """Read what was appended, or else everything, and remember the state of the file."""
+        state, whole, row = _state(file), self._ledger.whole(file), self._row()
+        last = self._of(row[0]).last() if row is not None else None
+        if row is not None and last is not None and row[1:3] == state[:2]:
+            place, prev = last
+            appended = whole > place.start + place.length and self._stands(file, row[0])
+            if appended and self._insert(row[0], self._ledger.walk(file, place, prev)):
+                self._database.execute("UPDATE ledger SET size = ?, mtime_ns = ? WHERE id = ?", (*state[2:], row[0]))
+                return self._of(row[0])
+        if row is not None:
+            self._database.execute("DELETE FROM line WHERE ledger = ?", (row[0],))
+            self._database.execute("DELETE FROM ledger WHERE id = ?", (row[0],))
+        columns = "INSERT INTO ledger (path, device, inode, size, mtime_ns) VALUES (?, ?, ?, ?, ?)"
+        number = int(self._database.execute(columns, (self._name, *state)).lastrowid or 0)
+        self._insert(number, self._ledger.walk(file, None, NO_HASH))
+        return self._of(number)
+
+    def _row(self) -> tuple[int, ...] | None:
+        """The ledger's number, and the state of its file when it was read."""
+        query = "SELECT id, device, inode, size, mtime_ns FROM ledger WHERE path = ?"
+        row: tuple[int, ...] | None = self._database.execute(query, (self._name,)).fetchone()
+        return row
+
+    def _of(self, number: int) -> Lines:
+        upto = self._database.execute("SELECT max(seq) FROM line WHERE ledger = ?", (number,)).fetchone()[0]
+        return Lines(self._database, number, upto or 0)
+
+    def _stands(self, file: BinaryIO, number: int) -> bool:
+        """Whether the last line that is known is where it was, byte for byte, as far as its hash tells."""
+        if (last := self._of(number).last()) is None:
+            return True
+        place, digest = last
+        try:
+            entry = decode(os.pread(file.fileno(), place.length, place.start))
+        except ValueError:
+            return False
+        return (entry.seq, entry.hash) == (place.seq, digest)
+
+    def _insert(self, number: int, walked: Iterator[tuple[Entry, Place]]) -> int:
+        """Insert lines; returns how many."""
+        insert, count = f"INSERT INTO line VALUES ({', '.join('?' * _COLUMNS)})", 0
+        while rows := [(number, *self._values(*found)) for found in itertools.islice(walked, _AT_ONCE)]:
+            self._database.executemany(insert, rows)
+            count += len(rows)
+        return count
+
+    def _values(self, entry: Entry, place: Place) -> tuple[object, ...]:
+        head = (*place, entry.hash, entry.kind)
+        if entry.kind != VERDICT:
+            event = entry.document.decode() if entry.kind in (MODERATION, EXEMPT) else None
+            return (*head, event, *[None] * (_COLUMNS - len(head) - 2))
+        try:
+            f = fields_of(entry)
+        except LedgerError as error:
+            return (*head, None, error.what, error.remedy, *[None] * (_COLUMNS - len(head) - 4))
+        values = (f.run, f.outcome.value, self._number(f.problem), *f.submission, self._number(f.environment))
+        moments = (f.protocol, f.created_at.isoformat(), f.timing, f.ranked_timing, *(f.score or [None] * 4))
+        return (*head, None, None, None, *values, *moments, *f[_REST:])
+
+    def _number(self, part: Record) -> int:
+        """The number of a part that many verdicts have in common."""
+        text = part.model_dump_json(exclude_unset=True)
+        if text not in self._shared:
+            self._database.execute("INSERT OR IGNORE INTO shared (json) VALUES (?)", (text,))
+            row = self._database.execute("SELECT id FROM shared WHERE json = ?", (text,)).fetchone()
+            self._shared[text] = row[0]
+        return self._shared[text]
+
+
+def _state(file: BinaryIO) -> tuple[int, int, int, int]:
+    """Which file it is, its size, and when it was written last."""
+    found = os.fstat(file.fileno())
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns

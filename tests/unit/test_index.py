@@ -1,0 +1,265 @@
+"""The index of a ledger: the ledger is believed, whatever happened to the index."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.errors import LedgerError
+from leaderboard.record import index as module
+from leaderboard.record.entry import VERDICT, Entry
+from leaderboard.record.fields import Facts, fields_of
+from leaderboard.record.index import Index
+from leaderboard.record.ledger import JsonlLedger
+from leaderboard.record.moderation import Moderation
+from tests.verdicts import EPOCH, accepted, failed
+
+RUNS = [f"{number:016x}" for number in range(1, 8)]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / ".kernelmark/index.sqlite"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A ledger of five verdicts, with an event and an exemption."""
+    ledger = JsonlLedger(tmp_path / "results/softmax.jsonl")
+    for run in RUNS[:3]:
+        ledger.append(accepted(run=run, score_ns=1000 + int(run, 16)))
+    ledger.append(failed(run=RUNS[3]), exempt=True)
+    event = Moderation(run=RUNS[0], action="disqualify", actor="grace", reason="it cheats", created_at=EPOCH)
+    ledger.moderate(event)
+    ledger.append(accepted(run=RUNS[4], author="bob"))
+    return ledger.path
+
+
+def believed(ledger: JsonlLedger) -> None:
+    """Assert that the index has what the ledger's lines say, and nothing else."""
+    entries = list(JsonlLedger(ledger.path).read())
+    expected, got = Facts.of(entries), ledger.facts()
+    assert list(got.verdicts) == list(expected.verdicts)
+    assert [(e.seq, e.kind, e.document) for e in got.events] == [(e.seq, e.kind, e.document) for e in expected.events]
+    for entry in entries:
+        if entry.kind == VERDICT:
+            assert ledger.find(entry.verdict.run) == entry.verdict
+            assert next(iter(ledger.at({entry.seq}))) == entry
+
+
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lines that are parsed from now on."""
+    seen: list[int] = []
+
+    def noted(entry: Entry, real: Callable[..., object] = fields_of) -> object:
+        seen.append(entry.seq)
+        return real(entry)
+
+    monkeypatch.setattr(module, "fields_of", noted)
+    return seen
+
+
+def test_a_line_is_parsed_once_whatever_reads_it(path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = parsed(monkeypatch)
+    believed(JsonlLedger(path, Index(file)))
+    assert seen == [1, 2, 3, 5, 7]
+    JsonlLedger(path).append(accepted(run=RUNS[5]))
+    seen.clear()
+    believed(JsonlLedger(path, Index(file)))
+    assert seen == [8]
+
+
+def _deleted(file: Path, path: Path) -> None:
+    file.unlink()
+
+
+def _truncated(file: Path, path: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def _overwritten(file: Path, path: Path) -> None:
+    file.write_bytes(os.urandom(20_000))
+
+
+def _damaged(file: Path, path: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[4096:-1] = os.urandom(len(content) - 4097)
+    file.write_bytes(content)
+
+
+def _of_another_version(file: Path, path: Path) -> None:
+    file.unlink()
+    with sqlite3.connect(file) as database:
+        database.executescript("CREATE TABLE line (other TEXT); PRAGMA user_version = 7")
+    database.close()
+
+
+def _of_another_ledger(file: Path, path: Path) -> None:
+    """The ledger was replaced, as by a checkout, with one of as many lines."""
+    other = JsonlLedger(path.parent / "other" / path.name)
+    for run in RUNS:
+        other.append(accepted(run=run, author="eve"))
+    other.path.replace(path)
+
+
+def _shorter(file: Path, path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:3]))
+
+
+def _written_again(file: Path, path: Path) -> None:
+    """In place, with the same size: another history."""
+    content = path.read_bytes()
+    other = JsonlLedger(path.parent / "other" / path.name)
+    for run in RUNS[:5]:
+        other.append(accepted(run=run, author="eve"))
+    made = other.path.read_bytes()
+    with path.open("r+b") as ledger:
+        ledger.write(made + b"x" * max(0, len(content) - len(made)))
+
+
+def _behind(file: Path, path: Path) -> None:
+    JsonlLedger(path).append(accepted(run=RUNS[6], author="eve"))
+
+
+@pytest.mark.parametrize(
+    "happens",
+    [
+        _deleted,
+        _truncated,
+        _overwritten,
+        _damaged,
+        _of_another_version,
+        _of_another_ledger,
+        _shorter,
+        _written_again,
+        _behind,
+    ],
+)
+def test_the_ledger_is_believed(happens: Callable[[Path, Path], None], path: Path, file: Path) -> None:
+    believed(JsonlLedger(path, Index(file)))
+    happens(file, path)
+    believed(JsonlLedger(path, Index(file)))
+    believed(JsonlLedger(path, Index(file)))
+
+
+def test_an_index_that_was_copied_from_another_project_is_not_believed(path: Path, file: Path, tmp_path: Path) -> None:
+    believed(JsonlLedger(path, Index(file)))
+    there = tmp_path / "there"
+    shutil.copytree(tmp_path / ".kernelmark", there / ".kernelmark")
+    ledger = JsonlLedger(there / "results/softmax.jsonl", Index(there / ".kernelmark/index.sqlite"))
+    assert ledger.facts() == Facts([], [])
+    ledger.append(accepted(run=RUNS[6]))
+    believed(ledger)
+
+
+def test_a_database_that_somebody_keeps_locked_is_done_without(
+    path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_WAIT_S", 0.05)
+    believed(JsonlLedger(path, Index(file)))
+    other = sqlite3.connect(file, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    JsonlLedger(path).append(accepted(run=RUNS[6]))
+    believed(JsonlLedger(path, Index(file)))
+    other.execute("ROLLBACK")
+    other.close()
+    believed(JsonlLedger(path, Index(file)))
+
+
+@pytest.mark.parametrize("place", ["file", "folder"])
+def test_where_it_cannot_be_written_it_is_in_memory(place: str, path: Path, tmp_path: Path) -> None:
+    """Root may write anywhere: something else is where the database, or its folder, should be."""
+    (tmp_path / "taken").touch()
+    (tmp_path / "index.sqlite").mkdir()
+    there = {"file": tmp_path / "index.sqlite", "folder": tmp_path / "taken/index.sqlite"}[place]
+    believed(JsonlLedger(path, Index(there)))
+
+
+def test_git_ignores_it(path: Path, file: Path) -> None:
+    JsonlLedger(path, Index(file)).facts()
+    assert (file.parent / ".gitignore").read_text() == "*\n"
+
+
+def test_what_has_no_ledger_makes_no_index(tmp_path: Path, file: Path) -> None:
+    assert JsonlLedger(tmp_path / "results/softmax.jsonl", Index(file)).facts() == Facts([], [])
+    assert not file.parent.exists()
+
+
+APPENDS = """
+import os, signal, sys
+from pathlib import Path
+from leaderboard.record.index import Index
+from leaderboard.record.ledger import JsonlLedger
+from tests.verdicts import accepted
+ledger = JsonlLedger(Path(sys.argv[1]), Index(Path(sys.argv[2])))
+for number in range(int(sys.argv[3])):
+    ledger.append(accepted(run=f"{os.getpid():08x}{number:08x}"))
+    if len(sys.argv) > 4:
+        os.kill(os.getpid(), signal.SIGKILL)
+    ledger.facts()
+"""
+
+
+def test_a_kill_between_append_and_index_costs_nothing(path: Path, file: Path) -> None:
+    believed(JsonlLedger(path, Index(file)))
+    killed = subprocess.run([sys.executable, "-c", APPENDS, path, file, "1", "kill"], check=False)
+    assert killed.returncode == -9
+    ledger = JsonlLedger(path, Index(file))
+    assert len(ledger.facts().verdicts) == 6
+    believed(ledger)
+
+
+def test_two_processes_and_their_threads_may_use_it_at_once(path: Path, file: Path) -> None:
+    others = [subprocess.Popen([sys.executable, "-c", APPENDS, path, file, "8"]) for _ in range(2)]
+    index, counts = Index(file), list[int]()
+
+    def read() -> None:
+        counts.append(len(JsonlLedger(path, index).facts().verdicts))
+
+    while any(other.poll() is None for other in others):
+        threads = [threading.Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [other.returncode for other in others] == [0, 0]
+    assert counts
+    assert min(counts) >= 5
+    believed(JsonlLedger(path, index))
+    assert len(JsonlLedger(path, index).facts().verdicts) == 5 + 16
+
+
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_a_line_of_garbage_among_the_others_is_passed_over(at: int, path: Path, file: Path) -> None:
+    before = JsonlLedger(path).facts()
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:at], b"cat walked over the keyboard\n", *lines[at:]]))
+    ledger = JsonlLedger(path, Index(file))
+    assert ledger.facts() == before
+    assert ledger.verify() == 7
+    ledger.append(accepted(run=RUNS[6]))
+    assert len(ledger.facts().verdicts) == 6
+    assert ledger.torn_path.exists() == (at == 7), "what follows the last line is moved out of the way of the next"
+
+
+def test_a_line_that_garbage_replaced_is_missed(path: Path, file: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"garbage\n", *lines[3:]]))
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 3: is not a ledger line"):
+        JsonlLedger(path, Index(file)).facts()
+
+
+def test_a_file_without_any_ledger_line_is_no_ledger(path: Path) -> None:
+    path.write_bytes(b"date,count\n2026-11-26,4\n")
+    with pytest.raises(LedgerError, match=r"softmax\.jsonl line 1: is not a ledger line"):
+        JsonlLedger(path).append(accepted(run=RUNS[6]))
+    assert path.read_bytes() == b"date,count\n2026-11-26,4\n"
