@@ -15,6 +15,7 @@ from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
 from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
+from harness.verdict import Outcome
 from harness.wire import PROTOCOL
 from kernelmark.project.choice import device_name
 from kernelmark.project.problems import find_problem, private_folder, problem_directories, refuse_without_project
@@ -23,13 +24,12 @@ from kernelmark.text.recorded import RecordedRun
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current
 from leaderboard.record.entry import VERDICT, Entry
-from leaderboard.record.fields import VerdictFields
 from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.similar import GradedFile
 from leaderboard.standings.ranking import Row, Table, rank
 
-_NEWEST = 5  # gradings that say how long one takes
+_NEWEST, _LOOKED_AT = 5, 200  # gradings that say how long one takes, among so many
 
 
 @dataclass(frozen=True)
@@ -137,19 +137,15 @@ def usual_s(settings: Settings, slug: str, device: DeviceKind, language: str) ->
     None if there are none, or the ledger cannot be read.
     """
     try:
-        verdicts = [*ledger(settings, slug).verdicts()]
+        recorded, effort = ledger(settings, slug), settings.effort
+        newest = recorded.newest(_LOOKED_AT, outcome=Outcome.ACCEPTED, language=language, effort=effort)
     except LedgerError:
         return None
-    kind = (device, language, settings.effort)
-    alike = [v for v in reversed(verdicts) if v.score and kind == _kind(v)]
+    alike = [verdict for verdict in newest if verdict.environment.device_kind == device]
     names = [verdict.environment.device_name for verdict in alike]
     name = own if (own := device_name(device)) in names else next(iter(names), None)
     took = [verdict.duration_ns / 1e9 for verdict in alike if verdict.environment.device_name == name]
     return median(took[:_NEWEST]) if took else None
-
-
-def _kind(verdict: VerdictFields) -> tuple[str, str, str]:
-    return verdict.environment.device_kind, verdict.submission.language, verdict.effort
 
 
 def current(settings: Settings, hashes: Mapping[str, str] | None = None) -> Current:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Protocol
 
 from harness.errors import LedgerError
-from harness.verdict import Environment, Outcome, ProblemId, Record
+from harness.verdict import Effort, Environment, Outcome, ProblemId, Record
 from leaderboard.record.entry import EXEMPT, MODERATION, NO_HASH, VERDICT, Entry, decode
 from leaderboard.record.fields import Facts, Score, SubmissionFields, VerdictFields, fields_of
 
@@ -115,10 +115,18 @@ class Lines:
             LedgerError: one was written by a version whose verdicts this one cannot read.
         """
         self._refuse_unreadable()
+        return self._made(self._rows(_FIELDS, "AND run IS NOT NULL AND seq > ?", "ORDER BY seq", since))
+
+    def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
+        """The newest verdicts of this kind, newest first, and no more than `most`."""
+        where, kind = "AND outcome = ? AND language = ? AND effort = ?", (outcome.value, language, effort)
+        return [*self._made(self._rows(_FIELDS, where, "ORDER BY seq DESC LIMIT ?", *kind, most))]
+
+    def _made(self, rows: sqlite3.Cursor) -> Iterator[VerdictFields]:
         problems, environments = cache(self._problem), cache(self._environment)
         outcomes = {outcome.value: outcome for outcome in Outcome}
         moment = datetime.fromisoformat
-        for row in self._rows(_FIELDS, "AND run IS NOT NULL AND seq > ?", "ORDER BY seq", since):
+        for row in rows:
             score = None if row[14] is None else Score(*row[14:18])
             parts = (outcomes[row[3]], problems(row[4]), SubmissionFields(*row[5:9]), environments(row[9]), row[10])
             yield VerdictFields._make((*row[:3], *parts, moment(row[11]), row[12], row[13], score, *row[18:]))

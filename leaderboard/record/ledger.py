@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 from harness import outside
 from harness.errors import LedgerError, UsageError
-from harness.verdict import Verdict
+from harness.verdict import Effort, Outcome, Verdict
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode, is_line
 from leaderboard.record.exemption import Exemption
@@ -134,6 +134,14 @@ class JsonlLedger:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
         """
         return self._lines().verdicts(since)
+
+    def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
+        """The newest verdicts of this kind, newest first, and no more than `most`.
+
+        Raises:
+            LedgerError: the chain is broken.
+        """
+        return self._lines().newest(most, outcome=outcome, language=language, effort=effort)
 
     def find(self, run: str) -> Verdict | None:
         """The verdict of a run, by its whole id; None if the ledger does not have it.
