@@ -27,6 +27,7 @@ from kernelmark.commands import (
     exporting,
     fleet,
     importing,
+    init,
     organizers,
     problems,
     profile,
@@ -279,6 +280,7 @@ main.add_command(audit.audit)
 main.add_command(compare.compare)
 main.add_command(debug.debug)
 main.add_command(fleet.fleet)
+main.add_command(init.init)
 main.add_command(profile.profile)
 main.add_command(runs.runs)
 main.add_command(show_command.show)
