@@ -31,7 +31,7 @@ def below(folder: Path) -> list[str]:
 def test_a_project_has_what_grading_and_its_workflow_need(here: Path, invoke: Command) -> None:
     said = invoke("init", "mine")
     assert (said.code, said.out.splitlines()[:2]) == (0, ["cd mine", "kernelmark start vector_add my_kernel.py"])
-    assert os.listdir(here) == ["mine"]
+    assert list(here.iterdir()) == [here / "mine"]
     made = Project("mine")
     assert made.problems() == ["softmax", "vector_add"]
     assert made.problem("softmax") == Project(ROOT).problem("softmax").model_copy(
@@ -98,7 +98,7 @@ def test_what_cannot_be_made_is_one_line(here: Path, invoke: Command, arguments:
     said = invoke("init", *arguments)
     assert (said.code, said.err.count("\n")) == (2, 1)
     assert says in said.err
-    assert os.listdir(here) == ["a-file"]
+    assert list(here.iterdir()) == [here / "a-file"]
 
 
 @pytest.mark.parametrize("name", ["kept", "new"])
