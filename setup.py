@@ -27,7 +27,7 @@ LEFT_OUT = {"__pycache__", "leaderboard"}  # what a run of an example leaves the
 
 
 class BuildPy(build_py):
-    """Builds the packages, and `kernelmark/shipped` beside their modules."""
+    """Builds the packages, and `kernelmark/shipped` among them."""
 
     def run(self) -> None:
         super().run()

@@ -36,7 +36,7 @@ __pycache__/
 """
 _REQUIREMENTS = f"""\
 # What the workflow installs. Put the wheel of your kernelmark there and commit it; then both are always of one version.
-./wheels/{_WHEEL}[cuda]
+./wheels/{_WHEEL}[grade,cuda]
 """
 _README = """\
 # A competition in GPU kernels
@@ -138,7 +138,7 @@ def _fill(folder: Path, files: Files) -> None:
     try:
         for name, file in files.items():
             path = folder / name
-            for missing in reversed([each for each in path.parents if not each.exists()]):
+            for missing in reversed([parent for parent in path.parents if not parent.exists()]):
                 missing.mkdir()
                 written.append(missing)
             with path.open("xb") as target:

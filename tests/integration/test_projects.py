@@ -37,7 +37,7 @@ def projects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Project, 
 
 def recorded(project: Project) -> dict[str, Outcome]:
     """The outcome that each author has."""
-    return {each.submission.author: each.outcome for each in project.verdicts("double")}
+    return {verdict.submission.author: verdict.outcome for verdict in project.verdicts("double")}
 
 
 def expect_records(projects: tuple[Project, Project]) -> None:
@@ -75,10 +75,10 @@ def test_each_is_recorded_in_its_own_ledger_one_after_the_other_and_in_threads(
 def test_two_fleets_at_a_time_are_each_for_their_own_project(projects: tuple[Project, Project]) -> None:
     def graded(project: Project) -> list[str]:
         sources = {"twice": TWICE, "thrice": THRICE}
-        jobs = [Job(problem="double", submission=each, author=author) for author, each in sources.items()]
+        jobs = [Job(problem="double", submission=source, author=author) for author, source in sources.items()]
         with Fleet(sandbox="bwrap", project=project) as fleet:
             results = list(fleet.grade_many(jobs, record=True))
-        return [str(each.error) for each in results if each.error is not None]
+        return [str(result.error) for result in results if result.error is not None]
 
     with ThreadPoolExecutor(2) as threads:
         assert list(threads.map(graded, projects)) == [[], []]

@@ -44,7 +44,7 @@ def test_only_the_given_project_is_graded_for(judge: Callable[..., Judge], proje
     verdict = kernelmark.grade("double", "x = 1\n", record=True, project=given)
     kernelmark.check("double", "x = 2\n", project=given)
     assert not (project / "leaderboard").exists()
-    assert [each.run for each in given.verdicts("double")] == [verdict.run]
+    assert [recorded.run for recorded in given.verdicts("double")] == [verdict.run]
     assert (other / "BOARD.md").is_file()
     assert list((other / "sources").rglob("*.py"))
     assert list(given.verdicts("unheard-of")) == []

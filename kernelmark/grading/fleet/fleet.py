@@ -24,7 +24,7 @@ from kernelmark.grading.fleet.dispatch import Batch, Plan
 from kernelmark.grading.fleet.engine import Worker
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.local import local_workers
-from kernelmark.project.choice import providers
+from kernelmark.project.choice import providers, refuse_without_torch
 from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
 from kernelmark.record.allowance import InFlight
@@ -93,6 +93,7 @@ class Fleet:
         workers: Sequence[Worker] = ()
         self._cluster: Cluster | None = None
         if where == "auto":
+            refuse_without_torch()
             self._sandbox = _isolated(self._settings)
             workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
         else:
