@@ -7,7 +7,7 @@ KERNEL ?= submissions/softmax/example/softmax.py
 ARGS ?=
 
 comma := ,
-extras := dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
+extras := grade$(comma)dev$(if $(shell command -v nvidia-smi),$(comma)cuda)
 bin := .venv/bin
 ready := .venv/.ready
 pytest := $(bin)/python -m pytest -rs --durations=20

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kernelmark.grading.api import check, grade
     from kernelmark.grading.fleet import Fleet, Job, JobResult
     from kernelmark.grading.reward import reward
+    from kernelmark.project.project import Project
 
 __version__ = "0.1.0"
 
@@ -43,6 +44,7 @@ __all__ = [
     "Outcome",
     "Problem",
     "ProblemError",
+    "Project",
     "SandboxError",
     "SettingsError",
     "Submission",
@@ -61,6 +63,7 @@ _HOMES = {
     "kernelmark.grading.api": ("check", "grade"),
     "kernelmark.grading.fleet": ("Fleet", "Job", "JobResult"),
     "kernelmark.grading.reward": ("reward",),
+    "kernelmark.project.project": ("Project",),
 }
 
 

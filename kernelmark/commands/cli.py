@@ -27,6 +27,7 @@ from kernelmark.commands import (
     exporting,
     fleet,
     importing,
+    init,
     organizers,
     problems,
     profile,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 INTERRUPTED, TERMINATED = 130, 143
+GRADE = ("torch", "triton", "numpy", "filelock", "docker")  # the modules of the extra `grade`
 
 
 class Boundary(click.Command):
@@ -76,6 +78,8 @@ class Boundary(click.Command):
             status = fail(error.format_message(), error.exit_code)
         except KernelmarkError as error:
             status = fail(str(error), error.exit_code)
+        except ModuleNotFoundError as error:
+            status = _not_installed(error)
         except Exception as error:  # noqa: BLE001 - the process ends here, and the traceback is kept
             status = _unexpected(error)
         sys.exit(status if isinstance(status, int) else 0)
@@ -279,6 +283,7 @@ main.add_command(audit.audit)
 main.add_command(compare.compare)
 main.add_command(debug.debug)
 main.add_command(fleet.fleet)
+main.add_command(init.init)
 main.add_command(profile.profile)
 main.add_command(runs.runs)
 main.add_command(show_command.show)
@@ -375,6 +380,17 @@ def _profiled(job: PreparedJob, result: Verdict) -> str:
     except Exception as error:  # noqa: BLE001 - the run is recorded, and its outcome is the command's
         told = f"kernelmark: warning: no profile: {unexpected(error)}"
     return visible(" ".join(told.split()))
+
+
+def _not_installed(error: ModuleNotFoundError) -> int:
+    """Commands that grade look for torch before they begin; the others import what they need when they need it."""
+    from kernelmark.project.choice import missing
+
+    package = (error.name or "").partition(".")[0]
+    if package not in GRADE:
+        return _unexpected(error)
+    refusal = missing(package)
+    return fail(str(refusal), refusal.exit_code)
 
 
 def _unexpected(error: Exception) -> int:

@@ -25,6 +25,16 @@ def problems(_context: click.Context, _parameter: click.Parameter, incomplete: s
     return found or [CompletionItem(incomplete, type="dir")]
 
 
+def shipped_problems(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """The slugs of the problems that come with kernelmark."""
+    try:
+        from kernelmark.project.shipped import shipped
+
+        return _beginning(incomplete, (file.parent.name for file in shipped().glob("problems/*/problem.toml")))
+    except (KernelmarkError, OSError):
+        return []
+
+
 def baselines(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The organizers' kernels of the problem that was typed before, or of all."""
     try:

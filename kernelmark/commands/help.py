@@ -21,7 +21,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "merge-ledger",
         "import",
     ),
-    "Set up": ("doctor", "calibrate", "fleet"),
+    "Set up": ("init", "doctor", "calibrate", "fleet"),
 }
 """Commands of `kernelmark` that are in none of them are listed last."""
 
@@ -70,6 +70,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "import": ("kernelmark import kernelbench ../KernelBench 1/19",),
     "import gpu-mode": ("kernelmark import gpu-mode ../reference-kernels pmpp_v2/sort_py",),
     "import kernelbench": ("kernelmark import kernelbench ../KernelBench 1/19 3",),
+    "init": (
+        "kernelmark init my-project",
+        "kernelmark init --problem matmul --problem attention",
+        "kernelmark init my-course --course",
+    ),
     "doctor": ("kernelmark doctor", "kernelmark doctor -v"),
     "calibrate": ("kernelmark calibrate",),
     "fleet": ("kernelmark fleet start", "kernelmark fleet status"),

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from harness.errors import HarnessError, KernelmarkError, SubmissionError
 from harness.kinds import DeviceKind
+from kernelmark.project.choice import refuse_without_torch
 from kernelmark.project.settings import Settings
 from kernelmark.record.publishing import Publisher, table_of
 from kernelmark.record.records import tables
@@ -93,8 +94,10 @@ def grade_all(
     which the others would disturb, after them.
 
     Raises:
+        UsageError: nothing can be graded with what is installed.
         KernelmarkError: with `refuse_together`, why none can be graded, if several are refused for this reason.
     """
+    refuse_without_torch()
     ready: dict[DeviceKind, dict[int, Ready]] = {"cuda": {}, "cpu": {}}
     failed: dict[int, Exception] = {}
     known: dict[int, Graded] = {}

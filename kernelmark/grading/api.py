@@ -11,6 +11,7 @@ from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Effort, Verdict
 from kernelmark.grading.prepared import Beside, OnProgress, PreparedJob
+from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
 
 
@@ -27,6 +28,7 @@ def grade(
     baselines: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
     record: bool = False,
+    project: Project | None = None,
 ) -> Verdict:
     """Grade one submission: build it, run the tests, and time the benchmarks.
 
@@ -47,12 +49,13 @@ def grade(
             on a GPU if the problem has it, unless the effort is quick or screen.
         on_progress: called with a `harness.judge.Progress` before every step.
         record: archive the sources, append the verdict to the project's ledger and rewrite its board.
+        project: whose problems, settings and record are used; None: the project around the working directory.
 
     Raises:
         UsageError: the problem, the submission or a setting is wrong.
         HarnessError: we failed, twice; the verdict is unknown and nothing was recorded.
     """
-    settings = _settings(device, sandbox, effort=effort, baselines=baselines)
+    settings = _settings(project, device, sandbox, effort=effort, baselines=baselines)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     remark = job.admit() if record else None
     verdict = job.grade(on_progress or ignore)
@@ -72,15 +75,16 @@ def check(
     language: str = "py",
     beside: Beside = (),
     on_progress: OnProgress | None = None,
+    project: Project | None = None,
 ) -> Check:
     """Build one submission and run its tests, without times; arguments and exceptions as for `grade`."""
-    settings = _settings(device, sandbox)
+    settings = _settings(project, device, sandbox)
     job = PreparedJob.prepare(settings, problem, submission, author=author, language=language, beside=beside)
     return job.check(on_progress or ignore)
 
 
-def _settings(device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:
+def _settings(project: Project | None, device: DeviceChoice, sandbox: SandboxChoice, **flags: Any) -> Settings:
     """The project's settings; "auto" leaves the choice to them."""
     flags["device"] = None if device == "auto" else device
     flags["sandbox"] = None if sandbox == "auto" else sandbox
-    return Settings.load(**flags)
+    return settings_for(project, **flags)

@@ -1,16 +1,20 @@
 """What a grading is worth to whoever trains a model on it: `kernelmark.reward`. Pure; imports no torch.
 
-The same verdict always has the same reward. A verdict is the only input, since everything else that a trainer knows
-(how long a grading took, on which machine) says nothing about the answer.
+The same verdict always has the same reward over the same baseline. Nothing else is looked at, since everything else
+that a trainer knows (how long a grading took, on which machine) says nothing about the answer.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from typing import TYPE_CHECKING
 
 from harness.errors import UsageError
 from harness.verdict import Check, DoubtCode, Outcome, Verdict
+
+if TYPE_CHECKING:
+    from kernelmark.project.project import Project
 
 FAILED = 0.5
 """What passing all tests is worth if something else fails, such as a limit while it is timed."""
@@ -20,7 +24,7 @@ SLOWEST, FASTEST = 0.25, 16.0
 """Speedups beyond these count as these. The upper one also limits what an answer can gain by a hole in the harness."""
 
 
-def reward(graded: Check, baseline: str | None = None) -> float:
+def reward(graded: Check, baseline: str | None = None, *, project: Project | None = None) -> float:
     """The reward of one answer, from 0 to 7.
 
     | the answer | earns |
@@ -48,10 +52,13 @@ def reward(graded: Check, baseline: str | None = None) -> float:
     Args:
         graded: a `Verdict`, or a `Check`, which has no times.
         baseline: the name of the baseline whose speedup counts; None: the first that was asked for.
+        project: the baseline is the first that its settings name, if they name one and `baseline` does not.
 
     Raises:
         UsageError: the verdict says which baselines were asked for, and this one was not.
     """
+    if baseline is None and project is not None:
+        baseline = next((name for name in project.settings.baselines if name != "auto"), None)
     asked = graded.requested_baselines if isinstance(graded, Verdict) else None
     if asked is not None and baseline is not None and baseline not in asked:
         those = f"only {', '.join(asked)}" if asked else "and no other either"

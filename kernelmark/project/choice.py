@@ -23,9 +23,10 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
     A `.cu` file without a CUDA device is judged on the CPU: it is compiled, then refused with the reason.
 
     Raises:
-        UsageError: the language cannot run on the requested device.
+        UsageError: the language cannot run on the requested device, or nothing can be graded with what is installed.
         DeviceError: CUDA was requested, and there is no device.
     """
+    refuse_without_torch()
     if "cuda" not in LANGUAGES[language].devices:
         if choice == "cuda":
             raise UsageError("--device cuda", f"a .{language} file runs on a CPU", "leave --device out")
@@ -38,6 +39,21 @@ def choose_device(choice: DeviceChoice, language: str) -> DeviceKind:
         remedy = "`kernelmark doctor` says why; a .py file can be graded with --device cpu"
         raise DeviceError("there is no CUDA device that torch could use", remedy)
     return "cuda"
+
+
+def refuse_without_torch() -> None:
+    """Raise before anything starts where kernelmark is installed without what a grading needs.
+
+    Raises:
+        UsageError: torch is not installed.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise missing("torch")
+
+
+def missing(package: str) -> UsageError:
+    """The error that a package of the extra `grade` is not installed."""
+    return UsageError("grading", f"needs {package}, which is not installed", "pip install 'kernelmark[grade]'")
 
 
 def cuda_is_here() -> bool:

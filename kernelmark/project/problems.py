@@ -81,19 +81,21 @@ def private_folder(settings: Settings) -> Path | None:
 def find_directory(settings: Settings, reference: str | Path) -> Path:
     """The absolute path of a problem's directory, by any path to it or by its slug.
 
+    A bare name is a slug first: the working directory may be another project's.
+
     Raises:
         UsageError: there is none; the message names the nearest slug, or says that a file was given.
     """
-    places = [Path(reference), settings.locate("problems") / reference]
-    for directory in places:
+    path, own = Path(reference), settings.locate("problems") / reference
+    for directory in (own, path) if path.name == reference else (path, own):
         try:
             if (directory / "problem.toml").is_file():
                 return real(directory)
         except OSError as error:  # the name is too long, or a folder may not be read
             raise UsageError(f"{reference!s:.80}", f"cannot be looked for ({error.strerror})") from error
-    if places[0].is_dir():
+    if path.is_dir():
         raise UsageError(str(reference), "holds no problem.toml", "name a problem's directory, or its slug")
-    if places[0].is_file() or places[0].suffix.removeprefix(".") in LANGUAGES:
+    if path.is_file() or path.suffix.removeprefix(".") in LANGUAGES:
         raise UsageError(str(reference), "is a file, not a problem", "name the problem first, then the file")
     refuse_without_project(settings)
     slugs = [directory.name for directory in problem_directories(settings)]

@@ -1,8 +1,8 @@
 """Settings, and where each value comes from: flag, environment, `kernelmark.toml`, default, in this order.
 
-The command line and the Python API call `Settings.load`. Trusted. The project's root is the directory of the nearest
-`kernelmark.toml`, in the working directory or above it, else the working directory; relative paths start there. An
-unknown key is always an error, so that a typo never grades silently with a default.
+The command line and `kernelmark.Project` call `Settings.load`. Trusted. The project's root is the directory of the
+nearest `kernelmark.toml`, in the working directory or above it, else the working directory; relative paths start there.
+An unknown key is always an error, so that a typo never grades silently with a default.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from harness import outside
 from harness.document import DocumentError, parse_json, parse_toml
@@ -50,20 +49,20 @@ class Limits(BaseModel):
     """A grading may begin while less than this was used."""
 
 
-class Settings(BaseSettings):
+class Settings(BaseModel):
     """Every setting, resolved; made by `load`."""
 
-    model_config = SettingsConfigDict(env_prefix=PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     root: Path = Path()
     author: str | None = None
     device: DeviceChoice = "auto"
     sandbox: SandboxChoice = "auto"
     effort: Effort = "default"
-    baselines: Annotated[tuple[str, ...], NoDecode] = ("auto",)
+    baselines: tuple[str, ...] = ("auto",)
     """Names of kernels in `reference/<slug>/` to alternate with, "auto" (`eager` on a GPU, none on a CPU) or "none"."""
     image: str = "kernelmark-runner:latest"
-    docker_binds: Annotated[tuple[Path, ...], NoDecode] = ()
+    docker_binds: tuple[Path, ...] = ()
     docker_python: str = "python3"
     results: Path = Path("leaderboard/results")
     archive: Path = Path("leaderboard/archive")
@@ -84,8 +83,8 @@ class Settings(BaseSettings):
     """A checkout of gpu-mode's reference-kernels outside the project, in which imported problems find their files."""
     kernelbench_checkout: Path | None = None
     """The same of KernelBench."""
-    teams: Annotated[Teams, NoDecode] = NO_TEAMS
-    limits: Annotated[Limits, NoDecode] = Limits()
+    teams: Teams = NO_TEAMS
+    limits: Limits = Limits()
 
     @field_validator("docker_binds", mode="before")
     @classmethod
@@ -152,7 +151,7 @@ class Settings(BaseSettings):
 
     def author_or_default(self) -> str:
         """The author that was set, else a name made from git's `user.name`, else from the login name."""
-        return default_author() if self.author is None else self.author
+        return default_author(self.root) if self.author is None else self.author
 
     @classmethod
     def load(cls, start: Path | None = None, /, **flags: Any) -> Settings:
@@ -167,26 +166,24 @@ class Settings(BaseSettings):
         file = find_file(start)
         table = _read(file) if file else {}
         _refuse_unknown_variables(os.environ)
-        given = {key: value for key, value in flags.items() if value is not None}
-
-        class Located(cls):  # type: ignore[valid-type, misc]
-            """The settings with this project's file as their last source."""
-
-            @classmethod
-            def settings_customise_sources(
-                cls,
-                settings_cls: type[BaseSettings],
-                init_settings: PydanticBaseSettingsSource,
-                env_settings: PydanticBaseSettingsSource,
-                **_: PydanticBaseSettingsSource,
-            ) -> tuple[PydanticBaseSettingsSource, ...]:
-                return init_settings, env_settings, InitSettingsSource(settings_cls, table)
-
+        variables = {key: value for key in KEYS if (value := os.environ.get(PREFIX + key.upper()))}
+        given = _given(flags)
         try:
-            loaded: Settings = Located(root=file.parent if file else start, **given)
+            return cls(**{"root": file.parent if file else start, **table, **variables, **given})
         except ValidationError as error:
             raise _explained(error, given, file) from error
-        return loaded
+
+    def overridden(self, **flags: Any) -> Settings:
+        """These settings with some replaced; a flag that is None counts as not given.
+
+        Raises:
+            SettingsError: a value is not valid.
+        """
+        given = _given(flags)
+        try:
+            return type(self)(**{**dict(self), **given})
+        except ValidationError as error:
+            raise _explained(error, given, None) from error
 
 
 _SHOWN = reprlib.Repr()
@@ -200,15 +197,19 @@ def find_file(start: Path) -> Path | None:
     return next((d / FILE_NAME for d in (start, *start.parents) if os.path.lexists(d / FILE_NAME)), None)
 
 
-def default_author() -> str:
-    """A name from git or the login, reduced to the characters that an author may have."""
-    return name_from(_git_user()) or name_from(_login()) or "anonymous"
+def default_author(folder: Path) -> str:
+    """A name from git, as it is configured in this folder, or from the login; only with characters of an author."""
+    return name_from(_git_user(folder)) or name_from(_login()) or "anonymous"
 
 
 def name_from(text: str) -> str:
     """The text reduced to a valid author's name; empty if nothing is left."""
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
     return re.sub(r"[^A-Za-z0-9._-]+", "-", ascii_text).strip("-._")[:64]
+
+
+def _given(flags: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in flags.items() if value is not None}
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -250,9 +251,10 @@ def _explained(error: ValidationError, flags: Mapping[str, Any], file: Path | No
     return SettingsError(where, f"{given} is not valid", message)
 
 
-def _git_user() -> str:
+def _git_user(folder: Path) -> str:
+    command = ["git", "config", "user.name"]
     try:
-        answer = subprocess.run(["git", "config", "user.name"], capture_output=True, text=True, timeout=5, check=False)
+        answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=5, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return answer.stdout.strip()

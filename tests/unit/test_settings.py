@@ -174,9 +174,9 @@ def test_debug_is_known_an_empty_variable_counts_as_unset_and_binds_take_colons(
 def test_the_default_author_can_stand_in_a_path(
     monkeypatch: pytest.MonkeyPatch, git: str, login: str, author: str
 ) -> None:
-    monkeypatch.setattr(module, "_git_user", lambda: git)
+    monkeypatch.setattr(module, "_git_user", lambda _: git)
     monkeypatch.setattr(module, "_login", lambda: login)
-    assert default_author() == author
+    assert default_author(ROOT) == author
 
 
 def test_the_shipped_file_documents_every_key_with_its_default(tmp_path: Path) -> None:

@@ -50,11 +50,13 @@ class FakeFleet:
     """Grades jobs in reverse order, by what their sources say; remembers how it was made and what it was given."""
 
     made: ClassVar[list[dict[str, Any]]] = []
+    settings: ClassVar[list[Settings]] = []
     given: ClassVar[list[dict[str, Any]]] = []
     taken: ClassVar[list[Job]] = []
     capacity = 6
 
     def __init__(self, **given: Any) -> None:
+        self.settings.append(given.pop("project").settings)
         self.made.append(given)
 
     def __enter__(self) -> FakeFleet:
@@ -92,7 +94,7 @@ class FakeFleet:
 @pytest.fixture
 def fakes(monkeypatch: pytest.MonkeyPatch) -> type[FakeFleet]:
     """Fleets that grade nothing, in a sandbox that isolates."""
-    for seen in (FakeFleet.made, FakeFleet.given, FakeFleet.taken):
+    for seen in (FakeFleet.made, FakeFleet.settings, FakeFleet.given, FakeFleet.taken):
         seen.clear()
     monkeypatch.setattr(one_by_one, "Fleet", FakeFleet)
     monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider("bwrap")])
@@ -145,10 +147,11 @@ def test_a_fleet_grades_where_several_may_be_graded_at_a_time(
 ) -> None:
     monkeypatch.setattr(one_by_one, "providers", lambda _: [Provider(sandbox)])
     monkeypatch.setattr(one_by_one, "TESTED_AT_A_TIME", 3)
-    with several(Settings(), device, jobs, count=count, times=times) as grades:
+    settings = Settings()
+    with several(settings, device, jobs, count=count, times=times) as grades:
         assert isinstance(grades, OneByOne) == (slots == 0)
     made = {"device": device, "sandbox": sandbox, "slots": slots, "devices": count}
-    assert fakes.made == ([] if slots == 0 else [made])
+    assert (fakes.made, fakes.settings) == (([], []) if slots == 0 else ([made], [settings]))
     assert 1 <= TESTED_AT_A_TIME <= 8
 
 

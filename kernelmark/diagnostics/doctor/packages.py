@@ -83,7 +83,7 @@ def torch_and_triton(probe: dict[str, Any]) -> Iterator[Diagnostic]:
     """Whether both are installed, in the pair that torch was built with, and with bytecode."""
     torch = probe.get("torch", {"error": probe.get("failure", "not asked")})
     if "error" in torch:
-        yield Diagnostic("fail", "torch", torch["error"], "install torch 2.11 or later", blocks=True)
+        yield Diagnostic("fail", "torch", torch["error"], "pip install 'kernelmark[grade]'", blocks=True)
         return
     build = f"CUDA {probe['cuda']}" if probe["cuda"] else "CPU build"
     yield Diagnostic("ok", "torch", f"{torch['version']} ({build})")

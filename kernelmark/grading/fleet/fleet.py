@@ -24,7 +24,8 @@ from kernelmark.grading.fleet.dispatch import Batch, Plan
 from kernelmark.grading.fleet.engine import Worker
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.fleet.local import local_workers
-from kernelmark.project.choice import providers
+from kernelmark.project.choice import providers, refuse_without_torch
+from kernelmark.project.project import Project, settings_for
 from kernelmark.project.settings import DeviceChoice, SandboxChoice, Settings
 from kernelmark.record.allowance import InFlight
 
@@ -62,6 +63,7 @@ class Fleet:
         sandbox: SandboxChoice = "auto",
         slots: int | None = None,
         devices: int | None = None,
+        project: Project | None = None,
     ) -> None:
         """
         Args:
@@ -73,6 +75,8 @@ class Fleet:
             sandbox: "docker", "bwrap", or "auto"; a fleet does not grade without isolation.
             slots: how many jobs a worker grades at a time; None: by the processors there are.
             devices: how many of this machine's devices to use; None: all.
+            project: as for `kernelmark.grade`; on several machines each grades in the project where its part of the
+                fleet was started.
 
         Raises:
             UsageError: `where` is neither, or the sandbox does not isolate, or this machine lacks ray or the token.
@@ -85,10 +89,11 @@ class Fleet:
         if slots is not None and slots < 1:
             raise UsageError("Fleet", f"slots={slots} is not a number of jobs", "use 1 or more")
         given = {"device": None if device == "auto" else device, "sandbox": None if sandbox == "auto" else sandbox}
-        self._settings = Settings.load(**given)
+        self._settings = settings_for(project, **given)
         workers: Sequence[Worker] = ()
         self._cluster: Cluster | None = None
         if where == "auto":
+            refuse_without_torch()
             self._sandbox = _isolated(self._settings)
             workers = local_workers(self._settings.root, self._settings.device, slots)[:devices]
         else:

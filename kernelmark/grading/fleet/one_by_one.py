@@ -20,6 +20,7 @@ from kernelmark.grading.fleet.fleet import Fleet
 from kernelmark.grading.fleet.job import Job, JobResult
 from kernelmark.grading.prepared import OnProgress, PreparedJob
 from kernelmark.project.choice import providers
+from kernelmark.project.project import Project
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import warn
 from kernelmark.text.unexpected import unexpected
@@ -95,7 +96,8 @@ def several(
     alone = slots == 1 or (count is not None and count <= 1)
     sandbox = None if alone else choose(settings.sandbox, providers(settings)).name
     if sandbox is not None and isolates(sandbox):
-        with Fleet(device=device, sandbox=sandbox, slots=slots, devices=count) as fleet:
+        project = Project.of(settings)
+        with Fleet(device=device, sandbox=sandbox, slots=slots, devices=count, project=project) as fleet:
             yield fleet
         return
     if not alone and jobs is not None:

@@ -1,0 +1,164 @@
+"""Makes a project of what kernelmark brings: `kernelmark init`. Trusted; does not import torch.
+
+All files are known and checked before the first is written. A new folder is filled under another name and then renamed;
+in one that is there already nothing is replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError, nearest
+from harness.outside import real
+from kernelmark import __version__
+from kernelmark.project.settings import FILE_NAME
+from kernelmark.project.shipped import shipped
+
+DEFAULT = ("vector_add", "softmax")
+_LEFT_OUT = {"__pycache__", "leaderboard"}  # what a run of an example leaves there
+_WHEEL = f"kernelmark-{__version__}-py3-none-any.whl"
+_AS_IN_OUR_OWN = (FILE_NAME, ".gitattributes", "tools/runner-environment", "tools/take-recorded")
+_WORKFLOW = ".github/workflows/grade.yml"
+_INSTALL, _INSTALL_HERE = "pip install --quiet -c constraints.txt -e .", "pip install --quiet -r requirements.txt"
+_IGNORED = """\
+.venv/
+__pycache__/
+/build/
+/site/
+/site.cache/
+/fleet.address
+/profile/
+/my_kernel.*
+"""
+_REQUIREMENTS = f"""\
+# What the workflow installs. Put the wheel of your kernelmark there and commit it; then both are always of one version.
+./wheels/{_WHEEL}[grade,cuda]
+"""
+_README = """\
+# A competition in GPU kernels
+
+A project of kernelmark. `kernelmark.toml` has its settings, `problems/` what is to be computed, and `reference/` the
+organizers' kernels. Begin with:
+
+    kernelmark start SLUG my_kernel.py     # a first kernel: right, and slow
+    kernelmark check SLUG my_kernel.py     # is it right?
+    submit SLUG my_kernel.py               # grade it, record it, rank it
+
+`kernelmark board` prints the standings, and `kernelmark doctor` what this machine lacks.
+
+## Pull requests
+
+`.github/workflows/grade.yml` grades what pull requests add as `submissions/<problem>/<author>/<file>`, and records it
+after the merge. It needs a self-hosted runner with the label `gpu`, the image of the Docker sandbox there (`make image`
+in a clone of kernelmark), and kernelmark's wheel in `wheels/`, as `requirements.txt` says.
+"""
+
+
+@dataclass(frozen=True)
+class File:
+    """What a file of the new project holds."""
+
+    content: bytes
+    executable: bool = False
+
+
+Files = Mapping[str, File]
+"""The files of a project, by their paths in it."""
+
+
+def competition(slugs: Sequence[str]) -> Files:
+    """A project with these problems.
+
+    Raises:
+        UsageError: no such problem ships; the message names the nearest.
+    """
+    source = shipped()
+    known = sorted(file.parent.name for file in (source / "problems").glob("*/problem.toml"))
+    for slug in slugs:
+        if slug not in known:
+            raise UsageError(f"--problem {slug:.80}", "no such problem comes with kernelmark", nearest(slug, known))
+    folders = [Path(kind, slug) for slug in slugs for kind in ("problems", "reference")]
+    ours = ["problems/problem.schema.json", *_AS_IN_OUR_OWN]
+    workflow = (source / _WORKFLOW).read_text("utf-8")
+    assert workflow.count(_INSTALL) == 1
+    return {
+        **{name: _read(source / name) for name in ours},
+        **{str(name): file for folder in folders for name, file in _below(source, folder)},
+        _WORKFLOW: File(workflow.replace(_INSTALL, _INSTALL_HERE).encode()),
+        ".gitignore": File(_IGNORED.encode()),
+        "requirements.txt": File(_REQUIREMENTS.encode()),
+        "README.md": File(_README.replace("SLUG", slugs[0]).encode()),
+    }
+
+
+def course() -> Files:
+    """The course of `examples/course`: an assignment with a deadline, and hand-ins."""
+    folder = shipped() / "examples/course"
+    return {str(name): file for name, file in _below(folder, Path())}
+
+
+def write(folder: Path, files: Files) -> None:
+    """Write a project, whole or not at all.
+
+    Raises:
+        UsageError: one of the files is there already, or the folder cannot be written.
+    """
+    try:
+        folder = real(folder)
+        if os.path.lexists(folder):
+            _refuse_existing(folder, files)
+            _fill(folder, files)
+            return
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as made:
+            whole = Path(made, folder.name)
+            whole.mkdir()
+            _fill(whole, files)
+            whole.rename(folder)
+    except OSError as error:
+        raise UsageError(str(folder), f"no project can be written there ({error.strerror})", "name another") from error
+
+
+def _refuse_existing(folder: Path, files: Files) -> None:
+    if not folder.is_dir():
+        raise UsageError(str(folder), "is not a folder", "name another, or remove it")
+    for name in files:
+        for path in (folder / name, *(folder / above for above in Path(name).parents)):
+            if os.path.lexists(path) and not (path != folder / name and path.is_dir()):
+                raise UsageError(str(path), "exists already", "name an empty folder, or one that is not there yet")
+
+
+def _fill(folder: Path, files: Files) -> None:
+    """Write files that do not exist; if that fails, none of them."""
+    written: list[Path] = []
+    try:
+        for name, file in files.items():
+            path = folder / name
+            for missing in reversed([parent for parent in path.parents if not parent.exists()]):
+                missing.mkdir()
+                written.append(missing)
+            with path.open("xb") as target:
+                written.append(path)
+                target.write(file.content)
+            if file.executable:
+                path.chmod(path.stat().st_mode | 0o111)
+    except BaseException:
+        for path in reversed(written):
+            path.rmdir() if path.is_dir() else path.unlink()
+        raise
+
+
+def _below(root: Path, folder: Path) -> Iterator[tuple[Path, File]]:
+    """Every file in a folder of the root, with its path from the root."""
+    for path in sorted((root / folder).rglob("*")):
+        name = path.relative_to(root)
+        if path.is_file() and not _LEFT_OUT & set(name.parts):
+            yield name, _read(path)
+
+
+def _read(path: Path) -> File:
+    return File(path.read_bytes(), executable=os.access(path, os.X_OK))

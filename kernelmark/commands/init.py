@@ -1,0 +1,50 @@
+"""`kernelmark init`: makes a project."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from harness.errors import UsageError
+from kernelmark.commands import complete
+from kernelmark.text.printing import print_lines, say
+from kernelmark.text.terminal import counted
+
+
+@click.command()
+@click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path))
+@click.option(
+    "--problem",
+    "problems",
+    multiple=True,
+    metavar="SLUG",
+    shell_complete=complete.shipped_problems,
+    help="One of kernelmark's own problems; repeatable. [default: vector_add and softmax]",
+)
+@click.option("--course", is_flag=True, help="A course instead: one assignment with a deadline, and hand-ins.")
+def init(folder: Path, problems: Sequence[str], course: bool) -> None:
+    """Make a project in DIR, by default here: settings, problems, the organizers' kernels, and a workflow for GitHub.
+
+    DIR may exist. Nothing is overwritten: if one of the files is there already, none is written.
+    """
+    from kernelmark.authoring import init as making
+
+    if course and problems:
+        raise UsageError("--problem", "a course has its own", "leave it out, or --course")
+    slugs = tuple(dict.fromkeys(problems)) or making.DEFAULT
+    files = making.course() if course else making.competition(slugs)
+    making.write(folder, files)
+    say(f"wrote {counted(len(files), 'file')} to {folder}; README.md says more. Begin with:")
+    first = "row_sum" if course else slugs[0]
+    there = [] if folder == Path() else [shlex.join(["cd", str(folder)])]
+    print_lines(
+        [
+            *there,
+            f"kernelmark start {first} my_kernel.py",
+            f"kernelmark check {first} my_kernel.py",
+            f"submit {first} my_kernel.py",
+        ]
+    )

@@ -1,0 +1,101 @@
+"""One project as an object: its settings, where its files are, its problems, and what is recorded. Trusted.
+
+Programs that grade for several projects have one `Project` for each; the working directory plays no part then. The
+command line uses the project around the working directory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from harness.errors import UsageError
+from harness.outside import real
+from harness.problem import Problem
+from harness.verdict import Verdict
+from kernelmark.project.problems import find_problem, problem_directories, refuse_without_project
+from kernelmark.project.settings import FILE_NAME, Place, Settings
+from leaderboard.record.entry import VERDICT
+from leaderboard.record.ledger import JsonlLedger
+
+
+class Project:
+    """A project; its settings are read once, when it is made."""
+
+    settings: Settings
+
+    def __init__(self, root: str | Path) -> None:
+        """
+        Args:
+            root: the project's folder: that of `kernelmark.toml`, or, without such a file, of `problems/`.
+
+        Raises:
+            UsageError: there is no project, or its root is a folder above.
+            SettingsError: a setting is unknown or not valid.
+        """
+        self.settings = Settings.load(Path(root))
+        if self.root != real(Path(root)):
+            what = f"is not the root of a project: its {FILE_NAME} is in {self.root}"
+            raise UsageError(str(root), what, "give that folder")
+        refuse_without_project(self.settings)
+
+    @classmethod
+    def around(cls, folder: Path | None = None) -> Self:
+        """The project around a folder, by default the working directory. If there is none, the folder is its root, and
+        all settings have their defaults.
+
+        Raises:
+            SettingsError: a setting is unknown or not valid.
+        """
+        return cls.of(Settings.load(folder))
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The project with these settings, which need not be those of its file."""
+        made = cls.__new__(cls)
+        made.settings = settings
+        return made
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.root)!r})"
+
+    @property
+    def root(self) -> Path:
+        """The absolute path of its folder."""
+        return self.settings.root
+
+    def locate(self, place: Place) -> Path:
+        """The absolute path of one of its folders or files, such as "problems", "results" or "board"."""
+        return self.settings.locate(place)
+
+    def problems(self) -> list[str]:
+        """The slugs of its problems, in order."""
+        return [directory.name for directory in problem_directories(self.settings)]
+
+    def problem(self, slug: str) -> Problem:
+        """One of its problems, loaded.
+
+        Raises:
+            UsageError: there is none; the message names the nearest slug.
+            ProblemError: it is not valid.
+        """
+        return find_problem(self.settings, slug)
+
+    def verdicts(self, slug: str) -> Iterator[Verdict]:
+        """Every verdict that is recorded for a problem, oldest first, also of runs that do not rank.
+
+        Raises:
+            LedgerError: the ledger is broken.
+        """
+        ledger = JsonlLedger(self.locate("results") / f"{slug}.jsonl")
+        return (entry.verdict for entry in ledger.read() if entry.kind == VERDICT)
+
+
+def settings_for(project: Project | None, **flags: Any) -> Settings:
+    """The settings of a project, or of that around the working directory, with these flags; None counts as not given.
+
+    Raises:
+        SettingsError: a value is not valid.
+    """
+    return Settings.load(**flags) if project is None else project.settings.overridden(**flags)
