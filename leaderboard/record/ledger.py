@@ -150,7 +150,8 @@ class JsonlLedger:
             LedgerError: the chain is broken.
         """
         found = self._at(self._lines().places(run)) if _RUN_PREFIX.fullmatch(run) else ()
-        return next((entry.verdict for entry in found if entry.verdict.run == run), None)
+        verdicts = (entry.verdict for entry in found)
+        return next((verdict for verdict in verdicts if verdict.run == run), None)
 
     def verify(self) -> int:
         """Check the whole chain and return how many entries it has, of any kind.
