@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
@@ -58,6 +59,13 @@ def ledger(data: bytes) -> None:
         _document(_replaced(rest))
 
 
+_BEGINS = re.compile(
+    rb"<<<<<<< |\|\|\|\|\|\|\| |=======\n|>>>>>>> |"
+    rb'\{"seq":[1-9]\d{0,14},"prev":"[0-9a-f]{64}","hash":"[0-9a-f]{64}",'
+)
+"""A line of a ledger, or one that a merge left there."""
+
+
 def _edited(data: bytes) -> bytes:
     """The original with up to three pieces of it replaced: place, length of what goes, length of what comes, that."""
     content = ORIGINAL
@@ -83,15 +91,19 @@ def _file(content: bytes) -> None:
         broken = True
         said = str(error)
         assert "\n" not in said
-    whole = content[: content.rfind(b"\n") + 1]
+    lines = [line + b"\n" for line in content.split(b"\n")[:-1]]
+    garbage = bool(lines)
+    while lines and not _BEGINS.match(lines[-1]):  # it is moved aside with what is unfinished
+        lines.pop()
+    whole = b"".join(lines)
     if not broken:
-        hashes = _hashes(whole)
+        hashes = _hashes(b"".join(line for line in lines if _BEGINS.match(line)))
         assert [entry.hash for entry in entries] == [each for each, kind in hashes if kind == b"verdict"]
         assert book.verify() == len(hashes)
     try:
         added = book.append(NEW)
     except LedgerError:
-        assert broken
+        assert broken or (garbage and not lines), "a file without a ledger line is left alone"
         assert PATH.read_bytes() == content, "what could not be appended to is left as it was"
         return
     after = PATH.read_bytes()
