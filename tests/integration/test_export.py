@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -187,29 +185,6 @@ def test_our_softmax_is_accepted_by_a_foreign_problem(foreign: ForeignForm, form
     assert again.warnings == ()
     added = again.text.removesuffix(text).splitlines()[:-1]
     assert added == (["#!POPCORN leaderboard softmax_v3", "#!POPCORN gpus A100"] if form == "popcorn" else [])
-
-
-# ---- CUDA -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.full
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc on PATH: install the CUDA toolkit")
-def test_cuda_without_the_word_still_compiles(tmp_path: Path) -> None:
-    source = (ROOT / "docs" / "submissions.md").read_text().partition("```cuda\n")[2].partition("```")[0]
-    text = exported(load(ROOT / "problems" / "softmax"), source, "cu", "popcorn")
-    [embedded] = [
-        node.value.value
-        for node in ast.parse(text).body
-        if isinstance(node, ast.Assign)
-        and isinstance(node.value, ast.Constant)
-        and "__global__" in str(node.value.value)
-    ]
-    assert "stream" in source
-    assert "stream" not in text.lower()
-    (tmp_path / "kernel.cu").write_text(str(embedded))
-    command = ["nvcc", "-c", "-std=c++17", "-o", str(tmp_path / "kernel.o"), str(tmp_path / "kernel.cu")]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr
 
 
 # ---- the command ----------------------------------------------------------------------------------------------------

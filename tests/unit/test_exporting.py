@@ -16,7 +16,7 @@ from harness.problem import Problem, load
 from harness.submission import Submission
 from kernelmark.authoring.expressions import python, solved
 from kernelmark.interop.exporting import FORMS, export
-from kernelmark.interop.exporting.library import literal, on_default_queue
+from kernelmark.interop.exporting.library import literal
 from kernelmark.interop.exporting.parameters import solutions
 
 TOML = """
@@ -52,6 +52,7 @@ form = "gpu-mode"
 files = [{{ name = "task.py", path = "reference.py", shown = true, sha256 = "{}" }}]
 """
 KERNEL = "def mix(x, parts, state, y, alpha, number): y.copy_(x[:, 0] * alpha)\n"
+WORD = "kernelbot refuses each file that has the word 'stream'; use the default stream alone"
 CUDA = 'extern "C" void mix_float16_float32(...) {}\nextern "C" void mix_float32_float32(...) {}\n'
 
 
@@ -161,27 +162,6 @@ def test_the_c_functions_are_declared_as_the_documents_say(form: str, tmp_path: 
     assert f"{call}alpha, number, rows, cols, count, pitch, {last})" in text
 
 
-@pytest.mark.parametrize(
-    ("source", "renamed"),
-    [
-        (
-            "void f(cudaStream_t stream) { k<<<1, 1, 0, stream>>>(); }",
-            "void f(std::nullptr_t queue) { k<<<1, 1, 0, queue>>>(); }",
-        ),
-        ("// Streams: main_stream", "// queues: main_queue"),
-        ("int n;", "int n;"),
-        ("cudaStream_t s; cudaStreamCreate(&s);", None),
-        ("config.stream = s;", None),
-        ("at::cuda::getCurrentCUDAStream()", None),
-        ("#include <sstream>", None),
-        ("std::ostream& o", None),
-        ("cudaStream_t stream, int queue", None),
-    ],
-)
-def test_only_the_default_stream_is_left_or_nothing_changes(source: str, renamed: str | None) -> None:
-    assert on_default_queue(source) == (None if renamed is None else f"#include <cstddef>\n{renamed}")
-
-
 @pytest.mark.parametrize("source", ["plain\n", 'has """ in it', "ends in \\", 'ends in "', "a\r\nb", r"\n \x ü"])
 def test_embedded_source_is_what_it_was(source: str) -> None:
     assert ast.literal_eval(literal(source)) == source
@@ -189,11 +169,8 @@ def test_embedded_source_is_what_it_was(source: str) -> None:
 
 def test_what_kernelbot_would_refuse_is_said(tmp_path: Path) -> None:
     mix = problem(tmp_path)
-    told = export(mix, kernel(f"import torch\n# a stream of rows\n{KERNEL}"), "popcorn", case="large").warnings
-    assert told == (
-        "line 3 of the exported file has the word 'stream', and kernelbot refuses such a file",
-        "the file names no leaderboard: give --leaderboard, or name one when you hand it in",
-    )
+    told = export(mix, kernel(KERNEL), "popcorn", case="large").warnings
+    assert told == ("the file names no leaderboard: give --leaderboard, or name one when you hand it in",)
     own = "#!POPCORN leaderboard mine\n#!POPCORN gpu H100\n"
     exported = export(mix, kernel(own + KERNEL), "popcorn", case="large", leaderboard="other", gpus=["A100"])
     assert [line for line in exported.text.splitlines() if "POPCORN" in line] == own.splitlines()
@@ -215,6 +192,7 @@ def test_what_kernelbot_would_refuse_is_said(tmp_path: Path) -> None:
             {},
             "submission.py: no `mix` is defined at the top of the file; it is called as",
         ),
+        ("popcorn", f"# a Stream\n{KERNEL}", {}, f"submission.py:1: {WORD}"),
         ("kernelbench", f"from task import A\n{KERNEL}", {}, "submission.py:1: imports 'task', which is not there"),
     ],
 )

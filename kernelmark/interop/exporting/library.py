@@ -6,8 +6,6 @@ their flags remove the operators of `__half`.
 
 from __future__ import annotations
 
-import re
-
 from harness.problem import Problem
 from kernelmark.interop.exporting.request import Request
 
@@ -53,8 +51,6 @@ struct kernelmark_address {{
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, library) {{
 {defined}
 }}"""
-_WORD = re.compile(r"(?:(?P<before>\.|->|::)\s*)?(?P<word>[A-Za-z_]\w*stream\w*|stream\w*)", re.IGNORECASE)
-_INCLUDE = re.compile(r"#\s*include.*stream", re.IGNORECASE)
 
 
 def symbols(problem: Problem, language: str) -> dict[tuple[str, ...], str]:
@@ -98,26 +94,6 @@ def literal(source: str) -> str:
     """The source as a Python string, as it is where that is possible."""
     raw = f'r"""{source}"""'
     return repr(source) if '"""' in source or source.endswith(('"', "\\")) or "\r" in source else raw
-
-
-def on_default_queue(source: str) -> str | None:
-    """CUDA in which the stream that functions are given can only be the default one, and which does not name it.
-
-    kernelbot refuses each file that has the word. None if the source does more with streams than hand one on.
-    """
-    if _INCLUDE.search(source) or "queue" in source.lower():
-        return None
-    for found in _WORD.finditer(source):
-        word = found["word"]
-        if word != "cudaStream_t" and (found["before"] or word.lower().startswith("cu")):
-            return None
-    return "#include <cstddef>\n" + _WORD.sub(_renamed, source)
-
-
-def _renamed(found: re.Match[str]) -> str:
-    if found["word"] == "cudaStream_t":
-        return found[0].replace("::", "").replace("cudaStream_t", "std::nullptr_t")
-    return re.sub("stream", "queue", found[0], flags=re.IGNORECASE)
 
 
 def _binding(request: Request, functions: list[str]) -> str:

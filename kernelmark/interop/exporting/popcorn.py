@@ -13,7 +13,7 @@ from harness.outside import real
 from harness.problem import Problem
 from kernelmark.interop.exporting import source
 from kernelmark.interop.exporting.adapter import LAID_OUT, Adapter, places
-from kernelmark.interop.exporting.library import on_default_queue, prelude
+from kernelmark.interop.exporting.library import prelude
 from kernelmark.interop.exporting.request import Exported, Form, Request
 from kernelmark.interop.exporting.text import assembled
 from kernelmark.interop.importing import task_file
@@ -23,21 +23,19 @@ _ENTRY = "custom_kernel"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BYTES = 1_000_000
 _FORBIDDEN = "stream"
-_CURRENT = "torch.cuda.current_stream().cuda_stream"
 
 
 def write(request: Request) -> Exported:
     """The file, as kernelbot takes it.
 
     Raises:
-        UsageError: the submission cannot be called there, or a leaderboard or GPU is unknown.
+        UsageError: kernelbot would refuse the submission or could not call it, or a leaderboard or GPU is unknown.
     """
     problem, text = request.problem, request.source
     source.check(request)
+    _check_words(request)
     if request.compiled:
-        elsewhere = on_default_queue(text) if request.submission.language == "cu" else text
-        last = "" if request.submission.language != "cu" else _CURRENT if elsewhere is None else "0"
-        parts = [prelude(request, elsewhere or text), *_function(request, last)]
+        parts = [prelude(request, text), *_function(request, "0" if request.submission.language == "cu" else "")]
     elif problem.call.style == "tree":
         parts = [text, "" if problem.entry == _ENTRY else f"\n\n{_ENTRY} = {problem.entry}\n"]
     else:
@@ -50,6 +48,16 @@ def write(request: Request) -> Exported:
 
 
 FORM = Form(write, has_boards=True)
+
+
+def _check_words(request: Request) -> None:
+    for number, line in enumerate(request.source.splitlines(), 1):
+        if _FORBIDDEN in line.lower():
+            remedy = "use the default stream alone and remove the word, from comments too"
+            if request.submission.language == "cu":
+                remedy += "; the last argument of the function can be a `void*`"
+            what = f"kernelbot refuses each file that has the word {_FORBIDDEN!r}"
+            raise UsageError(f"{request.submission.name}:{number}", what, remedy)
 
 
 def _function(request: Request, last: str) -> list[str]:
@@ -137,10 +145,6 @@ def _listed(file: Path) -> object:
 
 
 def _warnings(request: Request, whole: str) -> list[str]:
-    told = []
-    line = next((number for number, line in enumerate(whole.splitlines(), 1) if _FORBIDDEN in line.lower()), None)
-    if line is not None:
-        told.append(f"line {line} of the exported file has the word {_FORBIDDEN!r}, and kernelbot refuses such a file")
-    if "leaderboard" not in {each[1].lower() for each in _directives(whole)}:
-        told.append("the file names no leaderboard: give --leaderboard, or name one when you hand it in")
-    return told
+    if "leaderboard" in {each[1].lower() for each in _directives(whole)}:
+        return []
+    return ["the file names no leaderboard: give --leaderboard, or name one when you hand it in"]
