@@ -10,6 +10,8 @@ from harness.problem import Problem
 from kernelmark.interop.exporting.request import Request
 
 _PRELUDE = '''\
+from types import SimpleNamespace
+
 import torch
 from torch.utils.cpp_extension import load_inline
 
@@ -75,11 +77,11 @@ def numbers(problem: Problem) -> list[str]:
     return [name for name in problem.parameters if name not in texts]
 
 
-def prelude(request: Request, source: str) -> str:
+def prelude(request: Request) -> str:
     """Python that compiles the source; its functions are in `_library`, and `_functions` if there is one a dtype."""
     language, found = request.submission.language, symbols(request.problem, request.submission.language)
     text = _PRELUDE.format(
-        source=literal(source),
+        source=literal(request.source),
         binding=_binding(request, list(found.values())),
         name=f"{request.problem.entry}_{request.submission.sha256[:12]}",
         sources=_SOURCES[language],
@@ -106,10 +108,8 @@ def _binding(request: Request, functions: list[str]) -> str:
         taken.append(f"std::vector<std::uintptr_t> {spec.name}" if array else f"std::uintptr_t {spec.name}")
         address = f"reinterpret_cast<std::uintptr_t>({spec.name}.data())" if array else spec.name
         handed.append(f"kernelmark_address{{{address}}}")
-    values = [f"{'double' if each.dtype == 'float64' else 'int64_t'} {each.name}" for each in problem.scalars]
-    values += [f"int64_t {name}" for name in numbers(problem)]
-    declared, taken = declared + values, taken + values
-    handed += [each.split()[1] for each in values]
+    values = [f"int64_t {name}" for name in numbers(problem)]
+    declared, taken, handed = declared + values, taken + values, handed + numbers(problem)
     if on_gpu:
         declared.append("void*")
         taken.append("std::uintptr_t last_")
