@@ -162,11 +162,25 @@ def written(form: Form) -> str:
     return "None"
 
 
-def subscript(key: str, at: str) -> str:
-    """The Python that takes the value under a key of a form's dict from the dict `at`; a list if it has `{index}`."""
-    if INDEX not in key:
-        return f"{at}[{key!r}]"
-    return f"[{at}[{_f_string(key)}] for index in range(len({at})) if {_f_string(key)} in {at}]"
+def places(form: Form, at: str) -> Iterator[tuple[str, str]]:
+    """The names and parameters in a form, and the Python that takes each from a value `at` of that form."""
+    kind: str = "list"
+    inner: Any = form
+    if isinstance(form, str):
+        yield form, at
+    if isinstance(form, dict):
+        kind, inner = _only(form)
+    elif not isinstance(form, list):
+        return
+    if kind == "param":
+        yield inner, at
+    elif kind in ("list", "tuple"):
+        for number, member in enumerate(inner):
+            yield from places(member, f"{at}[{number}]")
+    elif kind in ("dict", "fields"):
+        for key, member in inner.items():
+            field = f"{at}.{key}" if key.isidentifier() else f"getattr({at}, {key!r})"
+            yield from places(member, field if kind == "fields" else _subscript(key, at))
 
 
 def parts(value: Any, form: Form, place: str = "the result") -> dict[str, Any]:
@@ -220,6 +234,13 @@ def _members(value: Any, key: str, place: str) -> list[Any]:
     if missing := next((each for each in wanted if each not in keys), None):
         raise FormError(f"{place} lacks {missing!r}")
     return [value[each] for each in wanted]
+
+
+def _subscript(key: str, at: str) -> str:
+    """The Python that takes the value under a key of a form's dict from the dict `at`; a list if it has `{index}`."""
+    if INDEX not in key:
+        return f"{at}[{key!r}]"
+    return f"[{at}[{_f_string(key)}] for index in range(len({at})) if {_f_string(key)} in {at}]"
 
 
 def _named(keys: Iterable[str], numbered_key: str) -> list[str]:

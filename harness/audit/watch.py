@@ -38,7 +38,7 @@ class Watched:
     fault: str = ""
     """What ended the calls early, if anything did."""
     documents: dict[str, bytes] = field(default_factory=dict)
-    """By the names of `wire.ARTEFACTS`."""
+    """By the names of `wire.protocol.ARTEFACTS`."""
     too_large: list[str] = field(default_factory=list)
     """A line about each document that was not fetched."""
 

@@ -4,36 +4,19 @@ Everything re-exported here is cheap to import. `harness.problem.reference` and 
 are imported by name where they are used.
 """
 
-from harness.problem.dtypes import DType
 from harness.problem.load import load
 from harness.problem.problem import Problem
-from harness.problem.resolve import ResolvedCase, ResolvedScalar, ResolvedTensor
-from harness.problem.spec import (
-    Case,
-    Cost,
-    DeviceKind,
-    Fill,
-    Limits,
-    Role,
-    ScalarSpec,
-    TensorSpec,
-    Tolerance,
-)
+from harness.problem.resolve import ResolvedCase, ResolvedTensor
+from harness.problem.spec import Case, DeviceKind, Fill, Limits, Tolerance
 
 __all__ = [
     "Case",
-    "Cost",
-    "DType",
     "DeviceKind",
     "Fill",
     "Limits",
     "Problem",
     "ResolvedCase",
-    "ResolvedScalar",
     "ResolvedTensor",
-    "Role",
-    "ScalarSpec",
-    "TensorSpec",
     "Tolerance",
     "load",
 ]

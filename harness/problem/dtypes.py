@@ -9,27 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-DType = Literal[
-    "float64",
-    "float32",
-    "float16",
-    "bfloat16",
-    "float8_e4m3fn",
-    "float8_e5m2",
-    "float8_e4m3fnuz",
-    "float8_e8m0fnu",
-    "float4_e2m1fn_x2",
-    "complex128",
-    "complex64",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint32",
-    "uint16",
-    "uint8",
-    "bool",
-]
 Family = Literal["float", "complex", "packed", "scale", "integer", "bool"]
 """`packed` is float4, two to a byte. A `scale` is a power of two, without a sign."""
 

@@ -30,7 +30,7 @@ class Watcher:
     report: str = ""
     """The file that it writes, relative to HOME, if it writes one."""
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Commands that print something of the report, by the name of the document (`wire.ARTEFACTS`)."""
+    """Commands that print something of the report, by the name of the document (`wire.protocol.ARTEFACTS`)."""
 
     def to_json(self) -> str:
         """For the collector's command line."""

@@ -10,7 +10,7 @@ from harness.stats.estimate import Estimate, combine, estimate_median, geometric
 from harness.stats.modes import two_modes
 from harness.stats.pool import pool
 from harness.stats.pseudomedian import estimate_pseudomedian
-from harness.stats.quantile import median, quantile, spread
+from harness.stats.quantile import median, quantile
 from harness.stats.ratio import paired_ratio, steady_ratio
 from harness.stats.series import correlation_time, drift, looks
 
@@ -27,7 +27,6 @@ __all__ = [
     "paired_ratio",
     "pool",
     "quantile",
-    "spread",
     "steady_ratio",
     "two_modes",
 ]

@@ -1,4 +1,4 @@
-"""Quantiles of a sample: any quantile, the median, the spread. The rest of `harness.stats` calls it. Trusted."""
+"""Quantiles of a sample: any quantile, the median. The rest of `harness.stats` calls it. Trusted."""
 
 from __future__ import annotations
 
@@ -33,12 +33,3 @@ def median(xs: Sequence[float]) -> float:
         ValueError: `xs` is empty.
     """
     return quantile(xs, 0.5)
-
-
-def spread(xs: Sequence[float]) -> float:
-    """The distance from the 10 % to the 90 % quantile: a width that one outlier does not change.
-
-    Raises:
-        ValueError: `xs` is empty.
-    """
-    return quantile(xs, 0.9) - quantile(xs, 0.1)

@@ -52,7 +52,7 @@ from harness.wire.frame import (
     send,
     unread_bytes,
 )
-from harness.wire.protocol import ARTEFACTS, PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from harness.wire.replies import (
     MAX_FUNCTIONS,
     MAX_TOLD_NODES,
@@ -77,7 +77,6 @@ from harness.wire.replies import (
 )
 
 __all__ = [
-    "ARTEFACTS",
     "COMMANDS",
     "MAX_DECLARED",
     "MAX_FRAME_BYTES",

@@ -86,7 +86,7 @@ def _translated(done: str) -> Iterator[None]:
         raise WireError(f"a frame that cannot be {done} ({error.strerror})") from error
 
 
-def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
+def receive_frame(sock: socket.socket) -> bytes:
     """Receive one packet and no descriptors: the kernel drops any that the other side attached, and the packet is
     refused.
 
@@ -96,7 +96,7 @@ def receive_frame(sock: socket.socket, flags: int = 0) -> bytes:
         WireError: the packet was larger than the protocol allows, carried descriptors, or could not be received.
     """
     with _translated("received"):
-        frame, _, flags, _ = sock.recvmsg(MAX_FRAME_BYTES, 0, flags)
+        frame, _, flags, _ = sock.recvmsg(MAX_FRAME_BYTES)
     if flags & socket.MSG_CTRUNC:
         raise WireError("a frame with descriptors attached")
     if flags & socket.MSG_TRUNC:

@@ -37,12 +37,12 @@ RECORD = "parquet"
 @click.option(
     "--case",
     metavar="NAME",
-    help="Take parameters that the inputs' shapes do not determine from this test or benchmark.",
+    help="For C++ and CUDA: take parameters that the inputs' shapes do not determine from this test or benchmark.",
 )
 @click.option(
     "--leaderboard",
     metavar="NAME",
-    help="popcorn: which leaderboard. [default: the one that an imported problem came from]",
+    help="popcorn: which leaderboard. [default: the one that PROBLEM came from]",
 )
 @click.option("--gpu", "gpus", multiple=True, metavar="NAME", help="popcorn: on which GPU it is to run; repeatable.")
 @form_option
@@ -60,8 +60,8 @@ def export(
     """Write the record as Parquet and JSON lines, or FILE as a file that another project takes.
 
     The record is that of PROBLEM, or of every problem, with a schema. With --form popcorn or kernelbench, FILE is a
-    submission of PROBLEM, and what is written runs without kernelmark. FILE is read and not run: `kernelmark check`
-    says whether it is right.
+    submission of PROBLEM, which was imported from gpu-mode or KernelBench, and what is written runs without kernelmark.
+    FILE is read and not run: `kernelmark check` says whether it is right.
 
     Exit status: 0, or 2 if it cannot be written in that form.
     """

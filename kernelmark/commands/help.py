@@ -65,7 +65,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "audit": ("kernelmark audit 81def7", "kernelmark audit --self-test"),
     "similar": ("kernelmark similar softmax",),
     "verify": ("kernelmark verify",),
-    "export": ("kernelmark export --out record", "kernelmark export softmax my.py --form popcorn --out submission.py"),
+    "export": (
+        "kernelmark export --out record",
+        "kernelmark export gpu_mode_pmpp_v2_vectoradd my.py --form popcorn --out submission.py",
+    ),
     "merge-ledger": ("kernelmark merge-ledger ours.jsonl theirs.jsonl",),
     "import": ("kernelmark import kernelbench ../KernelBench 1/19",),
     "import gpu-mode": ("kernelmark import gpu-mode ../reference-kernels pmpp_v2/sort_py",),

@@ -320,13 +320,13 @@ class PreparedJob:
         return sum("cpu" not in case.devices for case in self.problem.tests) if self.device == "cpu" else 0
 
 
-def twice(grade: Callable[[], T]) -> T:
-    """Grade, and once more if that fails for a reason of ours, which may be transient."""
+def twice(grade: Callable[[], T], again: Callable[[], T] | None = None) -> T:
+    """Grade, and once more, or `again`, if that fails for a reason of ours, which may be transient."""
     try:
         return grade()
     except HarnessError as error:
         warn(f"{error}; trying once more")
-        return grade()
+        return (again or grade)()
 
 
 def read_submission(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.call import Form, FormError, check, made, names, numbered, parameters, parts, settled, subscript, written
+from harness.call import Form, FormError, check, made, names, numbered, parameters, parts, places, settled, written
 
 FORM: Form = {"tuple": ["x", {"dict": {"w": "weights", "dim": {"param": "n"}}}, [1, 2.5, True], {"text": "mean"}]}
 DTYPED: Form = {"fields": {"kind": {"param": "dtype"}, "nothing": {"none": True}}}
@@ -42,8 +42,19 @@ def test_a_key_with_index_stands_for_an_entry_for_each_member_of_a_list() -> Non
 def test_an_entry_with_index_is_python_too() -> None:
     value = {"{a}'0": 1, "{a}'1": 2}
     assert eval(written({"dict": {"{a}'{index}": "x"}}), {"x": [1, 2]}) == value  # noqa: S307  # our own text
-    assert eval(subscript("{a}'{index}", "data"), {"data": value | {"other": 3}}) == [1, 2]  # noqa: S307
-    assert subscript("w", "data") == "data['w']"
+    [(name, place)] = places({"dict": {"{a}'{index}": "x"}}, "data")
+    assert name == "x"
+    assert eval(place, {"data": value | {"other": 3}}) == [1, 2]  # noqa: S307
+
+
+def test_the_places_of_names_and_parameters_are_python() -> None:
+    form = {"tuple": ["x", {"dict": {"w": ["y", 3]}}, {"fields": {"n": {"param": "n"}, "a b": "z"}}, {"text": "t"}]}
+    assert dict(places(form, "data")) == {
+        "x": "data[0]",
+        "y": "data[1]['w'][0]",
+        "n": "data[2].n",
+        "z": "getattr(data[2], 'a b')",
+    }
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,10 @@ from pydantic import BaseModel
 
 from harness.errors import ProblemError
 from harness.identity import length_prefixed_sha256
-from harness.problem import Case, Cost, Fill, Limits, Problem, ScalarSpec, TensorSpec, Tolerance, load
+from harness.problem import Case, Fill, Limits, Problem, Tolerance, load
 from harness.problem.load import identify
 from harness.problem.schema import document, json_schema
-from harness.problem.spec import Call, Foreign, ProblemFile, Range, Source
+from harness.problem.spec import Call, Cost, Foreign, ProblemFile, Range, ScalarSpec, Source, TensorSpec
 
 ROOT = Path(__file__).resolve().parents[2]
 

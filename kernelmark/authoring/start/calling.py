@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from harness.call import Form, subscript, written
+from harness.call import Form, places, written
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.signature import forms
@@ -34,10 +33,10 @@ def calling(problem: Problem) -> Calling:
     of = forms(problem)
     taken = {*tensors, *scalars, *problem.parameters}
     arguments, unpacking = _arguments(of.arguments, "data" if problem.call.style == "tree" else "argument", taken)
-    known = {name for form in of.arguments for name, _ in _places(form, "")}
+    known = {name for form in of.arguments for name, _ in places(form, "")}
     if problem.call.style == "module":
         made, settling = _arguments(of.init, "option", taken)
-        settled = dict.fromkeys(name for form in of.init for name, _ in _places(form, ""))
+        settled = dict.fromkeys(name for form in of.init for name, _ in places(form, ""))
         used = [name for name in settled if name not in known]
         head = [
             f"class {problem.entry}(torch.nn.Module):",
@@ -90,7 +89,7 @@ def _arguments(given: Sequence[Form], other: str, taken: Collection[str]) -> tup
     arguments: list[str] = []
     lines: list[str] = []
     for number, form in enumerate(given):
-        [*several] = _places(form, "")
+        [*several] = places(form, "")
         if len(several) == 1 and several[0][1] == "" and several[0][0] not in arguments:
             arguments.append(several[0][0])
             continue
@@ -100,29 +99,8 @@ def _arguments(given: Sequence[Form], other: str, taken: Collection[str]) -> tup
             target = ", ".join(inner) if len(inner) > 1 else f"({inner[0]},)"
             lines.append(f"{target} = {arguments[-1]}")
         else:
-            lines += [f"{name} = {place}" for name, place in _places(form, arguments[-1])]
+            lines += [f"{name} = {place}" for name, place in places(form, arguments[-1])]
     return arguments, lines
-
-
-def _places(form: Form, at: str) -> Iterator[tuple[str, str]]:
-    """The names and parameters in a form, and where in a value of this form each one is, as Python."""
-    if isinstance(form, str):
-        yield form, at
-    kind: str = "list"
-    inner: Any = form
-    if isinstance(form, dict):
-        [(kind, inner)] = form.items()
-    elif not isinstance(form, list):
-        return
-    if kind == "param":
-        yield inner, at
-    elif kind in ("list", "tuple"):
-        for number, each in enumerate(inner):
-            yield from _places(each, f"{at}[{number}]")
-    elif kind in ("dict", "fields"):
-        for key, each in inner.items():
-            field = f"{at}.{key}" if key.isidentifier() else f"getattr({at}, {key!r})"
-            yield from _places(each, field if kind == "fields" else subscript(key, at))
 
 
 def _only_tensors(form: Form, tensors: Collection[str]) -> Form:

@@ -34,25 +34,22 @@ def attempt_all(chosen: Sequence[Chosen], jobs: int | None, on_trial: Callable[[
     if device == "cpu" and jobs not in (None, 1):
         what = "the self-test tries one case at a time on a CPU, since cases would disturb each other"
         raise UsageError(f"--jobs {jobs}", what, "leave it out")
-    if device == "cpu" or jobs == 1:
-        attempts, trials = Attempts(), []
-        for each in chosen:
-            trials.append(attempts.attempt(*each))
-            on_trial(trials[-1])
-        return trials
-    fleet = Fleet(device=device, sandbox=isolation, slots=jobs, devices=1)
-    attempts = Attempts(partial(graded, by=partial(_verdict, fleet)))
 
-    def attempt(each: Chosen) -> Trial:
-        trial = attempts.attempt(*each)
+    def attempt(attempts: Attempts, case: Chosen) -> Trial:
+        trial = attempts.attempt(*case)
         on_trial(trial)
         return trial
 
+    if device == "cpu" or jobs == 1:
+        alone = Attempts()
+        return [attempt(alone, case) for case in chosen]
+    fleet = Fleet(device=device, sandbox=isolation, slots=jobs, devices=1)
+    by_fleet = Attempts(partial(graded, by=partial(_verdict, fleet)))
     # The fleet is closed first, so that no thread waits for it after an interruption. There are as many threads as it
     # has room for jobs: what a case asks for next is soon graded.
     with ThreadPoolExecutor(fleet.capacity) as threads, fleet:
         fleet.start()
-        begun = [threads.submit(attempt, each) for each in chosen]
+        begun = [threads.submit(attempt, by_fleet, case) for case in chosen]
         try:
             return [each.result() for each in begun]
         finally:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 from harness.errors import HarnessError, KernelmarkError
 from harness.judge.progress import ignore
@@ -25,7 +25,6 @@ from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import warn
 from kernelmark.text.unexpected import unexpected
 
-T = TypeVar("T")
 TESTED_AT_A_TIME = min(8, len(os.sched_getaffinity(0)))
 """How many submissions are tested at a time on a CPU where nothing is timed."""
 
@@ -55,17 +54,11 @@ class OneByOne:
     ) -> Iterator[JobResult]:
         """As `Fleet.grade_many`, without copies of verdicts, whatever `reuse` says."""
         settings = self._settings.model_copy(update={"effort": effort, "baselines": tuple(baselines)})
-        for job in jobs:
-            begun = time.monotonic()
-            verdict, error = _done(job, settings, lambda prepared: prepared.grade(self._on_progress))
-            yield JobResult(job=job, verdict=verdict, error=error, seconds=time.monotonic() - begun)
+        return _results(jobs, settings, lambda prepared: {"verdict": prepared.grade(self._on_progress)})
 
     def check_many(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
         """As `Fleet.check_many`."""
-        for job in jobs:
-            begun = time.monotonic()
-            check, error = _done(job, self._settings, lambda prepared: prepared.check(self._on_progress))
-            yield JobResult(job=job, check=check, error=error, seconds=time.monotonic() - begun)
+        return _results(jobs, self._settings, lambda prepared: {"check": prepared.check(self._on_progress)})
 
 
 @contextlib.contextmanager
@@ -105,16 +98,20 @@ def several(
     yield OneByOne(settings.model_copy(update={"device": device}), on_progress)
 
 
-def _done(
-    job: Job, settings: Settings, grade: Callable[[PreparedJob], T]
-) -> tuple[T, None] | tuple[None, KernelmarkError]:
-    """What one job's grading gives, or what went wrong with it."""
-    try:
-        prepared = PreparedJob.prepare(
-            settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
-        )
-        return grade(prepared), None
-    except KernelmarkError as error:
-        return None, error
-    except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
-        return None, HarnessError(unexpected(error))
+def _results(
+    jobs: Iterable[Job], settings: Settings, grade: Callable[[PreparedJob], dict[str, Any]]
+) -> Iterator[JobResult]:
+    """What each job's grading gives, or what went wrong with it."""
+    for job in jobs:
+        begun = time.monotonic()
+        try:
+            found = grade(
+                PreparedJob.prepare(
+                    settings, job.problem, job.submission, author=job.author, language=job.language, beside=job.beside
+                )
+            )
+        except KernelmarkError as error:
+            found = {"error": error}
+        except Exception as error:  # noqa: BLE001 - one failure must not keep the others from being graded
+            found = {"error": HarnessError(unexpected(error))}
+        yield JobResult(job=job, seconds=time.monotonic() - begun, **found)

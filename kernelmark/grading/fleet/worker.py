@@ -39,7 +39,6 @@ from kernelmark.grading.prepared import PreparedJob, twice
 from kernelmark.project.choice import choose_provider, cuda_is_here
 from kernelmark.project.problems import find_baselines, find_problem
 from kernelmark.project.settings import SandboxChoice, Settings
-from kernelmark.text.terminal import warn
 from kernelmark.text.unexpected import unexpected
 
 
@@ -147,13 +146,15 @@ class Worker:
 
     def _verdict(self, job: PreparedJob, run: str) -> Verdict:
         """Grade beside others; and again with the device to itself if we failed, or others may have had its memory."""
-        try:
+
+        def alone() -> Verdict:
+            return self._once(job, run, alone=True)[0]
+
+        def among_others() -> Verdict | None:
             verdict, memory_was_short = self._once(job, run, alone=False)
-            if not (memory_was_short or _lacked_memory(verdict)):
-                return verdict
-        except HarnessError as error:
-            warn(f"{error}; trying once more")
-        return self._once(job, run, alone=True)[0]
+            return None if memory_was_short or _lacked_memory(verdict) else verdict
+
+        return twice(among_others, alone) or alone()
 
     def _once(self, job: PreparedJob, run: str, *, alone: bool) -> tuple[Verdict, bool]:
         """The verdict, and whether it failed while the device's memory was short."""

@@ -6,12 +6,12 @@ their flags remove the operators of `__half`.
 
 from __future__ import annotations
 
-import re
-
 from harness.problem import Problem
 from kernelmark.interop.exporting.request import Request
 
 _PRELUDE = '''\
+from types import SimpleNamespace
+
 import torch
 from torch.utils.cpp_extension import load_inline
 
@@ -53,8 +53,6 @@ struct kernelmark_address {{
 PYBIND11_MODULE(TORCH_EXTENSION_NAME, library) {{
 {defined}
 }}"""
-_WORD = re.compile(r"(?:(?P<before>\.|->|::)\s*)?(?P<word>[A-Za-z_]\w*stream\w*|stream\w*)", re.IGNORECASE)
-_INCLUDE = re.compile(r"#\s*include.*stream", re.IGNORECASE)
 
 
 def symbols(problem: Problem, language: str) -> dict[tuple[str, ...], str]:
@@ -79,11 +77,11 @@ def numbers(problem: Problem) -> list[str]:
     return [name for name in problem.parameters if name not in texts]
 
 
-def prelude(request: Request, source: str) -> str:
+def prelude(request: Request) -> str:
     """Python that compiles the source; its functions are in `_library`, and `_functions` if there is one a dtype."""
     language, found = request.submission.language, symbols(request.problem, request.submission.language)
     text = _PRELUDE.format(
-        source=literal(source),
+        source=literal(request.source),
         binding=_binding(request, list(found.values())),
         name=f"{request.problem.entry}_{request.submission.sha256[:12]}",
         sources=_SOURCES[language],
@@ -100,26 +98,6 @@ def literal(source: str) -> str:
     return repr(source) if '"""' in source or source.endswith(('"', "\\")) or "\r" in source else raw
 
 
-def on_default_queue(source: str) -> str | None:
-    """CUDA in which the stream that functions are given can only be the default one, and which does not name it.
-
-    kernelbot refuses each file that has the word. None if the source does more with streams than hand one on.
-    """
-    if _INCLUDE.search(source) or "queue" in source.lower():
-        return None
-    for found in _WORD.finditer(source):
-        word = found["word"]
-        if word != "cudaStream_t" and (found["before"] or word.lower().startswith("cu")):
-            return None
-    return "#include <cstddef>\n" + _WORD.sub(_renamed, source)
-
-
-def _renamed(found: re.Match[str]) -> str:
-    if found["word"] == "cudaStream_t":
-        return found[0].replace("::", "").replace("cudaStream_t", "std::nullptr_t")
-    return re.sub("stream", "queue", found[0], flags=re.IGNORECASE)
-
-
 def _binding(request: Request, functions: list[str]) -> str:
     """C++ that makes the functions callable with addresses as whole numbers."""
     problem, on_gpu = request.problem, request.submission.language == "cu"
@@ -130,10 +108,8 @@ def _binding(request: Request, functions: list[str]) -> str:
         taken.append(f"std::vector<std::uintptr_t> {spec.name}" if array else f"std::uintptr_t {spec.name}")
         address = f"reinterpret_cast<std::uintptr_t>({spec.name}.data())" if array else spec.name
         handed.append(f"kernelmark_address{{{address}}}")
-    values = [f"{'double' if each.dtype == 'float64' else 'int64_t'} {each.name}" for each in problem.scalars]
-    values += [f"int64_t {name}" for name in numbers(problem)]
-    declared, taken = declared + values, taken + values
-    handed += [each.split()[1] for each in values]
+    values = [f"int64_t {name}" for name in numbers(problem)]
+    declared, taken, handed = declared + values, taken + values, handed + numbers(problem)
     if on_gpu:
         declared.append("void*")
         taken.append("std::uintptr_t last_")

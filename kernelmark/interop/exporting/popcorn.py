@@ -11,81 +11,42 @@ from harness import outside
 from harness.errors import UsageError, nearest
 from harness.outside import real
 from harness.problem import Problem
-from kernelmark.interop.exporting import source
-from kernelmark.interop.exporting.adapter import LAID_OUT, Adapter, places
-from kernelmark.interop.exporting.library import on_default_queue, prelude
+from kernelmark.interop.exporting.adapter import python_of
 from kernelmark.interop.exporting.request import Exported, Form, Request
-from kernelmark.interop.exporting.text import assembled
 from kernelmark.interop.importing import task_file
 from kernelmark.interop.importing.found import NotImportedError
 
-_ENTRY = "custom_kernel"
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _BYTES = 1_000_000
 _FORBIDDEN = "stream"
-_CURRENT = "torch.cuda.current_stream().cuda_stream"
 
 
 def write(request: Request) -> Exported:
     """The file, as kernelbot takes it.
 
     Raises:
-        UsageError: the submission cannot be called there, or a leaderboard or GPU is unknown.
+        UsageError: kernelbot would refuse the submission or could not call it, or a leaderboard or GPU is unknown.
     """
-    problem, text = request.problem, request.source
-    source.check(request)
-    if request.compiled:
-        elsewhere = on_default_queue(text) if request.submission.language == "cu" else text
-        last = "" if request.submission.language != "cu" else _CURRENT if elsewhere is None else "0"
-        parts = [prelude(request, elsewhere or text), *_function(request, last)]
-    elif problem.call.style == "tree":
-        parts = [text, "" if problem.entry == _ENTRY else f"\n\n{_ENTRY} = {problem.entry}\n"]
-    else:
-        parts = [text, *_function(request, "")]
-    whole = assembled(_header(request) + request.origin, parts)
+    _check_words(request)
+    text = python_of(request, "def custom_kernel(_data):\n", request.problem.call.data, "_data", queue="0")
+    whole = _header(request) + request.origin + text
     if len(whole.encode()) > _BYTES:
         what = f"comes to more than {_BYTES:,} bytes"
         raise UsageError(request.submission.name, what, "kernelbot takes no larger file")
     return Exported(whole, tuple(_warnings(request, whole)))
 
 
-FORM = Form(write, has_boards=True)
+FORM = Form("gpu-mode", "tree", write, has_boards=True)
 
 
-def _function(request: Request, last: str) -> list[str]:
-    problem = request.problem
-    if problem.call.style == "tree":
-        adapter = Adapter(request, dict(places(problem.call.data, "_data")), last)
-        begin: list[str] = []
-    else:
-        names = [each.name for each in problem.tensors]
-        outputs = [each.name for each in problem.tensors if each.role == "output"]
-        adapter = Adapter(request, {name: name for name in names}, last, optional=True)
-        begin = _taken(names, outputs)
-    body = [*begin, *adapter.lines()]
-    module = problem.call.style == "module" and not request.compiled
-    parts = [] if request.compiled or module else [f"\n\n_kernelmark_entry = {problem.entry}\n"]
-    parts += [adapter.model()] if module else []
-    parts += [LAID_OUT] if any("_kernelmark_laid_out(" in line for line in body) else []
-    gradients = "@torch.no_grad()\n" if module else ""
-    return [*parts, f"\n\n{gradients}def {_ENTRY}(_data):\n" + "".join(f"    {line}\n" for line in body)]
-
-
-def _taken(names: list[str], outputs: list[str]) -> list[str]:
-    """Lines that take the tensors from a tuple that holds all of them, or only those with values."""
-    inputs = [name for name in names if name not in outputs]
-    tuple_of = "_data = _data if isinstance(_data, tuple) else (_data,)"
-    whole = f"{', '.join(names)}{',' * (len(names) == 1)} = _data"
-    if not outputs:
-        return [tuple_of, whole]
-    return [
-        tuple_of,
-        f"if len(_data) == {len(names)}:",
-        f"    {whole}",
-        "else:",
-        f"    {', '.join(inputs)}{',' * (len(inputs) == 1)} = _data" if inputs else "    assert not _data",
-        *(f"    {name} = None" for name in outputs),
-    ]
+def _check_words(request: Request) -> None:
+    for number, line in enumerate(request.source.splitlines(), 1):
+        if _FORBIDDEN in line.lower():
+            remedy = "use the default stream alone and remove the word, from comments too"
+            if request.submission.language == "cu":
+                remedy += "; the last argument of the function can be a `void*`"
+            what = f"kernelbot refuses each file that has the word {_FORBIDDEN!r}"
+            raise UsageError(f"{request.submission.name}:{number}", what, remedy)
 
 
 def _header(request: Request) -> str:
@@ -113,10 +74,9 @@ def _directives(text: str) -> Iterator[list[str]]:
 def _board(problem: Problem) -> tuple[str, tuple[str, ...]]:
     """The leaderboard of an imported problem and its GPUs, as the list of its set in the checkout has them.
 
-    Without a list it is the name of the problem's folder, and of a problem of our own it is nothing.
+    Without a list it is the name of the problem's folder.
     """
-    if problem.foreign is None or problem.foreign.form != "gpu-mode":
-        return "", ()
+    assert problem.foreign is not None  # or it would have been refused
     folder = real(problem.directory / problem.foreign.files[0].path).parent
     for file in sorted(folder.parent.parent.glob("*.yaml")):
         listed = _listed(file)
@@ -137,10 +97,6 @@ def _listed(file: Path) -> object:
 
 
 def _warnings(request: Request, whole: str) -> list[str]:
-    told = []
-    line = next((number for number, line in enumerate(whole.splitlines(), 1) if _FORBIDDEN in line.lower()), None)
-    if line is not None:
-        told.append(f"line {line} of the exported file has the word {_FORBIDDEN!r}, and kernelbot refuses such a file")
-    if "leaderboard" not in {each[1].lower() for each in _directives(whole)}:
-        told.append("the file names no leaderboard: give --leaderboard, or name one when you hand it in")
-    return told
+    if "leaderboard" in {each[1].lower() for each in _directives(whole)}:
+        return []
+    return ["the file names no leaderboard: give --leaderboard, or name one when you hand it in"]

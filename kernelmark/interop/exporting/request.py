@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.call import Style
+from harness.foreign import ForeignForm
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem
 from harness.submission import Submission
@@ -49,6 +51,10 @@ class Exported:
 class Form:
     """A form in which another project takes submissions."""
 
+    project: ForeignForm
+    """Whose problems it is for."""
+    style: Style
+    """In which that project calls submissions."""
     write: Callable[[Request], Exported]
     has_boards: bool
     """Whether a file may name its leaderboard and GPUs."""

@@ -10,8 +10,8 @@ from harness.errors import UsageError
 from kernelmark.interop.exporting.request import Request
 
 
-def check(request: Request, missing: frozenset[str] = frozenset()) -> None:
-    """Refuse a submission that the problem's entry is not in, or that imports what the other project lacks.
+def check(request: Request) -> None:
+    """Refuse a submission that the problem's entry is not in.
 
     Raises:
         UsageError: with the line, if it is one.
@@ -30,13 +30,6 @@ def check(request: Request, missing: frozenset[str] = frozenset()) -> None:
     if not {entry, "*"} & defined:
         remedy = f"it is called as {request.problem.signature}"
         raise UsageError(name, f"no `{entry}` is defined at the top of the file", remedy)
-    for node in ast.walk(tree):
-        modules = [each.name for each in node.names] if isinstance(node, ast.Import) else []
-        modules += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        for module in modules:
-            if module.partition(".")[0] in missing:
-                where = f"{name}:{getattr(node, 'lineno', 0)}"
-                raise UsageError(where, f"imports {module!r}, which is not there", "put what it needs into the file")
 
 
 def _defined(body: list[ast.stmt]) -> Iterator[str]:

@@ -26,7 +26,6 @@ from kernelmark.project.settings import DeviceChoice, Settings
 
 CPU = "kernelmark_cpu"
 """The resource of a machine whose CPU grades."""
-PORT = 6379
 _NODE_NAME = "--node-name=kernelmark@"
 _STARTED = "Ray runtime started."
 _START_S, _END_S = 60.0, 30.0
