@@ -165,7 +165,7 @@ def test_debug_asks_the_foreign_reference(tmp_path: Path) -> None:
     (tmp_path / "sum.py").write_text(INTO_ROOM.format(" + 1"))
     debugged = kernelmark(tmp_path, "debug", "gpu_mode_small_total", "sum.py", "--device", "cpu")
     assert debugged.returncode == 1, debugged.stderr
-    assert debugged.stdout.startswith("n=5 (n=5): wrong answer: out: the result is wrong\n")
+    assert debugged.stdout.startswith("n=5 (n=5): wrong answer: the result is wrong\n")
 
 
 def changed(old: str, new: str) -> str:

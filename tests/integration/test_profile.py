@@ -257,7 +257,9 @@ def test_a_sweep_times_the_kernel_and_the_baseline_at_each_size(project: Path) -
         project, "double", "kernel.py", "--baseline", "eager", "--sweep", "n=30000:120000", "--out", "sizes"
     )
     assert ended.returncode == 0, ended.stderr
-    assert [line.split()[0] for line in ended.stdout.splitlines()] == ["n", "30000", "60000", "120000"]
+    lines = [line.split()[0] for line in ended.stdout.splitlines()]
+    assert lines[:4] == ["n", "30000", "60000", "120000"]
+    assert {*lines[4:]} <= {"doubt"}, "on a busy machine"
     rows = (project / "sizes/sweep.csv").read_text().splitlines()
     assert [row.split(",")[:2] for row in rows[1:]] == [
         [size, kernel] for size in ("30000", "60000", "120000") for kernel in ("yours", "eager")
