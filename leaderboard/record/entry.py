@@ -29,6 +29,7 @@ MODERATION = "moderation"
 EXEMPT = "exempt"
 KINDS = frozenset({VERDICT, MODERATION, EXEMPT})
 _HEAD = re.compile(rb'\{"seq":([1-9]\d{0,14}),"prev":"([0-9a-f]{64})","hash":"([0-9a-f]{64})",')
+_HEAD_BYTES = 256  # more than the head has
 _KIND = re.compile(rb'\{"kind":"([a-z_]{1,32})",("([a-z_]{1,32})":)?')
 
 
@@ -109,9 +110,9 @@ def encode(
     return Entry(seq, prev, digest, kind, document, warnings), head + body[1:] + b"\n"
 
 
-def is_line(line: bytes) -> bool:
-    """Whether it begins as a ledger line does, whatever follows."""
-    return _HEAD.match(line) is not None
+def resembles(line: bytes) -> bool:
+    """Whether it is a ledger line, or one that was damaged: it names one of the hashes at its beginning."""
+    return any(name in line[:_HEAD_BYTES] for name in (b'"prev":"', b'"hash":"'))
 
 
 def decode(line: bytes) -> Entry:

@@ -21,7 +21,7 @@ from harness import outside
 from harness.errors import LedgerError, UsageError
 from harness.verdict import Effort, Outcome, Verdict
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
-from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode, is_line
+from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode, resembles
 from leaderboard.record.exemption import Exemption
 from leaderboard.record.fields import Facts, VerdictFields
 from leaderboard.record.index import Index, Lines, Place
@@ -195,15 +195,19 @@ class JsonlLedger:
         file.seek(start)
         while start < whole:
             line = file.readline(LONGEST_LINE)
-            if not is_line(line) and not line.startswith(_CONFLICT):
+            if not resembles(line) and not line.startswith(_CONFLICT):
                 garbage = garbage or (start, line)  # whether it replaced a line shows in the next one
                 start += len(line)
                 continue
-            entry = self._decode(line, file, start)
-            if entry.seq != seq + 1 or entry.prev != prev:
-                if garbage:
-                    raise self._broken(file, *garbage, "is not a ledger line")
-                raise self._broken(file, start, line, "does not follow from the line before it")
+            try:
+                entry, fault = decode(line), ""
+            except ValueError as error:
+                entry, fault = None, str(error)
+            if entry is not None and (entry.seq != seq + 1 or entry.prev != prev):
+                fault = "does not follow from the line before it"
+            if entry is None or fault:
+                at = garbage or (start, line)
+                raise self._broken(file, *at, "is not a ledger line" if garbage else fault)
             yield entry, Place(entry.seq, start, len(line))
             seq, prev, garbage, start = entry.seq, entry.hash, None, start + len(line)
 
@@ -276,7 +280,7 @@ class JsonlLedger:
                     raise self._broken(file, 0, garbage, "is not a ledger line")
                 return None, 0
             end, garbage = whole - len(line), line
-            if is_line(line) or line.startswith(_CONFLICT):
+            if resembles(line) or line.startswith(_CONFLICT):
                 return self._decode(line, file, end), whole
 
     @contextmanager

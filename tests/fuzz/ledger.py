@@ -59,11 +59,8 @@ def ledger(data: bytes) -> None:
         _document(_replaced(rest))
 
 
-_BEGINS = re.compile(
-    rb"<<<<<<< |\|\|\|\|\|\|\| |=======\n|>>>>>>> |"
-    rb'\{"seq":[1-9]\d{0,14},"prev":"[0-9a-f]{64}","hash":"[0-9a-f]{64}",'
-)
-"""A line of a ledger, or one that a merge left there."""
+_BEGINS = re.compile(rb'<<<<<<< |\|\|\|\|\|\|\| |=======\n|>>>>>>> |.{0,248}"(prev|hash)":"', re.DOTALL)
+"""A line of a ledger, even a damaged one, or one that a merge left there."""
 
 
 def _edited(data: bytes) -> bytes:

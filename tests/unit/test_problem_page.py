@@ -12,6 +12,7 @@ from harness.submission import Submission
 from harness.verdict import Roofline, Verdict
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
+from kernelmark.record.publishing import publish
 from leaderboard.publishing.problem_page import page
 from leaderboard.record.entry import Entry, encode
 from leaderboard.record.ledger import JsonlLedger
@@ -79,6 +80,12 @@ RULES = {
 }
 
 
+def recorded(submission: Submission, verdict: Verdict) -> None:
+    """Record it, and publish its board."""
+    recording.record(Settings.load(), submission, verdict)
+    publish(Settings.load(), verdict.problem.slug)
+
+
 @pytest.mark.parametrize(("rules", "linked"), [(name, name in ("public", "opened")) for name in RULES])
 def test_only_a_source_that_may_be_shown_is_linked(competition: Path, rules: str, linked: bool) -> None:
     toml = competition / "problems/double/problem.toml"
@@ -86,7 +93,7 @@ def test_only_a_source_that_may_be_shown_is_linked(competition: Path, rules: str
     submission = Submission.of("# mine\n", "py", author="ada", name="kernel.py")
     verdict = accepted(problem="double")
     told = verdict.submission.model_copy(update={"sha256": submission.sha256})
-    recording.record(Settings.load(), submission, verdict.model_copy(update={"submission": told}))
+    recorded(submission, verdict.model_copy(update={"submission": told}))
     path = competition / "leaderboard/boards/double.md"
     found = re.findall(r"\[source\]\(([^)]*)\)", path.read_text())
     assert bool(found) is linked
@@ -94,18 +101,18 @@ def test_only_a_source_that_may_be_shown_is_linked(competition: Path, rules: str
         assert (path.parent / link).read_text() == "# mine\n"
 
 
-def test_an_append_reads_the_ledger_of_its_problem_alone(
+def test_a_board_is_published_from_the_ledger_of_its_problem_alone(
     competition: Path, command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for slug in ("double", "softmax"):
         submission = Submission.of("# mine\n", "py", author="ada", name="kernel.py")
-        recording.record(Settings.load(), submission, accepted(problem=slug))
+        recorded(submission, accepted(problem=slug))
     board = competition / "leaderboard/BOARD.md"
     before, walked = board.read_text(), []
-    walk = JsonlLedger.walk
-    monkeypatch.setattr(JsonlLedger, "walk", lambda self: walked.append(self.path.name) or walk(self))
+    opened = JsonlLedger.opened
+    monkeypatch.setattr(JsonlLedger, "opened", lambda self: walked.append(self.path.name) or opened(self))
     late = accepted(problem="double", author="bob", created_at=EPOCH + timedelta(days=1))
-    recording.record(Settings.load(), Submission.of("# his\n", "py", author="bob"), late)
+    recorded(Submission.of("# his\n", "py", author="bob"), late)
     assert set(walked) == {"double.jsonl"}
     after = board.read_text()
     assert after != before

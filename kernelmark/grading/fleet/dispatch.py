@@ -22,8 +22,7 @@ from kernelmark.grading.fleet.messages import Answer, Request
 from kernelmark.grading.prepared import PreparedJob, Remark
 from kernelmark.project.settings import Settings
 from kernelmark.record.allowance import InFlight
-from kernelmark.record.publishing import Publisher, table_of
-from kernelmark.record.records import tables
+from kernelmark.record.publishing import Publisher
 from leaderboard.standings.usage import Use
 
 _TRIES = 3  # a job whose worker was lost is handed over at most twice more
@@ -363,9 +362,8 @@ class Batch:
             work.prepared.record(verdict, work.remark)
         except KernelmarkError as unrecorded:
             return replace(result, error=unrecorded)
-        slug = verdict.problem.slug
-        self._publisher.due(slug)
-        return replace(result, standings=lambda: table_of(tables(self._settings, slug), verdict))
+        self._publisher.due(verdict.problem.slug)
+        return replace(result, recorded_in=self._settings)
 
     def _copied(self, answer: Answer, device: str, taken: _Taken) -> JobResult:
         """The result of a duplicate: the same verdict, under its own author and name, and a run id of its own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,9 @@ from harness.errors import KernelmarkError
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import Check, Verdict
+from kernelmark.project.settings import Settings
+from kernelmark.record.publishing import table_of
+from kernelmark.record.records import tables
 from leaderboard.standings.ranking import Table
 
 
@@ -50,9 +53,12 @@ class JobResult:
     """The name of the worker's device."""
     duplicate: bool = False
     """Whether the same source was graded for another job of the batch, and this is a copy of its verdict."""
-    standings: Callable[[], Table | None] = field(default=lambda: None, repr=False, compare=False)
+    recorded_in: Settings | None = field(default=None, repr=False, compare=False)
+    """The settings of the project that recorded it; None if it was not recorded."""
 
     @property
     def table(self) -> Table | None:
         """The table that a recorded, accepted verdict belongs to, as the ledger is now."""
-        return self.standings()
+        if self.recorded_in is None or self.verdict is None:
+            return None
+        return table_of(tables(self.recorded_in, self.verdict.problem.slug), self.verdict)
