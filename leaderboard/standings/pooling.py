@@ -34,72 +34,58 @@ NO_RANK: Mapping[RowState, str] = {
 }
 """Why a row has no rank, by its state."""
 
-_software = attrgetter(*SOFTWARE)
-
 
 def too_wide(score: Interval) -> bool:
     """Whether a time is too imprecise to rank."""
     return score.high_ns > WIDEST * score.low_ns
 
 
-class Grading(NamedTuple):
-    """What pooling needs of one verdict, with times in ns, and its line in the ledger; flat, as there may be a million.
+class _Time(NamedTuple):
+    """A score in ns as pooling needs it: a time below one nanosecond is rounded up to one, for its logarithm."""
 
-    A time below one nanosecond is rounded up to one, since its logarithm is needed.
-    """
-
-    created_at: datetime
-    run: str
-    seq: int
     median: int
     low: int
     high: int
     confidence: float
-    software: tuple[object, ...]
 
 
 class Source:
-    """One author's file in one table; `add` all gradings before reading any property."""
+    """One author's file in one table; `add` all gradings, each with a score, before reading any property."""
 
-    def __init__(self, verdict: VerdictFields) -> None:
-        self.verdict = verdict
-        """That of the newest grading, which represents all of them."""
-        self.hash = ""
-        """The hash of the newest grading's line."""
-        self._added: list[Grading] = []
-        self._software = _software(verdict.environment)
-        self._newest_at = (verdict.created_at, verdict.run)
+    def __init__(self) -> None:
+        self._added: list[VerdictFields] = []
 
-    def add(self, verdict: VerdictFields, score: Score) -> None:
+    def add(self, verdict: VerdictFields) -> None:
         """Count a grading."""
-        at = (verdict.created_at, verdict.run)
-        times = (score.median_ns or 1, score.low_ns or 1, score.high_ns or 1)
-        software = _software(verdict.environment)
-        if software == self._software:  # share one object among up to a hundred thousand gradings
-            software = self._software
-        self._added.append(Grading(*at, verdict.seq, *times, score.confidence, software))
-        if at >= self._newest_at:
-            self.verdict, self._newest_at, self.hash = verdict, at, verdict.hash
+        self._added.append(verdict)
 
     @cached_property
-    def gradings(self) -> tuple[Grading, ...]:
+    def verdict(self) -> VerdictFields:
+        """The newest grading, which represents all of them."""
+        return max(self._added, key=_age)
+
+    @cached_property
+    def gradings(self) -> tuple[VerdictFields, ...]:
         """The gradings that are pooled, oldest first."""
-        newest = max(self._added)
-        return tuple(sorted(each for each in self._added if each.software == newest.software))
+        if len(self._added) == 1:
+            return (self.verdict,)
+        now = _software(self.verdict.environment)
+        return tuple(sorted((v for v in self._added if _software(v.environment) == now), key=_age))
 
     @property
-    def newest(self) -> Grading:
-        return self.gradings[-1]
+    def newest(self) -> VerdictFields:
+        return self.verdict
 
     @cached_property
-    def first(self) -> Grading:
+    def first(self) -> VerdictFields:
         """The source's first grading in this table, with any software."""
-        return min(self._added)
+        return min(self._added, key=_age)
 
     @cached_property
     def score(self) -> Interval:
         """The pooled time."""
-        pooled = stats.pool(self.gradings)
+        times = [_time(v.score) for v in self.gradings if v.score is not None]
+        pooled = stats.pool(times)
         return Interval(
             median_ns=round(pooled.median),
             low_ns=math.floor(pooled.low),
@@ -120,7 +106,18 @@ class Source:
     @property
     def identity(self) -> Mapping[str, Any]:
         """The fields of its row that are taken from it."""
-        return {**identity(self.verdict), "score": self.score, "seq": self.newest.seq}
+        return {**identity(self.verdict), "score": self.score, "seq": self.verdict.seq}
+
+
+def _time(score: Score) -> _Time:
+    return _Time(score.median_ns or 1, score.low_ns or 1, score.high_ns or 1, score.confidence)
+
+
+def _age(verdict: VerdictFields) -> tuple[datetime, str]:
+    return verdict.created_at, verdict.run
+
+
+_software = attrgetter(*SOFTWARE)
 
 
 def identity(verdict: VerdictFields) -> Mapping[str, Any]:

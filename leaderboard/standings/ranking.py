@@ -267,8 +267,8 @@ def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
         sources = collected.sources.setdefault(question, {})
         alike = (submission.author, submission.sha256, verdict.ranks)
         if (source := sources.get(alike)) is None:
-            source = sources[alike] = Source(verdict)
-        source.add(verdict, verdict.score)
+            source = sources[alike] = Source()
+        source.add(verdict)
     return collected
 
 

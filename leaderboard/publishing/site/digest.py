@@ -246,7 +246,7 @@ def _board(ranking: Ranking, teams: Teams) -> Board:
     bests: dict[str, list[tuple[datetime, int]]] = {}
     submitted_by: dict[str, str] = {}
     record: Interval | None = None
-    for source in sorted(ranking.sources, key=lambda source: source.first):
+    for source in sorted(ranking.sources, key=lambda source: (source.first.created_at, source.first.run)):
         submission, score, first = source.verdict.submission, source.score, source.first
         new = submitted_by.setdefault(submission.sha256, submission.author) == submission.author
         if source.state != "ranks":
