@@ -148,6 +148,27 @@ def test_what_a_baseline_writes_is_not_the_submissions() -> None:
     assert "bytes outside its outputs" in doubt.text
 
 
+@pytest.mark.parametrize(("times", "speedups"), [(1, ["eager"]), (2, [])])
+def test_a_baseline_that_is_short_of_memory_is_recorded_once_more_alone(times: int, speedups: list[str]) -> None:
+    problem, events, asked = load(PROBLEMS / "double"), Events(), list[str]()
+    honest = recording(pack(CALL, BLOBS))
+
+    def short(script: Script, token: int, body: dict[str, Any]) -> None:
+        if body["kind"] == "Record" and len(asked) < times:
+            asked.append("Record")
+            text = "out of memory"
+            script.reply(token, "Failed", outcome="memory_limit", message=text, traceback="", fatal=False)
+        else:
+            honest(script, token, body)
+
+    act = launching(problem, events)
+    verdict = graded(problem, honest, act, events, baseline=True, beside=short)
+    assert verdict.outcome is Outcome.ACCEPTED, verdict.message
+    assert [speedup.baseline for speedup in verdict.speedups] == speedups
+    assert [doubt.code for doubt in verdict.doubts] == ["no_baseline"] * (1 - len(speedups))
+    assert len(asked) == times
+
+
 def failing(problem: Problem, events: Events, which: int, kind: str) -> Act:
     """Launchers of which one fails by a mistake of our own: the first is the submission's."""
     honest = launching(problem, events)
