@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +13,9 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
+from harness import outside
 from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
+from harness.identity import length_prefixed_sha256
 from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
@@ -69,12 +73,18 @@ def ledger(settings: Settings, slug: str) -> JsonlLedger:
 
 def index(settings: Settings) -> Index:
     """The project's index of its ledgers."""
-    return _index(settings.root / ".kernelmark" / "index.sqlite")
+    return _index(settings.root)
 
 
 @cache
-def _index(file: Path) -> Index:
-    return Index(file)
+def _index(root: Path) -> Index:
+    """Its name is that of this folder, on this machine, for this user: no pull request can bring one."""
+    try:
+        machine = outside.text(Path("/etc/machine-id"), errors="replace")
+    except OSError:
+        machine = platform.node()
+    own = (machine, root.stat().st_dev, root.stat().st_ino, os.geteuid())
+    return Index(root / ".kernelmark" / f"index-{length_prefixed_sha256(repr(own).encode())[:12]}.sqlite")
 
 
 def tables(settings: Settings, problem: str | None = None) -> list[Table]:

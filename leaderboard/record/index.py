@@ -20,7 +20,6 @@ import itertools
 import os
 import sqlite3
 import threading
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -50,7 +49,6 @@ CREATE TABLE line (
 ) WITHOUT ROWID;
 CREATE INDEX line_run ON line (ledger, run) WHERE run IS NOT NULL;
 """
-_SCHEMA = zlib.crc32(_TABLES.encode()) >> 1  # fits the 31 bits of user_version
 _WAIT_S = 30.0  # for another process that reads a large ledger into the index
 _AT_ONCE = 1000  # lines that are inserted together
 _FIELDS = """seq, hash, run, outcome, problem, sha256, name, author, language, environment, protocol, created_at,
@@ -218,24 +216,32 @@ def _connected(file: Path) -> sqlite3.Connection:
         raise sqlite3.OperationalError(str(error)) from error
     try:
         connection.execute("PRAGMA synchronous = NORMAL")
-        if _version(connection) == _SCHEMA:
-            return connection
-        connection.execute("BEGIN IMMEDIATE")
-        if (found := _version(connection)) not in (0, _SCHEMA):
-            raise sqlite3.DatabaseError(f"it has the schema {found}")
-        if found == 0:
-            for statement in _TABLES.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {_SCHEMA}")
-        connection.execute("COMMIT")
+        if not _schema(connection):
+            connection.execute("BEGIN IMMEDIATE")
+            if not _schema(connection):  # otherwise another process was quicker
+                for statement in _TABLES.split(";"):
+                    connection.execute(statement)
+            connection.execute("COMMIT")
+        if _schema(connection) != _expected():
+            raise sqlite3.DatabaseError("it has another schema")
     except sqlite3.Error:
         connection.close()
         raise
     return connection
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+def _schema(connection: sqlite3.Connection) -> list[tuple[str, ...]]:
+    """Everything that is defined in a database: tables, and triggers that somebody may have slipped into it."""
+    return connection.execute("SELECT type, name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+@cache
+def _expected() -> list[tuple[str, ...]]:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(_TABLES)
+    found = _schema(connection)
+    connection.close()
+    return found
 
 
 class _Update:

@@ -102,6 +102,14 @@ def _of_another_version(file: Path, path: Path) -> None:
     database.close()
 
 
+def _with_a_trigger(file: Path, path: Path) -> None:
+    """Made by somebody who would be first: what is inserted is not what is kept."""
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TRIGGER mine AFTER INSERT ON line BEGIN UPDATE line SET median_ns = 1; END")
+        database.execute("UPDATE ledger SET size = 0")
+    database.close()
+
+
 def _of_another_ledger(file: Path, path: Path) -> None:
     """The ledger was replaced, as by a checkout, with one of as many lines."""
     other = JsonlLedger(path.parent / "other" / path.name)
@@ -138,6 +146,7 @@ def _behind(file: Path, path: Path) -> None:
         _overwritten,
         _damaged,
         _of_another_version,
+        _with_a_trigger,
         _of_another_ledger,
         _shorter,
         _written_again,
