@@ -21,7 +21,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -66,7 +66,7 @@ class Place(NamedTuple):
 
 
 class Lines:
-    """The indexed lines of one ledger, as they were when `Index.lines` returned it."""
+    """The indexed lines of one ledger, as they were when `Index.lines` was asked."""
 
     def __init__(self, database: sqlite3.Connection, ledger: int, upto: int) -> None:
         self._database, self._ledger, self._upto = database, ledger, upto
@@ -176,26 +176,42 @@ class Index:
     def __init__(self, file: Path | None = None) -> None:
         self._file, self._own = file, threading.local()
 
-    def lines(self, ledger: Reading) -> Lines:
-        """The lines of a ledger as it is now.
+    @contextmanager
+    def lines(self, ledger: Reading) -> Iterator[Lines]:
+        """The lines of a ledger as it is now, to be read within the block.
 
         Raises:
             LedgerError: its chain is broken; the message names the line.
             OSError: it cannot be read.
         """
+        connection, lines = self._updated(ledger)
+        try:
+            yield lines
+        finally:
+            if connection is not None:
+                connection.close()  # which the garbage collector would do much later: a connection refers to itself
+
+    def _updated(self, ledger: Reading) -> tuple[sqlite3.Connection | None, Lines]:
+        """The connection to close, if it is not in memory, and the lines."""
         for attempt in range(2):
             if self._file is None or not ledger.path.exists():  # what reads nothing writes nothing
                 break
+            connection = None
             try:
-                return _Update(_connected(self._file), ledger).lines()
-            except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
-                break
-            except sqlite3.DatabaseError:  # it is damaged, or no database
-                with suppress(OSError):
+                connection = _connected(self._file)
+                return connection, _Update(connection, ledger).lines()
+            except BaseException as error:
+                if connection is not None:
+                    connection.close()
+                if not isinstance(error, sqlite3.Error):
+                    raise
+                if isinstance(error, sqlite3.OperationalError):  # it cannot be written, or somebody keeps it locked
+                    break
+                with suppress(OSError):  # it is damaged, or no database
                     self._file.unlink()
                 if attempt:
                     break
-        return _Update(self._in_memory(), ledger).lines()
+        return None, _Update(self._in_memory(), ledger).lines()
 
     def _in_memory(self) -> sqlite3.Connection:
         if getattr(self._own, "memory", None) is None:

@@ -111,7 +111,7 @@ class JsonlLedger:
         """
         if not _RUN_PREFIX.fullmatch(run_prefix):
             raise UsageError("run", f"{run_prefix!r} is not a run id", "give its first hexadecimal digits, up to 16")
-        matching = [*self._at(self._lines().places(run_prefix))]
+        matching = self.runs(run_prefix)
         if not matching:
             raise UsageError("run", f"no run in {self.path} begins with {run_prefix!r}", "the board lists the runs")
         if len(matching) > 1:
@@ -125,15 +125,18 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken.
         """
-        return [*self._at(self._lines().places(run_prefix))]
+        with self._lines() as lines:
+            places = lines.places(run_prefix)
+        return [*self._at(places)]
 
-    def verdicts(self, since: int = 0) -> Iterator[VerdictFields]:
+    def verdicts(self, since: int = 0) -> list[VerdictFields]:
         """What is ranked by of every verdict, oldest first; of those after line `since`.
 
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
         """
-        return self._lines().verdicts(since)
+        with self._lines() as lines:
+            return [*lines.verdicts(since)]
 
     def newest(self, most: int, *, outcome: Outcome, language: str, effort: Effort) -> list[VerdictFields]:
         """The newest verdicts of this kind, newest first, and no more than `most`.
@@ -141,7 +144,8 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken.
         """
-        return self._lines().newest(most, outcome=outcome, language=language, effort=effort)
+        with self._lines() as lines:
+            return lines.newest(most, outcome=outcome, language=language, effort=effort)
 
     def find(self, run: str) -> Verdict | None:
         """The verdict of a run, by its whole id; None if the ledger does not have it.
@@ -149,8 +153,7 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken.
         """
-        found = self._at(self._lines().places(run)) if _RUN_PREFIX.fullmatch(run) else ()
-        verdicts = (entry.verdict for entry in found)
+        verdicts = (entry.verdict for entry in self.runs(run)) if _RUN_PREFIX.fullmatch(run) else iter(())
         return next((verdict for verdict in verdicts if verdict.run == run), None)
 
     def verify(self) -> int:
@@ -225,7 +228,8 @@ class JsonlLedger:
         Raises:
             LedgerError: the chain is broken, or a verdict is of a version that this one cannot read.
         """
-        return self._lines().facts()
+        with self._lines() as lines:
+            return lines.facts()
 
     def at(self, numbers: Collection[int]) -> Iterator[Entry]:
         """The entries on some lines, counted from 1, in order.
@@ -233,7 +237,9 @@ class JsonlLedger:
         Raises:
             LedgerError: the file cannot be read, or one of these lines was changed after it was written.
         """
-        return self._at(self._lines().at(numbers))
+        with self._lines() as lines:
+            places = lines.at(numbers)
+        return self._at(places)
 
     def _at(self, places: Iterable[Place]) -> Iterator[Entry]:
         if not (wanted := [*places]):
@@ -242,9 +248,10 @@ class JsonlLedger:
             for place in wanted:
                 yield self._decode(os.pread(file.fileno(), place.length, place.start), file, place.start)
 
-    def _lines(self) -> Lines:
-        with self._readable():
-            return self._index.lines(self)
+    @contextmanager
+    def _lines(self) -> Iterator[Lines]:
+        with self._readable(), self._index.lines(self) as lines:
+            yield lines
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
