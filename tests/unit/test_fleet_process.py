@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -56,7 +55,6 @@ def started(tmp_path: Path) -> Iterator[Started]:
         worker.start()
         return worker
 
-    gc.collect()  # what other tests left open, in objects that refer to each other, is not counted
     before = open_files().total()
     yield start
     for worker in made:
