@@ -96,8 +96,8 @@ def test_the_course_is_closed_and_its_final_test_decides(tmp_path: Path) -> None
     with (course / "marks.csv").open(newline="", encoding="utf-8") as file:
         marks = {row["author"]: row for row in csv.DictReader(file)}
     assert {name: (row["outcome"], row["tests_right"], row["factor"]) for name, row in marks.items()} == {
-        "Ada-Lovelace": ("wrong answer", "4", "1"),
-        "Bob": ("accepted", "5", "0.8"),
+        "Ada-Lovelace": ("wrong answer", "5", "1"),
+        "Bob": ("accepted", "6", "0.8"),
     }
     assert "very long rows" not in (course / "feedback/Ada-Lovelace.txt").read_text()
     assert "2 days late, factor 0.8" in (course / "feedback/Bob.txt").read_text()
