@@ -48,7 +48,8 @@ def expect_records(projects: tuple[Project, Project]) -> None:
     assert ["| twice |" in board for board in boards] == [True, False]
     assert ["| thrice |" in board for board in boards] == [False, True]
     assert ["Threes" in board for board in boards] == [False, True]
-    assert sorted(path.name for path in two.root.iterdir()) == ["kernelmark.toml", "record", "tasks"]
+    own = sorted(path.name for path in two.root.iterdir())
+    assert own == [".kernelmark", "kernelmark.toml", "record", "tasks"]
     assert sorted(path.name for path in Path("..").iterdir()) == ["kernelmark.toml", "problems"], "the third"
 
 
