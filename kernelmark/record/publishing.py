@@ -65,6 +65,12 @@ def table_of(tables: Sequence[Table], verdict: Verdict) -> Table | None:
 class Publisher:
     """Publishes boards in a thread of its own, each at most once a second: a fleet records faster than that."""
 
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._due, self._changed, self._closed = set[str](), threading.Condition(), False
+        self._error: HarnessError | None = None
+        self._thread: threading.Thread | None = None
+
     def __enter__(self) -> Self:
         return self
 
@@ -72,12 +78,6 @@ class Publisher:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._due, self._changed, self._closed = set[str](), threading.Condition(), False
-        self._error: HarnessError | None = None
-        self._thread: threading.Thread | None = None
 
     def due(self, slug: str) -> None:
         """Publish the board of a problem soon."""

@@ -246,7 +246,7 @@ def run(result: Verdict, events: Sequence[Moderation] = (), source: Source | Non
     result = with_own_name(result)
     yield from _headline(result)
     if source is not None and len(source.gradings) > 1:
-        newest = "" if source.newest.run == result.run else f"; the board shows {source.newest.run}, the newest"
+        newest = "" if source.verdict.run == result.run else f"; the board shows {source.verdict.run}, the newest"
         yield f"{INDENT}pooled      {len(source.gradings)} gradings of this source: {interval(source.score)}{newest}"
     if source is not None and source.state in NO_RANK:
         yield f"{INDENT}standing    none: {NO_RANK[source.state]}"

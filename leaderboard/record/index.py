@@ -21,7 +21,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -184,34 +184,21 @@ class Index:
             LedgerError: its chain is broken; the message names the line.
             OSError: it cannot be read.
         """
-        connection, lines = self._updated(ledger)
-        try:
-            yield lines
-        finally:
-            if connection is not None:
-                connection.close()  # which the garbage collector would do much later: a connection refers to itself
+        with ExitStack() as opened:  # a connection refers to itself: the garbage collector would close it much later
+            yield self._updated(ledger, opened)
 
-    def _updated(self, ledger: Reading) -> tuple[sqlite3.Connection | None, Lines]:
-        """The connection to close, if it is not in memory, and the lines."""
-        for attempt in range(2):
-            if self._file is None or not ledger.path.exists():  # what reads nothing writes nothing
-                break
-            connection = None
-            try:
-                connection = _connected(self._file)
-                return connection, _Update(connection, ledger).lines()
-            except BaseException as error:
-                if connection is not None:
-                    connection.close()
-                if not isinstance(error, sqlite3.Error):
-                    raise
-                if isinstance(error, sqlite3.OperationalError):  # it cannot be written, or somebody keeps it locked
+    def _updated(self, ledger: Reading, opened: ExitStack) -> Lines:
+        if self._file is not None and ledger.path.exists():  # what reads nothing writes nothing
+            for _ in range(2):
+                try:
+                    connection = opened.enter_context(closing(_connected(self._file)))
+                    return _Update(connection, ledger).lines()
+                except sqlite3.OperationalError:  # it cannot be written, or somebody keeps it locked
                     break
-                with suppress(OSError):  # it is damaged, or no database
-                    self._file.unlink()
-                if attempt:
-                    break
-        return None, _Update(self._in_memory(), ledger).lines()
+                except sqlite3.Error:  # it is damaged, or no database
+                    with suppress(OSError):
+                        self._file.unlink()
+        return _Update(self._in_memory(), ledger).lines()
 
     def _in_memory(self) -> sqlite3.Connection:
         if getattr(self._own, "memory", None) is None:

@@ -222,6 +222,17 @@ class JsonlLedger:
         """As `index.Reading.whole`."""
         return _tail(file.fileno(), os.fstat(file.fileno()).st_size)[1]
 
+    def end(self) -> str:
+        """Identifies its content by the place of its last whole line's end, and the hash in that line; reads no more.
+
+        Raises:
+            LedgerError: it cannot be read.
+        """
+        with self._readable(), self.opened() as file:
+            line, whole = _tail(file.fileno(), os.fstat(file.fileno()).st_size)
+        digest = line[:256].decode("ascii", "replace").partition('"hash":"')[2][:64]
+        return f"{whole} {digest}"
+
     def facts(self) -> Facts:
         """What the standings follow from, as it is at one moment.
 

@@ -72,10 +72,6 @@ class Source:
         now = _software(self.verdict.environment)
         return tuple(sorted((v for v in self._added if _software(v.environment) == now), key=_age))
 
-    @property
-    def newest(self) -> VerdictFields:
-        return self.verdict
-
     @cached_property
     def first(self) -> VerdictFields:
         """The source's first grading in this table, with any software."""

@@ -31,7 +31,6 @@ from harness.verdict import (
     DeviceKind,
     Effort,
     Interval,
-    Outcome,
     PrivateId,
     Ratio,
     Record,
@@ -253,7 +252,7 @@ def _collect(facts: Facts, current: Current | None, teams: Teams) -> _Collected:
     for verdict in facts.verdicts:
         if collected.present is not None:
             collected.present.add(verdict)
-        if verdict.outcome is not Outcome.ACCEPTED or verdict.score is None:
+        if not verdict.accepted:
             continue
         parts = (id(verdict.environment), id(verdict.problem), verdict.protocol, verdict.ranked_timing, verdict.timing)
         if (question := questions.get(parts)) is None:

@@ -1089,9 +1089,9 @@ def test_a_process_that_fails_is_told(monkeypatch: pytest.MonkeyPatch, capfd: py
         return tasks
 
     with pytest.raises(HarnessError, match="failed"):
-        processes.share([1, 2], work, worth=1)
+        processes.share([1, 2], work)
     assert "a fault in the child" in capfd.readouterr().err
-    assert sorted(processes.share([1, 2], lambda tasks: list(tasks), worth=1)) == [[1], [2]]
+    assert sorted(processes.share([1, 2], lambda tasks: list(tasks))) == [[1], [2]]
 
 
 def test_outcomes_are_counted_by_problem(project: SiteProject) -> None:

@@ -354,8 +354,8 @@ class Batch:
 
     def _first(self, answer: Answer, device: str, work: _Work) -> JobResult:
         """The result of the job that was graded, recorded if it should be."""
-        error, verdict = answer.failure(), answer.verdict
-        result = self._result(answer, device, work.first, verdict, error)
+        verdict = answer.verdict
+        result = self._result(answer, device, work.first, answer.failure())
         if not self._record or verdict is None:
             return result
         try:
@@ -371,7 +371,7 @@ class Batch:
         A recorded one has the same author and name, and shares the run.
         """
         answer = answer if self._record else self._renamed(answer, taken)
-        return replace(self._result(answer, device, taken, answer.verdict, None), duplicate=True)
+        return replace(self._result(answer, device, taken), duplicate=True)
 
     def _renamed(self, answer: Answer, taken: _Taken) -> Answer:
         own, verdict, check = taken.submission, answer.verdict, answer.check
@@ -384,17 +384,10 @@ class Batch:
             check = check.model_copy(update={"submission": check.submission.model_copy(update=whose)})
         return answer.model_copy(update={"verdict": verdict, "check": check})
 
-    def _result(
-        self,
-        answer: Answer,
-        device: str,
-        taken: _Taken,
-        verdict: Verdict | None,
-        error: KernelmarkError | None,
-    ) -> JobResult:
+    def _result(self, answer: Answer, device: str, taken: _Taken, error: KernelmarkError | None = None) -> JobResult:
         return JobResult(
             job=taken.job,
-            verdict=verdict,
+            verdict=answer.verdict,
             check=answer.check,
             error=error,
             seconds=taken.seconds,

@@ -129,7 +129,7 @@ def _made(folder: Path, due: Sequence[Page], old: Kept) -> Kept:
     size = max(_SHARE, -(-len(due) // _BLOCKS))
     blocks = [due[start : start + size] for start in range(0, len(due), size)]
     new: Kept = {}
-    for answer in share(blocks, lambda own: _share(folder, [page for block in own for page in block], old), worth=1):
+    for answer in share(blocks, lambda own: _share(folder, [page for block in own for page in block], old)):
         new.update({path: (page_key, size, digest) for path, (page_key, size, digest) in answer.items()})
     return new
 

@@ -1,6 +1,6 @@
-"""Divides work among forked processes, for builds of many pages or ledgers.
+"""Divides work among forked processes, for builds of many pages.
 
-`reading` and `folder` call it. Trusted. A child process inherits its tasks, writes files, and answers only with JSON,
+`folder` calls it. Trusted. A child process inherits its tasks, writes files, and answers only with JSON,
 so nothing that could run code is returned.
 """
 
@@ -18,13 +18,13 @@ from harness.errors import HarnessError, KernelmarkError
 T = TypeVar("T")
 
 
-def share(tasks: Sequence[T], work: Callable[[Sequence[T]], Any], *, worth: int) -> list[Any]:
-    """Do the tasks in up to one process per CPU, each with at least `worth` tasks; returns one answer per process.
+def share(tasks: Sequence[T], work: Callable[[Sequence[T]], Any]) -> list[Any]:
+    """Do the tasks in up to one process per CPU; returns one answer per process.
 
     Raises:
         HarnessError: one of the processes failed; its error was printed to stderr.
     """
-    count = min(len(os.sched_getaffinity(0)), len(tasks) // worth)
+    count = min(len(os.sched_getaffinity(0)), len(tasks))
     if count < 2:
         return [work(tasks)] if tasks else []
     children = [_fork(tasks[index::count], work) for index in range(1, count)]

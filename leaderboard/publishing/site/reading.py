@@ -7,13 +7,11 @@ changed since a digest was made. The cache can be removed at any time; it is mad
 from __future__ import annotations
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness import outside
 from harness.errors import LedgerError
 from harness.verdict import Verdict
 from leaderboard.publishing.site import digest
@@ -24,8 +22,6 @@ from leaderboard.record.index import Index
 from leaderboard.record.ledger import JsonlLedger
 from leaderboard.record.teams import NO_TEAMS, Teams
 from leaderboard.standings.ranking import rankings
-
-_TAIL_BYTES = 1 << 16
 
 
 class Reader:
@@ -47,7 +43,9 @@ class Reader:
             LedgerError: the chain is broken, or a verdict is of a version that cannot be read.
             OSError: the cache cannot be written.
         """
-        ledger, mark, old = self._ledger(path), self._mark(path), self._kept(path.stem)
+        ledger = self._ledger(path)
+        end, old = ledger.end(), self._kept(path.stem)
+        mark = self._mark(path.stem, end)
         if old is not None and old[0] == mark:
             return old[1]
         facts = ledger.facts()
@@ -56,7 +54,7 @@ class Reader:
         def fetch(wanted: set[int]) -> dict[str, Verdict]:
             return {entry.hash: entry.verdict for entry in ledger.at(wanted)}
 
-        made = digest.make(path.stem, _end(path), facts.verdicts, ranked, old[1] if old else None, fetch, self._teams)
+        made = digest.make(path.stem, end, facts.verdicts, ranked, old[1] if old else None, fetch, self._teams)
         head = json.dumps([self._version, mark])
         text = f"{head}\n{made.model_dump_json()}"
         write_whole(self._memory / f"{path.stem}.book.json", text.encode(), replace=True)
@@ -75,10 +73,10 @@ class Reader:
     def _ledger(self, path: Path) -> JsonlLedger:
         return JsonlLedger(path, self._index)
 
-    def _mark(self, path: Path) -> str:
+    def _mark(self, slug: str, end: str) -> str:
         """Identifies what a digest is made from: the ledger's content, what makes its rows stale, and the teams."""
-        now = self._current.model_copy(update={"problems": {path.stem: self._current.problems.get(path.stem, "")}})
-        return f"{_end(path)} {now.model_dump_json()} {self._teams.model_dump_json()}"
+        now = self._current.model_copy(update={"problems": {slug: self._current.problems.get(slug, "")}})
+        return f"{end} {now.model_dump_json()} {self._teams.model_dump_json()}"
 
     def _kept(self, slug: str) -> tuple[str, LedgerDigest] | None:
         """The cached digest with its mark; None if there is none of this version."""
@@ -88,20 +86,3 @@ class Reader:
             if version == self._version:
                 return str(mark), LedgerDigest.model_validate_json(body)
         return None
-
-
-def _end(path: Path) -> str:
-    """Identifies a ledger's content by its size and the hash of its last whole line; reads only its end."""
-    with outside.opened(path, follow=True) as file:
-        size = os.fstat(file.fileno()).st_size
-        length = _TAIL_BYTES
-        while True:
-            file.seek(max(0, size - length))
-            tail = file.read(size)
-            end = tail.rfind(b"\n") + 1
-            start = tail.rfind(b"\n", 0, max(0, end - 1)) + 1
-            if start or length >= size:
-                break
-            length *= 4
-    last_hash = tail[start : start + 256].decode("ascii", "replace").partition('"hash":"')[2][:64]
-    return f"{size - len(tail) + end} {last_hash}"
