@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
+from harness.call import Form, numbered
 from harness.call import names as form_names
-from harness.call import numbered
 from harness.call import parameters as form_parameters
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
-from harness.problem.flaws import Flaws, case_key, flaws_of
+from harness.problem.key import Key, case_key, file_key
 from harness.problem.resolve import resolve_case
 from harness.problem.signature import unreachable_outputs
 from harness.problem.spec import Case, ProblemSpec
@@ -22,105 +22,130 @@ def check(problem: ProblemSpec) -> None:
     Raises:
         ProblemError: the first contradiction, with its key.
     """
-    flaws = Flaws(str(problem.directory / "problem.toml"))
-    _check_names(problem, flaws)
-    _check_call(problem, flaws)
+    file = file_key(problem)
+    _check_names(problem, file)
+    _check_call(problem, file)
     if all(spec.role == "input" for spec in problem.tensors):
-        flaws.at("tensors", "has no output", "give a tensor the role 'output' or 'inout'")
+        file.at("tensors").refuse("has no output", "give a tensor the role 'output' or 'inout'")
     for number, case in enumerate(problem.benchmarks):
         if case.hidden:
-            flaws.at(f"benchmarks[{number}].hidden", "is true", "only tests can be hidden: a time shows its sizes")
+            only = "only tests can be hidden: a time shows its sizes"
+            file.at("benchmarks", number, "hidden").refuse("is true", only)
         if case.draw:
-            flaws.at(f"benchmarks[{number}].draw", "is given", "only tests can draw sizes: a benchmark's are fixed")
+            only = "only tests can draw sizes: a benchmark's are fixed"
+            file.at("benchmarks", number, "draw").refuse("is given", only)
     for case in problem.tests:
         if "weight" in case.model_fields_set:
-            key = f"{case_key(problem, case)}.weight"
-            flaws_of(problem, case).at(key, "is given", "only benchmarks have weights: a test is right or wrong")
-    _check_schedule(problem, flaws)
+            only = "only benchmarks have weights: a test is right or wrong"
+            case_key(problem, case).at("weight").refuse("is given", only)
+    _check_schedule(problem, file)
     for case in problem.tests + problem.benchmarks:
-        _check_draw(problem, case)
-        _check_options(problem, case)
+        _check_case(problem, case)
         for extreme in case.extremes():
             resolve_case(problem, extreme, case)
     _check_kinds(problem)
-    _check_devices(problem, flaws)
-    _check_used(problem, flaws)
+    _check_devices(problem, file)
+    _check_used(problem, file)
 
 
-def _check_schedule(problem: ProblemSpec, flaws: Flaws) -> None:
+def _check_schedule(problem: ProblemSpec, file: Key) -> None:
     """Everything else about submitting needs a deadline, and a period that has a place on the calendar."""
     if problem.deadline is None:
         if problem.visibility == "after_deadline":
-            flaws.at("visibility", "is 'after_deadline', but there is no `deadline`", "add one, with its time zone")
-        for key, value in (("grace", problem.grace), ("late", problem.late)):
-            if value is not None:
-                flaws.at(key, "is given, but there is no `deadline`", "add one, with its time zone")
+            what = "is 'after_deadline', but there is no `deadline`"
+            file.at("visibility").refuse(what, "add one, with its time zone")
+        for key in ("grace", "late"):
+            if getattr(problem, key) is not None:
+                file.at(key).refuse("is given, but there is no `deadline`", "add one, with its time zone")
         return
     try:
         on_time_until, closes = problem.on_time_until, problem.closes
     except OverflowError:
-        flaws.at("deadline", "has no end of the time after it on the calendar", "set an earlier one")
+        file.at("deadline").refuse("has no end of the time after it on the calendar", "set an earlier one")
     if problem.late is not None and on_time_until is not None and closes is not None and on_time_until >= closes:
-        flaws.at("grace", "is not shorter than the time of `late`", "shorten it, or leave `late` out")
+        file.at("grace").refuse("is not shorter than the time of `late`", "shorten it, or leave `late` out")
 
 
-def _check_names(problem: ProblemSpec, flaws: Flaws) -> None:
+def _check_names(problem: ProblemSpec, file: Key) -> None:
     """All arguments share one namespace: they are the parameters of one C function."""
+    named = [(file.at("parameters", number), name) for number, name in enumerate(problem.parameters)]
+    named += [(file.at("tensors", number, "name"), spec.name) for number, spec in enumerate(problem.tensors)]
+    named += [(file.at("scalars", number, "name"), spec.name) for number, spec in enumerate(problem.scalars)]
+    _refuse_repeated(named, "parameters, tensors and scalars need distinct names")
+    cases = [(case_key(problem, case).at("name"), case.name) for case in problem.tests + problem.benchmarks]
+    _refuse_repeated(cases, "every case needs a name of its own")
+
+
+def _refuse_repeated(named: list[tuple[Key, str]], remedy: str) -> None:
     seen: dict[str, str] = {}
-    named = [(f"parameters[{n}]", name) for n, name in enumerate(problem.parameters)]
-    named += [(f"tensors[{n}].name", spec.name) for n, spec in enumerate(problem.tensors)]
-    named += [(f"scalars[{n}].name", spec.name) for n, spec in enumerate(problem.scalars)]
     for key, name in named:
         if name in seen:
-            flaws.at(key, f"is {name!r}, as is `{seen[name]}`", "parameters, tensors and scalars need distinct names")
-        seen[name] = key
-    seen = {}
-    for case in problem.tests + problem.benchmarks:
-        key = f"{case_key(problem, case)}.name"
-        if case.name in seen:
-            flaws_of(problem, case).at(
-                key, f"is {case.name!r}, as is `{seen[case.name]}`", "every case needs a name of its own"
-            )
-        seen[case.name] = key
+            key.refuse(f"is {name!r}, as is `{seen[name]}`", remedy)
+        seen[name] = key.path
 
 
-def _check_call(problem: ProblemSpec, flaws: Flaws) -> None:
+def _check_call(problem: ProblemSpec, file: Key) -> None:
     """A call's forms name what exists, and its result is made of outputs."""
-    call = problem.call
-    tensors = {spec.name: spec.role for spec in problem.tensors}
-    lists = {spec.name for spec in problem.tensors if spec.count is not None}
-    optional = {spec.name for spec in problem.tensors if spec.present is not None}
-    known = [*tensors, *(spec.name for spec in problem.scalars)]
-    given = [(f"call.init[{n}]", form) for n, form in enumerate(call.init)]
-    given += [(f"call.arguments[{n}]", form) for n, form in enumerate(call.arguments)]
-    for key, form in (*given, ("call.data", call.data), ("call.result", call.result)):
-        if form is None:
-            continue
+    call, roles = problem.call, {spec.name: spec.role for spec in problem.tensors}
+    key = file.at("call")
+    for number, form in enumerate(call.init):
+        _check_form(problem, form, key.at("init", number))
         for name in form_names(form):
-            if name not in known:
-                flaws.at(key, f"names {name!r}, which does not exist", nearest(name, known))
-            if key.startswith("call.init") and name in tensors:
-                flaws.at(key, f"names the tensor {name!r}", "a constructor gets numbers, text and parameters only")
-            if key == "call.result" and tensors.get(name) != "output":
-                flaws.at(key, f"names {name!r}, which is no output", "name tensors of role 'output'")
-        for entry, name in numbered(form):
-            what = f"has the key {entry!r}"
-            if key == "call.result":
-                flaws.at(key, what, "name the list itself: only arguments have an entry for each member")
-            if name not in lists:
-                flaws.at(key, f"{what}, but {name!r} is no list of tensors", "name one with `count`")
-            if name in optional:
-                flaws.at(key, f"{what}, but {name!r} has `present`", "name a list that every case has")
-        for name in form_parameters(form):
-            if name not in problem.parameters:
-                flaws.at(key, f"names the parameter {name!r}", nearest(name, problem.parameters))
-    returned = list(form_names(call.result)) if call.result is not None else []
+            if name in roles:
+                what = f"names the tensor {name!r}"
+                key.at("init", number).refuse(what, "a constructor gets numbers, text and parameters only")
+    for number, form in enumerate(call.arguments):
+        _check_form(problem, form, key.at("arguments", number))
+    _check_form(problem, call.data, key.at("data"))
+    result = {"none": True} if call.result is None else call.result
+    for entry, _ in numbered(result):
+        remedy = "name the list itself: only arguments have an entry for each member"
+        key.at("result").refuse(f"has the key {entry!r}", remedy)
+    _check_form(problem, result, key.at("result"))
+    returned = list(form_names(result))
+    for name in returned:
+        if roles.get(name) != "output":
+            key.at("result").refuse(f"names {name!r}, which is no output", "name tensors of role 'output'")
     if len(set(returned)) < len(returned):
-        flaws.at("call.result", "names an output twice", "name each once")
+        key.at("result").refuse("names an output twice", "name each once")
     for name in unreachable_outputs(problem):
-        what = f"leaves out the {tensors[name]} {name!r}, which no call could write then"
-        key = "call.result" if tensors[name] == "output" else "call"
-        flaws.at(key, what, "name it in an argument or in the result")
+        of_role = key.at("result") if roles[name] == "output" else key
+        what = f"leaves out the {roles[name]} {name!r}, which no call could write then"
+        of_role.refuse(what, "name it in an argument or in the result")
+
+
+def _check_form(problem: ProblemSpec, form: Form, key: Key) -> None:
+    """What one form names exists, and what it enumerates is a list that every case has."""
+    if form is None:
+        return
+    tensors = {spec.name: spec for spec in problem.tensors}
+    known = [*tensors, *(spec.name for spec in problem.scalars)]
+    for name in form_names(form):
+        if name not in known:
+            key.refuse(f"names {name!r}, which does not exist", nearest(name, known))
+    for entry, name in numbered(form):
+        if name not in tensors or tensors[name].count is None:
+            key.refuse(f"has the key {entry!r}, but {name!r} is no list of tensors", "name one with `count`")
+        if tensors[name].present is not None:
+            key.refuse(f"has the key {entry!r}, but {name!r} has `present`", "name a list that every case has")
+    for name in form_parameters(form):
+        if name not in problem.parameters:
+            key.refuse(f"names the parameter {name!r}", nearest(name, problem.parameters))
+
+
+def _check_case(problem: ProblemSpec, case: Case) -> None:
+    """What a case draws is a parameter without a value, and its options have names that `generate` does not get."""
+    key = case_key(problem, case)
+    for name in case.draw:
+        if name not in problem.parameters:
+            key.at("draw", name).refuse("is unknown", nearest(name, problem.parameters))
+        if name in case.params:
+            key.at("draw", name).refuse("has a value in `params` as well", "remove one of the two")
+    for name in case.options:
+        if name in problem.parameters or name == "generator":
+            kind = "a parameter" if name in problem.parameters else "an argument"
+            what = f"has the name of {kind} that `generate` gets anyway"
+            key.at("options", name).refuse(what, "choose another name")
 
 
 def _check_kinds(problem: ProblemSpec) -> None:
@@ -129,45 +154,23 @@ def _check_kinds(problem: ProblemSpec) -> None:
     for case in problem.tests + problem.benchmarks:
         for name, value in next(case.extremes()).params.items():
             if isinstance(value, str) != isinstance(first[name], str):
-                key = f"{case_key(problem, case)}.{'draw' if name in case.draw else 'params'}.{name}"
-                what = f"is {value!r}, but {first[name]!r} in `tests[0]`"
-                flaws_of(problem, case).at(key, what, "use the same kind in all cases")
+                key = case_key(problem, case).at("draw" if name in case.draw else "params", name)
+                key.refuse(f"is {value!r}, but {first[name]!r} in `tests[0]`", "use the same kind in all cases")
 
 
-def _check_draw(problem: ProblemSpec, case: Case) -> None:
-    flaws, key = flaws_of(problem, case), case_key(problem, case)
-    for name in case.draw:
-        if name not in problem.parameters:
-            flaws.at(f"{key}.draw.{name}", "is unknown", nearest(name, problem.parameters))
-        if name in case.params:
-            flaws.at(f"{key}.draw.{name}", "has a value in `params` as well", "remove one of the two")
-
-
-def _check_options(problem: ProblemSpec, case: Case) -> None:
-    """`generate` gets the parameters and the options by name."""
-    for name in case.options:
-        if name in problem.parameters or name == "generator":
-            what = "has the name of a parameter" if name in problem.parameters else "has the name of an argument"
-            key = f"{case_key(problem, case)}.options.{name}"
-            flaws_of(problem, case).at(key, f"{what} that `generate` gets anyway", "choose another name")
-
-
-def _check_devices(problem: ProblemSpec, flaws: Flaws) -> None:
+def _check_devices(problem: ProblemSpec, file: Key) -> None:
     """A device needs both tests and benchmarks: without tests nothing is proved, without benchmarks nothing ranked."""
     tested = {device for case in problem.tests for device in case.devices}
     timed = {device for case in problem.benchmarks for device in case.devices}
-    for device in sorted(timed - tested):
-        flaws.at("tests", f"has no case for {device}, but `benchmarks` does", f"add a test with devices [{device!r}]")
-    for device in sorted(tested - timed):
-        flaws.at(
-            "benchmarks", f"has no case for {device}, but `tests` does", f"add a benchmark with devices [{device!r}]"
-        )
+    for key, other, lacking in (("tests", "benchmarks", timed - tested), ("benchmarks", "tests", tested - timed)):
+        for device in sorted(lacking):
+            what = f"has no case for {device}, but `{other}` does"
+            file.at(key).refuse(what, f"add a {key.removesuffix('s')} with devices [{device!r}]")
 
 
-def _check_used(problem: ProblemSpec, flaws: Flaws) -> None:
+def _check_used(problem: ProblemSpec, file: Key) -> None:
     """A dtype parameter that no tensor uses would reach no kernel: neither Python nor C is passed text."""
     used = {spec.dtype for spec in problem.tensors}
     for number, name in enumerate(problem.parameters):
-        value = problem.tests[0].params.get(name)
-        if value in DTYPES and name not in used:
-            flaws.at(f"parameters[{number}]", f"`{name}` is no tensor's dtype", "remove it, or use it as a dtype")
+        if problem.tests[0].params.get(name) in DTYPES and name not in used:
+            file.at("parameters", number).refuse(f"`{name}` is no tensor's dtype", "remove it, or use it as a dtype")

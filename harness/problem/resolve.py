@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.call import MAX_ABSENT, MAX_BYTES, Form, Forms
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
-from harness.problem.flaws import Flaws, case_key, flaws_of
+from harness.problem.key import Key, case_key
 from harness.problem.signature import settled_forms
 from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
 
@@ -85,36 +85,36 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
         ProblemError: a parameter is missing, unknown or of the wrong kind; an expression has no value; a size is below
         one or absurdly large; a fill does not suit its tensor.
     """
-    flaws, key = flaws_of(problem, of or case), case_key(problem, of or case)
-    _check_parameters(problem, case, key, flaws)
-    _check_fills(problem, case, key, flaws)
+    of_case = case_key(problem, of or case)
+    file = Key(of_case.file, case=of_case.path, parameters=case.params)
+    _check_parameters(problem, case, of_case)
+    _check_fills(problem, case, of_case)
     tensors: list[ResolvedTensor] = []
     absent: dict[str, int] = {}
     for number, spec in enumerate(problem.tensors):
-        if spec.present is None or flaws.value(f"tensors[{number}].present", spec.present, case.params):
-            tensors += _tensors(spec, f"tensors[{number}]", case, key, flaws)
+        key = file.at("tensors", number)
+        if spec.present is None or key.at("present").value(spec.present):
+            tensors += _tensors(spec, case, key)
         else:
             absent[spec.name] = number
     if len(absent) > MAX_ABSENT:
-        flaws.at("tensors", f"lack {len(absent)} in {key}", f"a call lacks at most {MAX_ABSENT}")
+        file.at("tensors").refuse(f"lack {len(absent)} in {file.case}", f"a call lacks at most {MAX_ABSENT}")
     if len(tensors) > MAX_TENSORS:
-        flaws.at("tensors", f"come to {len(tensors)} in {key}", f"a call has at most {MAX_TENSORS}, lists expanded")
+        remedy = f"a call has at most {MAX_TENSORS}, lists expanded"
+        file.at("tensors").refuse(f"come to {len(tensors)} in {file.case}", remedy)
     if all(tensor.role == "input" or not tensor.elements for tensor in tensors):
-        flaws.at(f"{key}.params", "leaves every output without elements", "nothing would be tested: raise a size")
-    scalars = tuple(_scalar(spec, f"scalars[{n}].value", case, flaws) for n, spec in enumerate(problem.scalars))
-    values: dict[str, Form] = {each.name: each.value for each in scalars} | {name: {"none": True} for name in absent}
-    forms = settled_forms(problem, case.params, values)
-    if forms.nbytes() > MAX_BYTES:
-        flaws.at("call", f"takes {forms.nbytes():,} bytes in {key}, as JSON", f"its forms may take {MAX_BYTES:,}")
-    known = {**case.params, **_elements(tensors), **{elements_key(name): 0 for name in absent}}
-    minimum_bytes = flaws.value("cost.bytes", problem.cost.bytes, known)
-    minimum_flops = flaws.value("cost.flops", problem.cost.flops, known)
+        of_case.at("params").refuse("leaves every output without elements", "nothing would be tested: raise a size")
+    scalars = tuple(_scalar(spec, file.at("scalars", number)) for number, spec in enumerate(problem.scalars))
+    forms = _forms(problem, scalars, absent, file)
+    sized = file.given({**_elements(tensors), **{elements_key(name): 0 for name in absent}})
+    minimum_bytes = sized.at("cost", "bytes").value(problem.cost.bytes)
+    minimum_flops = sized.at("cost", "flops").value(problem.cost.flops)
     if minimum_bytes < 1 or minimum_flops < 0:
-        remedy = "state what a kernel must at least do"
-        flaws.at("cost", f"is {minimum_bytes} bytes and {minimum_flops} flops in {key}", remedy)
-    terms = flaws.value("tolerance.sum_length", problem.tolerance.sum_length, known)
+        what = f"is {minimum_bytes} bytes and {minimum_flops} flops in {file.case}"
+        file.at("cost").refuse(what, "state what a kernel must at least do")
+    terms = sized.at("tolerance", "sum_length").value(problem.tolerance.sum_length)
     if terms < 1:
-        flaws.at("tolerance.sum_length", f"is {terms} in {key}", "a sum has at least one term")
+        sized.at("tolerance", "sum_length").refuse(f"is {terms} in {file.case}", "a sum has at least one term")
     return ResolvedCase(
         name=case.name,
         hidden=case.hidden,
@@ -132,6 +132,15 @@ def resolve_case(problem: ProblemSpec, case: Case, of: Case | None = None) -> Re
     )
 
 
+def _forms(problem: ProblemSpec, scalars: Iterable[ResolvedScalar], absent: Iterable[str], file: Key) -> Forms:
+    values: dict[str, Form] = {scalar.name: scalar.value for scalar in scalars}
+    values |= {name: {"none": True} for name in absent}
+    forms = settled_forms(problem, file.parameters, values)
+    if (nbytes := forms.nbytes()) > MAX_BYTES:
+        file.at("call").refuse(f"takes {nbytes:,} bytes in {file.case}, as JSON", f"its forms may take {MAX_BYTES:,}")
+    return forms
+
+
 def _elements(tensors: Iterable[ResolvedTensor]) -> dict[str, int]:
     """The value of `elements(name)` in a cost: for a list, the elements of all members."""
     counts: dict[str, int] = {}
@@ -147,98 +156,81 @@ def symbol(problem: ProblemSpec, case: Case) -> str:
     return "_".join([problem.entry, *(str(case.params[name]) for name in problem.parameters if name in chosen)])
 
 
-def _check_parameters(problem: ProblemSpec, case: Case, key: str, flaws: Flaws) -> None:
+def _check_parameters(problem: ProblemSpec, case: Case, key: Key) -> None:
+    params = key.at("params")
     for name in case.params:
         if name not in problem.parameters:
-            flaws.at(f"{key}.params.{name}", "is unknown", nearest(name, problem.parameters))
+            params.at(name).refuse("is unknown", nearest(name, problem.parameters))
     if case.draw:
-        flaws.at(f"{key}.draw", "was not drawn from", "resolve what `Case.drawn` gives")
+        key.at("draw").refuse("was not drawn from", "resolve what `Case.drawn` gives")
     for name in problem.parameters:
         if name not in case.params:
-            flaws.at(f"{key}.params", f"lacks `{name}`", "give every parameter a value")
+            params.refuse(f"lacks `{name}`", "give every parameter a value")
         value = case.params[name]
         if isinstance(value, str) and value not in DTYPES:
-            flaws.at(f"{key}.params.{name}", f"is {value!r}, not a dtype", nearest(value, DTYPES))
+            params.at(name).refuse(f"is {value!r}, not a dtype", nearest(value, DTYPES))
 
 
-def _check_fills(problem: ProblemSpec, case: Case, key: str, flaws: Flaws) -> None:
+def _check_fills(problem: ProblemSpec, case: Case, key: Key) -> None:
     roles = {spec.name: spec.role for spec in problem.tensors}
     for name in case.fill:
         if name not in roles:
-            flaws.at(f"{key}.fill.{name}", "names no tensor", nearest(name, [n for n in roles if roles[n] != "output"]))
+            filled = [other for other in roles if roles[other] != "output"]
+            key.at("fill", name).refuse("names no tensor", nearest(name, filled))
         if roles[name] == "output":
-            flaws.at(f"{key}.fill.{name}", "fills an output", "outputs are poisoned before every call; remove it")
+            key.at("fill", name).refuse("fills an output", "outputs are poisoned before every call; remove it")
 
 
-def _tensors(spec: TensorSpec, key: str, case: Case, case_path: str, flaws: Flaws) -> list[ResolvedTensor]:
-    """One tensor, or the members of a list."""
-    dtype = _dtype(spec, key, case, flaws)
+def _tensors(spec: TensorSpec, case: Case, key: Key) -> list[ResolvedTensor]:
+    """One tensor, or the members of a list; `key` is the specification's."""
+    dtype = _dtype(spec, key)
     fill = case.fill.get(spec.name, spec.fill)
     if spec.role != "output":
-        where = f"{case_path}.fill.{spec.name}" if spec.name in case.fill else f"{key}.fill"
-        fill = _bounded(fill, where, case, case_path, flaws)
-        _check_fill(fill, dtype, where, spec.name, flaws)
+        of_fill = replace(key, path=key.case).at("fill", spec.name) if spec.name in case.fill else key.at("fill")
+        fill = _bounded(fill, of_fill)
+        _check_fill(fill, dtype, spec.name, of_fill)
     if spec.count is None:
-        return [_tensor(spec, spec.name, key, case.params, dtype, fill, case_path, flaws)]
-    count = flaws.value(f"{key}.count", spec.count, case.params)
+        return [_tensor(spec, dtype, fill, key)]
+    count = key.at("count").value(spec.count)
     if not 1 <= count <= MAX_TENSORS:
-        flaws.at(f"{key}.count", f"is {count} in {case_path}", f"a list has 1 to {MAX_TENSORS} tensors")
-    return [
-        _tensor(spec, f"{spec.name}[{index}]", key, {**case.params, "index": index}, dtype, fill, case_path, flaws)
-        for index in range(count)
-    ]
+        key.at("count").refuse(f"is {count} in {key.case}", f"a list has 1 to {MAX_TENSORS} tensors")
+    return [_tensor(spec, dtype, fill, key.given({"index": index})) for index in range(count)]
 
 
-def _tensor(
-    spec: TensorSpec,
-    name: str,
-    key: str,
-    parameters: Mapping[str, int | str],
-    dtype: str,
-    fill: Fill,
-    case_path: str,
-    flaws: Flaws,
-) -> ResolvedTensor:
-    shape = _shape(spec, key, parameters, case_path, flaws)
-    strides = _strides(spec, shape, key, parameters, case_path, flaws)
-    list_name = None if spec.count is None else spec.name
-    return ResolvedTensor(name, spec.role, shape, dtype, fill, list_name, strides, spec.memory)
+def _tensor(spec: TensorSpec, dtype: str, fill: Fill, key: Key) -> ResolvedTensor:
+    shape = _shape(spec, key)
+    strides = _strides(spec, shape, key)
+    if spec.count is None:
+        return ResolvedTensor(spec.name, spec.role, shape, dtype, fill, None, strides, spec.memory)
+    name = f"{spec.name}[{key.parameters['index']}]"
+    return ResolvedTensor(name, spec.role, shape, dtype, fill, spec.name, strides, spec.memory)
 
 
-def _dtype(spec: TensorSpec, key: str, case: Case, flaws: Flaws) -> str:
+def _dtype(spec: TensorSpec, key: Key) -> str:
     if spec.dtype in DTYPES:
         return spec.dtype
-    value = case.params.get(spec.dtype)
+    value = key.parameters.get(spec.dtype)
     if value is None:
-        choices = [*DTYPES, *case.params]
-        flaws.at(f"{key}.dtype", f"is {spec.dtype!r}, neither a dtype nor a parameter", nearest(spec.dtype, choices))
+        what = f"is {spec.dtype!r}, neither a dtype nor a parameter"
+        key.at("dtype").refuse(what, nearest(spec.dtype, [*DTYPES, *key.parameters]))
     if not isinstance(value, str):
-        flaws.at(f"{key}.dtype", f"names the parameter `{spec.dtype}`, which holds {value}", "give it a dtype")
+        key.at("dtype").refuse(f"names the parameter `{spec.dtype}`, which holds {value}", "give it a dtype")
     return value
 
 
-def _shape(
-    spec: TensorSpec, key: str, parameters: Mapping[str, int | str], case_path: str, flaws: Flaws
-) -> tuple[int, ...]:
+def _shape(spec: TensorSpec, key: Key) -> tuple[int, ...]:
     shape = []
     for number, dimension in enumerate(spec.shape):
-        size = flaws.value(f"{key}.shape[{number}]", dimension, parameters)
-        if size < 0:
-            flaws.at(f"{key}.shape[{number}]", f"is {size} in {case_path}", "a dimension is at least 0")
-        shape.append(size)
-    if math.prod(shape) > MAX_ELEMENTS:
-        flaws.at(f"{key}.shape", f"has {math.prod(shape):,} elements in {case_path}", "a tensor has at most 2⁴⁰")
+        of_size = key.at("shape", number)
+        shape.append(of_size.value(dimension))
+        if shape[-1] < 0:
+            of_size.refuse(f"is {shape[-1]} in {key.case}", "a dimension is at least 0")
+    if (elements := math.prod(shape)) > MAX_ELEMENTS:
+        key.at("shape").refuse(f"has {elements:,} elements in {key.case}", "a tensor has at most 2⁴⁰")
     return tuple(shape)
 
 
-def _strides(
-    spec: TensorSpec,
-    shape: tuple[int, ...],
-    key: str,
-    parameters: Mapping[str, int | str],
-    case_path: str,
-    flaws: Flaws,
-) -> tuple[int, ...] | None:
+def _strides(spec: TensorSpec, shape: tuple[int, ...], key: Key) -> tuple[int, ...] | None:
     """The strides that a tensor declares. No two elements may lie at one place.
 
     What is asked for is a little more: that a step along one dimension goes past all that the dimensions with smaller
@@ -246,80 +238,79 @@ def _strides(
     """
     if spec.strides is None:
         return None
-    each = enumerate(spec.strides)
-    strides = tuple(flaws.value(f"{key}.strides[{number}]", text, parameters) for number, text in each)
+    strides = tuple(key.at("strides", number).value(text) for number, text in enumerate(spec.strides))
     inner: list[tuple[int, int]] = []
     for size, stride in sorted(zip(shape, strides, strict=True), key=lambda dimension: dimension[1]):
         if stride < (_span(inner) if size > 1 and 0 not in shape else 0):
-            what = f"is {list(strides)} for the shape {list(shape)} in {case_path}, where elements overlap"
-            remedy = "each stride is at least the span of the dimensions with smaller ones"
-            flaws.at(f"{key}.strides", what, remedy)
+            what = f"is {list(strides)} for the shape {list(shape)} in {key.case}, where elements overlap"
+            key.at("strides").refuse(what, "each stride is at least the span of the dimensions with smaller ones")
         if size > 1:
             inner.append((size, stride))
-    if 0 not in shape and _span(inner) > MAX_ELEMENTS:
-        flaws.at(f"{key}.strides", f"span {_span(inner):,} elements in {case_path}", "a tensor spans at most 2⁴⁰")
+    if 0 not in shape and (span := _span(inner)) > MAX_ELEMENTS:
+        key.at("strides").refuse(f"span {span:,} elements in {key.case}", "a tensor spans at most 2⁴⁰")
     return strides
 
 
 def _span(dimensions: Iterable[tuple[int, int]]) -> int:
-    """Of sizes and strides."""
+    """How many elements of memory a tensor with these sizes and strides reaches over."""
     return 1 + sum((size - 1) * stride for size, stride in dimensions)
 
 
-def _scalar(spec: ScalarSpec, key: str, case: Case, flaws: Flaws) -> ResolvedScalar:
+def _scalar(spec: ScalarSpec, key: Key) -> ResolvedScalar:
+    value = key.at("value")
     if spec.dtype == "int64":
         assert not isinstance(spec.value, float)  # refused by the spec
-        return ResolvedScalar(spec.name, spec.dtype, flaws.value(key, spec.value, case.params))
-    value = flaws.real(key, spec.value, case.params) if isinstance(spec.value, str) else float(spec.value)
-    return ResolvedScalar(spec.name, spec.dtype, value)
+        return ResolvedScalar(spec.name, spec.dtype, value.value(spec.value))
+    real = value.real(spec.value) if isinstance(spec.value, str) else float(spec.value)
+    return ResolvedScalar(spec.name, spec.dtype, real)
 
 
-def _bounded(fill: Fill, key: str, case: Case, case_path: str, flaws: Flaws) -> Fill:
+def _bounded(fill: Fill, key: Key) -> Fill:
     """A fill whose bounds are numbers."""
-    if not (isinstance(fill.low, str) or isinstance(fill.high, str)):
-        return fill
 
     def value(name: str, bound: int | float | str) -> int | float:
         if not isinstance(bound, str):
             return bound
-        compute = flaws.real if fill.kind == "uniform" else flaws.value
-        return compute(f"{key}.{name}", bound, case.params)
+        return key.at(name).real(bound) if fill.kind == "uniform" else key.at(name).value(bound)
 
+    if not (isinstance(fill.low, str) or isinstance(fill.high, str)):
+        return fill
     low, high = value("low", fill.low), value("high", fill.high)
     try:
         return fill.bounded(low, high)
     except ValueError as error:
-        flaws.at(key, f"has `low` = {low} and `high` = {high} in {case_path}", str(error))
+        key.refuse(f"has `low` = {low} and `high` = {high} in {key.case}", str(error))
 
 
-def _check_fill(fill: Fill, dtype: str, key: str, tensor: str, flaws: Flaws) -> None:
+def _check_fill(fill: Fill, dtype: str, tensor: str, key: Key) -> None:
     """Refuse a fill whose values the dtype cannot hold."""
     info = DTYPES[dtype]
     if fill.neg_inf and not info.infinities:
-        flaws.at(f"{key}.neg_inf", f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")
+        key.at("neg_inf").refuse(f"asks for -inf, which {dtype} does not have (tensor `{tensor}`)", "remove it")
     if fill.kind == "generated":
         return
-    powers = fill.kind == "powers" or (fill.kind == "choice" and all(math.frexp(v)[0] == 0.5 for v in fill.values))
+    choice = fill.values if fill.kind == "choice" else ()
+    powers = fill.kind == "powers" or (choice and all(math.frexp(value)[0] == 0.5 for value in choice))
     if info.family == "scale" and not powers:
         what = f"is {fill.kind!r} for `{tensor}`, which is {dtype} and holds powers of two"
-        flaws.at(key, what, 'use { kind = "powers", low = …, high = … }')
+        key.refuse(what, 'use { kind = "powers", low = …, high = … }')
     if fill.kind == "zeros":
         return
-    whole = fill.kind == "integers" or (fill.kind == "choice" and all(value == int(value) for value in fill.values))
+    whole = fill.kind == "integers" or (choice and all(value == int(value) for value in choice))
     if info.family in ("integer", "bool") and not whole:
         remedy = 'use { kind = "integers", low = …, high = … }'
-        flaws.at(key, f"is {fill.kind!r} for `{tensor}`, which is {dtype}", remedy)
+        key.refuse(f"is {fill.kind!r} for `{tensor}`, which is {dtype}", remedy)
     if fill.kind == "powers" and fill.bounds[0] < info.least_exponent:
-        flaws.at(key, f"goes below 2^{info.least_exponent}, the least of {dtype} (tensor `{tensor}`)", "raise `low`")
-    limit = info.exact if whole and info.family != "scale" else math.inf
+        key.refuse(f"goes below 2^{info.least_exponent}, the least of {dtype} (tensor `{tensor}`)", "raise `low`")
     if info.family == "packed" and fill.kind == "normal":
         return  # what is beyond ±6 becomes ±6
+    limit = info.exact if whole and info.family != "scale" else math.inf
     low, high = _range(fill)
     if low < max(info.low, -limit) or high > min(info.high, limit) or (dtype == "int64" and high >= 2**63 - 1):
-        flaws.at(key, f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")
-    if info.family == "packed" and fill.kind == "choice" and any(abs(v) not in FLOAT4_MAGNITUDES for v in fill.values):
+        key.refuse(f"goes beyond what {dtype} can hold (tensor `{tensor}`)", "use smaller values")
+    if info.family == "packed" and any(abs(value) not in FLOAT4_MAGNITUDES for value in choice):
         remedy = f"use {', '.join(f'{value:g}' for value in FLOAT4_MAGNITUDES)} and their negatives"
-        flaws.at(key, f"has values that {dtype} rounds (tensor `{tensor}`)", remedy)
+        key.refuse(f"has values that {dtype} rounds (tensor `{tensor}`)", remedy)
 
 
 def _range(fill: Fill) -> tuple[float, float]:
