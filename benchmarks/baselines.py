@@ -25,8 +25,8 @@ from pathlib import Path
 
 from harness.judge.timing.roof import demand_of
 from harness.problem import load
-from harness.roofline import Calibration, Demand, roofline
 from harness.verdict import BenchmarkResult, Interval, Outcome, Ratio, Verdict
+from harness.verdict.roofline import Calibration, Demand, roofline
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from benchmarks.project import PROBLEMS, REFERENCE, ROOT, begin, run
 from harness.problem import load
-from harness.roofline import Calibration, Demand, roofline
 from harness.submission import Submission
 from harness.verdict import Verdict
+from harness.verdict.roofline import Calibration, Demand, roofline
 from leaderboard.record.archive import archive
 from leaderboard.record.entry import VERDICT
 from leaderboard.record.ledger import JsonlLedger

@@ -42,7 +42,7 @@ import yaml
 import kernelmark
 from benchmarks.foreign_survey import share, survey, table
 from harness.device import DEVICES
-from harness.foreign import FORMS, ForeignForm
+from harness.shared.foreign import FORMS, ForeignForm
 from kernelmark.project.choice import choose_device
 from kernelmark.project.settings import Settings
 

@@ -29,7 +29,6 @@ import torch
 
 from benchmarks.scratch import report
 from harness import sandbox, stats
-from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
@@ -37,6 +36,7 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import DeviceKind, Outcome, OutputCheck
+from harness.verdict.headline import outcome_of
 from kernelmark.authoring.samples import as_submission, read_samples
 from kernelmark.diagnostics.selftest import PROBLEMS, honest
 from kernelmark.project.choice import providers

@@ -22,7 +22,7 @@ from typing import Any
 
 from benchmarks.outcomes import Kernel, kernels
 from benchmarks.scratch import report
-from harness import sandbox, stats, wire
+from harness import sandbox, stats
 from harness.arena import free_deferred
 from harness.device import DEVICES
 from harness.errors import HarnessError
@@ -35,6 +35,7 @@ from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
+from harness.wire import checks
 from kernelmark.project.choice import providers
 from kernelmark.project.settings import Settings
 
@@ -118,7 +119,7 @@ def rows(kernel: Kernel, provider: sandbox.Provider, launchers: int, calls: int)
         row |= {"scratch_bytes": made.scratch_bytes}
         try:
             launched = [replayed(recorded, problem, case, provider, calls) for _ in range(launchers)]
-        except (SubmissionFault, HarnessError, wire.WireError) as error:
+        except (SubmissionFault, HarnessError, checks.WireError) as error:
             yield row | {"fault": str(error)[:300], "traceback": getattr(error, "traceback", "")}
             continue
         medians = [each["device_ns"] for each in launched]

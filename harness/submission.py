@@ -14,9 +14,9 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from harness import outside
 from harness.errors import SubmissionError
-from harness.identity import length_prefixed_sha256
+from harness.files import outside
+from harness.files.identity import length_prefixed_sha256
 from harness.languages import LANGUAGES, known
 from harness.languages.beside import malformed, refused
 

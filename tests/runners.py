@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from harness import wire
 from harness.sandbox import Breach, Exit, Launch
 from harness.verdict import SandboxName
+from harness.wire import frame, protocol
 
 Act = Callable[["Script", int, dict[str, Any]], None]
 
@@ -43,7 +43,7 @@ class Script(threading.Thread):
             if self._on_hello:
                 self._on_hello(self)
                 return
-            self.reply(0, "Hello", protocol=wire.PROTOCOL, python="3.11.7")
+            self.reply(0, "Hello", protocol=protocol.PROTOCOL, python="3.11.7")
             while True:
                 token, kind, body = self.receive()
                 if kind == "Welcome":
@@ -71,10 +71,10 @@ class Script(threading.Thread):
 
     def receive(self) -> tuple[int, str, dict[str, Any]]:
         self._close_descriptors()
-        frame, self.descriptors, _, _ = socket.recv_fds(self.socket, wire.MAX_FRAME_BYTES, 2)
-        if not frame:
+        packet, self.descriptors, _, _ = socket.recv_fds(self.socket, frame.MAX_FRAME_BYTES, 2)
+        if not packet:
             raise EOFError
-        body = json.loads(frame)
+        body = json.loads(packet)
         return body.pop("token"), body.pop("kind"), body
 
     def reply(self, token: int, kind: str, **fields: Any) -> None:

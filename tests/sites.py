@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import HarnessError
-from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import Verdict
+from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.build import build
 from leaderboard.publishing.site.folder import Written
 from leaderboard.publishing.site.inputs import SiteInputs

@@ -16,7 +16,7 @@ from typing import Literal
 
 from harness.errors import UsageError
 from harness.sandbox import Watcher, gpu
-from harness.wire import printable
+from harness.wire.checks import printable
 
 State = Literal["clean", "found", "failed"]
 _PRINTED_ERRORS = 10

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.correctness.oracle import load_reference
@@ -22,6 +21,7 @@ from harness.problem import Limits, Problem, ResolvedCase
 from harness.sandbox import Provider, Watcher
 from harness.submission import Submission
 from harness.verdict import DeviceKind
+from harness.wire import checks, commands, replies
 
 _SLOWER = 10  # times the time to build: kernels with every access checked take many times as long
 _LARGER = 4
@@ -44,7 +44,7 @@ class Watched:
 
     def text(self, name: str) -> str:
         """A document as printable text; "" if it did not come."""
-        return wire.printable(self.documents.get(name, b"").decode("utf-8", "replace"))
+        return checks.printable(self.documents.get(name, b"").decode("utf-8", "replace"))
 
 
 def watch(
@@ -114,7 +114,7 @@ def call_once(session: Session, case: GradedCase, limit: TimeLimit, doing: str) 
     batch = case.batch(1)
     try:
         case.bind(session, batch, limit=limit, doing=doing)
-        session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-        session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
+        session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing=doing)
+        session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
     finally:
         batch.close_arenas()

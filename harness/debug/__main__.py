@@ -28,11 +28,11 @@ from typing import Any
 from harness.debug.one_call import OneCall, run_test
 from harness.device import DEVICES
 from harness.errors import KernelmarkError
+from harness.files.outside import real
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.oracle import load_reference
 from harness.judge.session import Handover
 from harness.languages import LANGUAGES
-from harness.outside import real
 from harness.problem import load
 from harness.runner.build import CompileError, build, import_python, place
 from harness.runner.device import Device

@@ -8,7 +8,6 @@ from typing import cast
 
 import torch
 
-from harness import wire
 from harness.arena.shapes import copied
 from harness.judge.correctness.cases import Correctness
 from harness.judge.correctness.graded_case import GradedCase
@@ -18,6 +17,7 @@ from harness.runner.device import Device
 from harness.runner.kernel import Kernel
 from harness.runner.serve import Server
 from harness.verdict import CaseResult
+from harness.wire import commands, replies
 
 Tensors = dict[str, torch.Tensor]
 
@@ -44,7 +44,7 @@ def run_test(
     """
     here = _Here(case, Server(device, kernel), about_to_call)
     result = Correctness().run(cast(Session, here), case, case.name)  # what it raises keeps the tensors, for a debugger
-    here.server.obey(wire.Release(), ())
+    here.server.obey(commands.Release(), ())
     return result, here.call
 
 
@@ -56,12 +56,19 @@ class _Here:
         self.call = OneCall()
 
     def bind(
-        self, commands: Sequence[wire.Declare | wire.Bind], descriptors: Sequence[int], *, limit: TimeLimit, doing: str
+        self,
+        bindings: Sequence[commands.Declare | commands.Bind],
+        descriptors: Sequence[int],
+        *,
+        limit: TimeLimit,
+        doing: str,
     ) -> None:
-        for command in commands:
-            self.server.obey(command, descriptors if isinstance(command, wire.Bind) else ())
+        for command in bindings:
+            self.server.obey(command, descriptors if isinstance(command, commands.Bind) else ())
 
-    def ask(self, command: wire.Command, expect: type[wire.Reply], *, limit: TimeLimit, doing: str) -> wire.Reply:
+    def ask(
+        self, command: commands.Command, expect: type[replies.Reply], *, limit: TimeLimit, doing: str
+    ) -> replies.Reply:
         tensors = self._tensors()
         given = {slot.tensor.name for slot in self._case.layout.slots if slot.tensor.role != "output"}
         self.call.inputs = {name: copied(tensor) for name, tensor in tensors.items() if name in given}

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.call import INDEX
 from harness.importer.values import Refusal
+from harness.shared.call import INDEX
 
 _NUMBER = re.compile(r"(?<![0-9])(?:0|[1-9][0-9]{0,4})(?![0-9])")
 Tree = dict[str, Any]

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from harness.judge.grader import Grader
 from harness.judge.progress import Progress, ignore
 from harness.problem import Problem
-from harness.roofline import Calibration
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Verdict
+from harness.verdict.roofline import Calibration
 
 if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure

@@ -20,10 +20,10 @@ from harness.judge.session import Session, Sessions
 from harness.judge.timing import NoMemoryToReplay, NotReplayed
 from harness.judge.timing.device_lock import lock_alone, lock_shared, waiting_before
 from harness.problem import Problem
-from harness.roofline import Calibration
 from harness.sandbox import Provider
 from harness.submission import Submission
 from harness.verdict import Check, DeviceKind, Effort, Stage, Verdict
+from harness.verdict.roofline import Calibration
 
 if TYPE_CHECKING:
     from harness.judge.correctness.cases import OnFailure

@@ -12,10 +12,8 @@ from typing import NamedTuple
 
 import torch
 
-from harness import wire
 from harness.device import DEVICES
 from harness.errors import DeviceError, HarnessError, ProblemError, SubmissionError
-from harness.headline import outcome_of
 from harness.judge.correctness.cases import Correctness, OnFailure, beyond_budget, result
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.known import known_inputs
@@ -44,6 +42,8 @@ from harness.verdict import (
     SubmissionId,
     Verdict,
 )  # fmt: skip
+from harness.verdict.headline import outcome_of
+from harness.wire import protocol
 
 
 class _Ended(NamedTuple):
@@ -330,7 +330,7 @@ class Grading:
             problem=self._problem_id(),
             submission=SubmissionId.of(self._submission),
             environment=environment(session, self._provider, self._device),
-            protocol=wire.PROTOCOL,
+            protocol=protocol.PROTOCOL,
             seeds=tuple(self._correctness.seeds),
             tests=tuple(self._results),
             tests_not_run=self._not_run,

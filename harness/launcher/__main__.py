@@ -15,15 +15,15 @@ from pathlib import Path
 
 def main(address: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from harness import wire
+    from harness.wire import frame, protocol, replies
 
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     judge.connect(address)
-    wire.send(judge, 0, wire.Hello(protocol=wire.PROTOCOL, python=platform.python_version()))
+    frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
     from harness.launcher.serve import Server
 
     server = Server(judge)
-    token, _, [output] = wire.receive_command(judge)
+    token, _, [output] = frame.receive_command(judge)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)

@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from harness.cupti import Cupti
+from harness.shared.cupti import Cupti
 
 MEMCPY, _MEMSET, _KERNEL = 1, 2, 10  # CUPTI_ACTIVITY_KIND_*; kernels as CONCURRENT_KERNEL
 _FLUSH_FORCED = 1

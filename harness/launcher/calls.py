@@ -9,7 +9,6 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness import wire
 from harness.arena.mapping import Window, check
 from harness.errors import DeviceError
 from harness.launcher.activity import MEMCPY, Activity, Span
@@ -18,13 +17,14 @@ from harness.launcher.graph import build
 from harness.launcher.images import Images
 from harness.recording import Empty, Packed
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
+from harness.wire import commands, replies
 
 
 class LoadedRecording:
     """One loaded recording. Its memory stays mapped: the judge fills it between calls, when the device is idle."""
 
     def __init__(
-        self, device: Device, activity: Activity, packed: Packed, command: wire.Load, scratch: int | None
+        self, device: Device, activity: Activity, packed: Packed, command: commands.Load, scratch: int | None
     ) -> None:
         self._device, self._activity, self._packed = device, activity, packed
         device.hold_again()
@@ -47,10 +47,10 @@ class LoadedRecording:
         self._graph: Any = None
 
     @property
-    def functions(self) -> tuple[wire.Function, ...]:
+    def functions(self) -> tuple[replies.Function, ...]:
         return self._images.facts
 
-    def replay(self, arenas: Sequence[int]) -> wire.Replayed:
+    def replay(self, arenas: Sequence[int]) -> replies.Replayed:
         """Make the call once, with a cold cache, on these arenas, or if none are given, on the previous call's."""
         if arenas:
             for window, arena in zip(self._of_calls, arenas, strict=True):
@@ -63,11 +63,11 @@ class LoadedRecording:
         self._images.restore()
         mapped = [(window.address, window.nbytes) for window in self._windows]
         times, spans = cold(self._device, self._activity, self._graph, self._working, mapped)
-        return wire.Replayed(
+        return replies.Replayed(
             device_ns=max(span.end for span in spans) - spans[0].start if spans else 0,
             event_ns=times.event_ns,
             span_ns=times.span_ns,
-            nodes_ns=tuple(span.end - span.start for span in spans[: wire.MAX_TOLD_NODES]),
+            nodes_ns=tuple(span.end - span.start for span in spans[: replies.MAX_TOLD_NODES]),
         )
 
     def close(self) -> None:

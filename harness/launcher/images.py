@@ -6,10 +6,10 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness import wire
 from harness.arena.mapping import check
 from harness.errors import DeviceError
 from harness.recording import Kernel, Packed
+from harness.wire import replies
 
 _PLAIN_CLUSTER = 8
 _Attribute = driver.CUfunction_attribute
@@ -47,9 +47,9 @@ class Images:
         return self._functions[kernel.image, kernel.name]
 
     @property
-    def facts(self) -> tuple[wire.Function, ...]:
+    def facts(self) -> tuple[replies.Function, ...]:
         """The facts of each function, in order of first launch; no more than a frame holds."""
-        return tuple(_facts(function) for function in list(self._functions.values())[: wire.MAX_FUNCTIONS])
+        return tuple(_facts(function) for function in list(self._functions.values())[: replies.MAX_FUNCTIONS])
 
     def unload(self) -> None:
         for module in self._modules:
@@ -66,11 +66,11 @@ class Images:
             check(driver.cuFuncSetAttribute(function, allowed, 1))
 
 
-def _facts(function: Any) -> wire.Function:
+def _facts(function: Any) -> replies.Function:
     def of(attribute: Any) -> int:
         return int(check(driver.cuFuncGetAttribute(attribute, function)))
 
-    return wire.Function(
+    return replies.Function(
         registers=of(_Attribute.CU_FUNC_ATTRIBUTE_NUM_REGS),
         local_bytes=of(_Attribute.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES),
         shared_bytes=of(_Attribute.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES),

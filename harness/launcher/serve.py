@@ -7,13 +7,13 @@ import os
 import socket
 import traceback
 
-from harness import wire
 from harness.errors import DeviceError
 from harness.launcher.activity import Activity
 from harness.launcher.calls import LoadedRecording
 from harness.launcher.clocks import Apart, compare
 from harness.launcher.device import Device
 from harness.recording import unpack
+from harness.wire import checks, commands, frame, replies
 
 _TRACE_CHARACTERS = 8000
 
@@ -28,31 +28,31 @@ class Server:
 
     def run(self, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
-        wire.send(self._judge, token, wire.Ready(torch="", triton=""))
+        frame.send(self._judge, token, replies.Ready(torch="", triton=""))
         while True:
             try:
-                token, command, descriptors = wire.receive_command(self._judge)
-            except wire.Closed:
+                token, command, descriptors = frame.receive_command(self._judge)
+            except frame.Closed:
                 return
-            wire.send(self._judge, token, self._answer(command, descriptors))
+            frame.send(self._judge, token, self._answer(command, descriptors))
             for descriptor in descriptors:
                 os.close(descriptor)
 
-    def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+    def _answer(self, command: commands.Command, descriptors: list[int]) -> replies.Reply:
         # A process boundary. Driver errors about a recording are charged to the submission, which wrote it.
         try:
             return self._obey(command, descriptors)
-        except (DeviceError, wire.WireError) as error:
+        except (DeviceError, checks.WireError) as error:
             trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
-            return wire.Failed(outcome="runtime_error", message=str(error)[:500], traceback=trace, fatal=True)
+            return replies.Failed(outcome="runtime_error", message=str(error)[:500], traceback=trace, fatal=True)
         except Exception as error:  # noqa: BLE001  # our own failure is reported; just exiting would not say why
             trace = traceback.format_exc()[-_TRACE_CHARACTERS:]
             message = " ".join(f"{type(error).__name__}: {error}".split())
-            return wire.Broken(message=message[:500], traceback=trace)
+            return replies.Broken(message=message[:500], traceback=trace)
 
-    def _obey(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+    def _obey(self, command: commands.Command, descriptors: list[int]) -> replies.Reply:
         match command:
-            case wire.Load():
+            case commands.Load():
                 if isinstance(self._clocks, DeviceError):
                     raise self._clocks
                 with mmap.mmap(descriptors[0], 0, prot=mmap.PROT_READ) as file:
@@ -62,10 +62,10 @@ class Server:
                     self._calls.close()
                 activity, apart = self._clocks
                 self._calls = LoadedRecording(self._device, activity, packed, command, scratch)
-                return wire.Loaded(functions=self._calls.functions, **apart._asdict())
-            case wire.Replay() if self._calls is not None:
+                return replies.Loaded(functions=self._calls.functions, **apart._asdict())
+            case commands.Replay() if self._calls is not None:
                 return self._calls.replay(descriptors)
-        raise wire.WireError(f"a launcher does not know {type(command).__name__} here")
+        raise checks.WireError(f"a launcher does not know {type(command).__name__} here")
 
 
 def _open() -> tuple[Device, tuple[Activity, Apart] | DeviceError]:

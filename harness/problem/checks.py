@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from harness.call import Form, numbered
-from harness.call import names as form_names
-from harness.call import parameters as form_parameters
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES
 from harness.problem.key import Key, case_key, file_key
 from harness.problem.resolve import resolve_case
 from harness.problem.signature import unreachable_outputs
 from harness.problem.spec import Case, ProblemSpec
+from harness.shared.call import Form, numbered
+from harness.shared.call import names as form_names
+from harness.shared.call import parameters as form_parameters
 
 
 def check(problem: ProblemSpec) -> None:

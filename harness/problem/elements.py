@@ -2,7 +2,7 @@
 
 torch computes little in the narrow and the unsigned types, nothing at all in float4, and on a GPU a copy of float4 that
 is more than a copy of memory ends in an assertion of the device. So whoever compares elements does it here, and whoever
-copies them does it as `harness.carrier` says.
+copies them does it as `harness.shared.carrier` says.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from harness.carrier import carrier
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES, DTypeInfo
+from harness.shared.carrier import carrier
 
 FLOAT4 = torch.float4_e2m1fn_x2
 SCALE = torch.float8_e8m0fnu

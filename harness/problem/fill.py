@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 
 import torch
 
-from harness.carrier import assign
 from harness.errors import HarnessError
 from harness.problem.elements import EIGHT_BITS, FLOAT4, SCALE, info, pack_float4, parts
 from harness.problem.spec import Fill
+from harness.shared.carrier import assign
 
 _PIECE = 1 << 22
 _DRAWN_IN = {

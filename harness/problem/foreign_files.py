@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from harness import outside
 from harness.errors import ProblemError
-from harness.foreign import FORMS, ForeignForm
+from harness.files import outside
 from harness.problem.spec import Foreign, Source
+from harness.shared.foreign import FORMS, ForeignForm
 
 Checkouts = Mapping[ForeignForm, Path]
 """Where the checkout of each project is, if it is known."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from harness.carrier import assign
 from harness.problem.fill import fill
 from harness.problem.reference import Reference
 from harness.problem.resolve import ResolvedCase
+from harness.shared.carrier import assign
 
 
 def draw(case: ResolvedCase, reference: Reference, generator: torch.Generator) -> dict[str, Tensor]:

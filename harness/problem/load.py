@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from harness import outside
-from harness.document import DocumentError, parse_toml
 from harness.errors import ProblemError, nearest
-from harness.identity import length_prefixed_sha256, with_private_cases
-from harness.outside import real
+from harness.files import outside
+from harness.files.identity import length_prefixed_sha256, with_private_cases
+from harness.files.outside import real
 from harness.problem.foreign_files import Checkouts, foreign_files, located
 from harness.problem.problem import Problem
 from harness.problem.schedule import Late, Schedule
@@ -44,6 +43,7 @@ from harness.problem.spec import (
     TensorSpec,
     Tolerance,
 )
+from harness.shared.document import DocumentError, parse_toml
 
 _MODELS: dict[str, type[BaseModel]] = {
     "tensors": TensorSpec,

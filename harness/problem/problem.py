@@ -8,13 +8,13 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 
-from harness import outside
-from harness.foreign import FORMS
+from harness.files import outside
 from harness.problem.checks import check
 from harness.problem.dtypes import DTYPES
 from harness.problem.resolve import ResolvedCase, resolve_case
 from harness.problem.signature import signature
 from harness.problem.spec import Case, ProblemSpec
+from harness.shared.foreign import FORMS
 
 Decider = Literal["reference", "compare", "allclose", "budget"]
 

@@ -22,7 +22,6 @@ from typing import Any, NoReturn
 
 import torch
 
-from harness.carrier import carrier
 from harness.errors import DeviceError, ProblemError
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import wide
@@ -31,6 +30,7 @@ from harness.problem.load import identify
 from harness.problem.problem import Problem
 from harness.problem.resolve import ResolvedCase, ResolvedTensor
 from harness.problem.spec import TensorSpec
+from harness.shared.carrier import carrier
 
 Value = torch.Tensor | list[torch.Tensor]
 _DOUBLE = (torch.float64, torch.complex128)

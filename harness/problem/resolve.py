@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from harness.call import MAX_ABSENT, MAX_BYTES, Form, Forms
 from harness.errors import nearest
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.expression import elements_key
 from harness.problem.key import Key, case_key
 from harness.problem.signature import settled_forms
 from harness.problem.spec import Case, Fill, Placement, ProblemSpec, Role, ScalarSpec, TensorSpec, Tolerance
+from harness.shared.call import MAX_ABSENT, MAX_BYTES, Form, Forms
 
 MAX_ELEMENTS = 2**40
 MAX_TENSORS = 8192  # of a call; the judge fills and compares them one by one

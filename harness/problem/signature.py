@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.call import Form, Forms, names, settled, written
 from harness.problem.spec import ProblemFile
+from harness.shared.call import Form, Forms, names, settled, written
 
 
 def forms(problem: ProblemFile) -> Forms:

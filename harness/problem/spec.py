@@ -14,14 +14,14 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.call import Form, Style
-from harness.call import check as check_form
-from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind as DeviceKind
 from harness.languages.beside import malformed
 from harness.problem.expression import parse
 from harness.problem.keys import Bound, CaseName, Devices, Expression, Flag, Name, Option, Real, Spec, Tag, Whole
 from harness.problem.schedule import Schedule
+from harness.shared.call import Form, Style
+from harness.shared.call import check as check_form
+from harness.shared.foreign import ForeignForm
 
 Role = Literal["input", "output", "inout"]
 Placement = Literal["device", "host"]
@@ -266,7 +266,7 @@ class Tolerance(Spec):
 
 
 class Call(Spec):
-    """How a Python submission is called; `harness.call` says what a form is. C and C++ always write their outputs."""
+    """How a Python submission is called; `harness.shared.call` says what a form is. C and C++ write their outputs."""
 
     style: Style = Field(
         default="writes",

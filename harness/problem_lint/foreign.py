@@ -10,7 +10,6 @@ from contextlib import closing, suppress
 
 import torch
 
-from harness.carrier import carrier
 from harness.compare import is_close
 from harness.device import DEVICES
 from harness.errors import ProblemError
@@ -21,6 +20,7 @@ from harness.problem import Case, DeviceKind, Problem, ResolvedCase
 from harness.problem.elements import numbers, of_numbers
 from harness.problem_lint.finding import LintFinding, folded
 from harness.sandbox import Provider
+from harness.shared.carrier import carrier
 
 _SEEDS = (1, 2)
 _REMEDY = "tell its authors; a score of it says little"

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from harness.carrier import carrier
 from harness.errors import ProblemError
 from harness.judge.correctness.truth import Tensors, Truth, flatten
 from harness.problem import Problem, ResolvedCase
 from harness.problem.elements import has_budget, info, limits, numbers, of_numbers
+from harness.shared.carrier import carrier
 
 # Lower precisions that a kernel may be tempted to use, by the widest type of a case. Below 16 bits only operands are
 # narrowed: torch has no arithmetic on eight bits.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness import wire
 from harness.audit.watch import larger
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, documents
@@ -13,6 +12,7 @@ from harness.languages import LANGUAGES
 from harness.problem import Limits
 from harness.sandbox import Provider
 from harness.submission import Submission
+from harness.wire import commands, replies
 
 
 def limit_s(limits: Limits) -> float:
@@ -24,11 +24,11 @@ def artefacts(
     submission: Submission,
     case: GradedCase,
     provider: Provider,
-    command: wire.Profile | wire.Inspect,
+    command: commands.Profile | commands.Inspect,
     *,
     doing: str,
     sets: int,
-    first: wire.CompileOnly | None = None,
+    first: commands.CompileOnly | None = None,
     too_large: list[str],
 ) -> Iterator[tuple[str, bytes]]:
     """Build the submission in a sandbox of its own and call it, if it runs on this device; then ask for documents.
@@ -45,13 +45,13 @@ def artefacts(
         with Session.start(provider, case.device, limits) as session:
             session.handshake()
             if first is not None:
-                session.ask(first, wire.Done, limit=limit, doing=doing)
+                session.ask(first, replies.Done, limit=limit, doing=doing)
             handover = Handover.of(case.problem, submission, [case.resolved], case.device, line_info=True)
             session.hand_over(handover, limits.build_s)
             if case.device in LANGUAGES[submission.language].devices:
                 case.bind(session, batch, limit=limit, doing=doing)
-                session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing=doing)
-            offer = session.ask(command, wire.Profiled, limit=limit, doing=doing)
+                session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing=doing)
+            offer = session.ask(command, replies.Profiled, limit=limit, doing=doing)
             yield from documents(session, offer, limit, doing, too_large)
     finally:
         batch.close_arenas()

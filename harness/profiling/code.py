@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from harness import wire
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
 from harness.profiling.artefacts import artefacts
 from harness.sandbox import Provider
 from harness.submission import Submission
+from harness.wire import checks, commands
 from harness.wire.checks import printable, strict_json
 
 _PLACE = re.compile(r'File "[^"\n]*/([\w.-]+)", line (\d{1,6})(?=\n|,)')
@@ -48,12 +48,12 @@ def compiled_code(submission: Submission, case: GradedCase, provider: Provider) 
         HarnessError: the sandbox or the device failed.
     """
     device, code = DEVICES[case.device], CompiledCode()
-    only = wire.CompileOnly(architecture=device.architecture()) if device.on_host else None
+    only = commands.CompileOnly(architecture=device.architecture()) if device.on_host else None
     asked = artefacts(
         submission,
         case,
         provider,
-        wire.Inspect(),
+        commands.Inspect(),
         doing="collecting its code",
         sets=1,
         first=only,
@@ -82,8 +82,8 @@ def _read(code: CompiledCode, name: str, content: bytes) -> None:
         document = strict_json(content)
         files = document.get("files") if isinstance(document, Mapping) else None
         if not isinstance(files, Mapping):
-            raise wire.WireError("not a list of files")
-    except wire.WireError as error:
+            raise checks.WireError("not a list of files")
+    except checks.WireError as error:
         code.unreadable.append(f"{name}: {error}")
         return
     for number, (path, text) in enumerate(files.items()):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 
-from harness import wire
 from harness.audit.watch import call_once, larger, visible_cases
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
@@ -21,6 +20,7 @@ from harness.problem import Problem, ResolvedCase
 from harness.problem.dtypes import DTYPES
 from harness.sandbox import Provider
 from harness.submission import Submission
+from harness.wire import commands, replies
 
 _LIMIT_S = 5.0  # of the calls in all: a kernel with very large blocks may compile for half a minute
 _LARGEST = 128 << 20  # bytes of a case: its tensors are drawn on the host, and PyTorch may compute with them
@@ -53,11 +53,13 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
     """
     architecture, doing = DEVICES["cpu"].architecture(), "compiling for a GPU"
     cases, limits = _cases(problem), larger(problem.limits)
-    limit, told, tried, unknown = TimeLimit(_LIMIT_S), wire.Compiled(kernels=0, refused=""), 0, ""
+    limit, told, tried, unknown = TimeLimit(_LIMIT_S), replies.Compiled(kernels=0, refused=""), 0, ""
     reference = load_reference(problem, provider, "cpu")
     with closing(reference), Session.start(provider, "cpu", limits) as session:
         session.handshake()
-        session.ask(wire.CompileOnly(architecture=architecture), wire.Done, limit=TimeLimit(_LIMIT_S), doing=doing)
+        session.ask(
+            commands.CompileOnly(architecture=architecture), replies.Done, limit=TimeLimit(_LIMIT_S), doing=doing
+        )
         try:
             session.hand_over(Handover.of(problem, submission, cases, "cpu"), limits.build_s)
             while tried < len(cases) and not unknown:
@@ -69,7 +71,7 @@ def compilation(problem: Problem, submission: Submission, provider: Provider) ->
                     if not fault.survives:
                         raise
                     unknown = f"kernels are compiled there and not run, and it failed ({fault.message})"
-                told = session.ask(wire.Report(), wire.Compiled, limit=limit, doing=doing)
+                told = session.ask(commands.Report(), replies.Compiled, limit=limit, doing=doing)
         except SubmissionFault as fault:
             unknown = fault.message
     if told.refused:

@@ -10,13 +10,13 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.profiling.artefacts import artefacts
 from harness.profiling.memory import Timeline, snapshot, timelines
 from harness.profiling.stacks import Frame, StacksError, parse
 from harness.sandbox import Provider
 from harness.submission import Submission
+from harness.wire import checks, commands
 from harness.wire.checks import printable, strict_json
 
 _MAX_TABLE = 400_000  # characters
@@ -48,7 +48,7 @@ def torch_profile(
     submission: Submission,
     case: GradedCase,
     provider: Provider,
-    parts: Collection[wire.ProfilePart] = get_args(wire.ProfilePart),
+    parts: Collection[commands.ProfilePart] = get_args(commands.ProfilePart),
 ) -> TorchProfile:
     """Build the submission in a sandbox of its own, and profile calls of this case.
 
@@ -59,7 +59,7 @@ def torch_profile(
         SubmissionFault: it cannot be built or called, or its process broke the protocol.
         HarnessError: the sandbox or the device failed.
     """
-    profile, asked = TorchProfile(), wire.Profile(active=_ACTIVE, repeats=_REPEATS, parts=tuple(parts))
+    profile, asked = TorchProfile(), commands.Profile(active=_ACTIVE, repeats=_REPEATS, parts=tuple(parts))
     for name, content in artefacts(
         submission, case, provider, asked, doing=f"profiling {case.name}", sets=_SETS, too_large=profile.unreadable
     ):
@@ -84,12 +84,12 @@ def _read(profile: TorchProfile, name: str, content: bytes) -> None:
             profile.traces.append(json.dumps(document, separators=(",", ":")).encode("ascii"))
             profile.memory = profile.memory or timelines(document["traceEvents"])
         else:
-            raise wire.WireError("was not asked for")
-    except (StacksError, wire.WireError) as error:
+            raise checks.WireError("was not asked for")
+    except (StacksError, checks.WireError) as error:
         profile.unreadable.append(f"{name}: {error}")
 
 
 def _trace(document: object) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or not isinstance(document.get("traceEvents"), list):
-        raise wire.WireError("not a Chrome trace")
+        raise checks.WireError("not a Chrome trace")
     return document

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.recording.schema import Blob, Image, Kernel, Recording, read
-from harness.wire import WireError
-from harness.wire.checks import strict_json
+from harness.wire.checks import WireError, strict_json
 
 MAX_FILE_BYTES = 512 << 20
 _MAX_HEADER_BYTES = 8 << 20  # parsed, a hostile one takes some thirty times as much of the judge's memory

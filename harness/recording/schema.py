@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH, AddressRange
-from harness.wire import WireError
-from harness.wire.checks import Check, boolean, checked, choice, integer, many, record, text
+from harness.wire.checks import Check, WireError, boolean, checked, choice, integer, many, record, text
 
 MAX_NODES = 4096
 MAX_EDGES = 16 * MAX_NODES

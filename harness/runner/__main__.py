@@ -18,11 +18,11 @@ from pathlib import Path
 def main(address: str) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     gc.disable()  # nothing that is imported is garbage, and looking for some takes an eighth of the time
-    from harness import wire
+    from harness.wire import frame, protocol, replies
 
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     judge.connect(address)
-    wire.send(judge, 0, wire.Hello(protocol=wire.PROTOCOL, python=platform.python_version()))
+    frame.send(judge, 0, replies.Hello(protocol=protocol.PROTOCOL, python=platform.python_version()))
     _lock_by_existence()
     from harness.arena import warm_context
 
@@ -43,7 +43,7 @@ def main(address: str) -> None:
 
     gc.enable()
     device = open_device(os.environ["KERNELMARK_DEVICE"], images)
-    token, _, [output] = wire.receive_command(judge)
+    token, _, [output] = frame.receive_command(judge)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.close(output)

@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 
-from harness import wire
 from harness.arena.shapes import address_of
 from harness.languages import LANGUAGES
 from harness.languages.language import Compiler
@@ -28,6 +27,7 @@ from harness.runner import interpreter
 from harness.runner.device import Device
 from harness.runner.kernel import Kernel, OneCall, Prepare, scalar_values
 from harness.runner.styles import PythonKernel
+from harness.wire import commands
 
 _LOG_LIMIT = 8_000
 _COMPILES_CUDA = (b"cpp_extension", b"nvcc")
@@ -62,7 +62,7 @@ def place(name: str, content: bytes) -> None:
         sys.path.insert(0, str(Path.home()))
 
 
-def build(command: wire.Build, source: int, device: Device) -> tuple[Kernel, str]:
+def build(command: commands.Build, source: int, device: Device) -> tuple[Kernel, str]:
     """Build the source behind a descriptor; returns the kernel and the log."""
     source_path(command.language).write_bytes(content_of(source))
     compiler = LANGUAGES[command.language].compiler
@@ -90,7 +90,7 @@ def content_of(descriptor: int) -> bytes:
         return file.read()
 
 
-def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
+def import_python(path: Path, command: commands.Build, device: Device) -> Kernel:
     """Import the file as the module `submission`; returns its function, or class, as a kernel."""
     [name] = command.symbols
     if os.environ.get("TRITON_INTERPRET") == "1":
@@ -113,7 +113,7 @@ def import_python(path: Path, command: wire.Build, device: Device) -> Kernel:
     )
 
 
-def _compile(command: wire.Build, compiler: Compiler) -> tuple[Path, str]:
+def _compile(command: commands.Build, compiler: Compiler) -> tuple[Path, str]:
     library = library_path()
     unit = source_path(command.language)
     if compiler.unit is not None:
@@ -153,7 +153,7 @@ def _head_and_tail(path: Path) -> str:
 class _Library:
     """A compiled submission, called through ctypes."""
 
-    def __init__(self, path: Path, command: wire.Build, device: Device) -> None:
+    def __init__(self, path: Path, command: commands.Build, device: Device) -> None:
         language = LANGUAGES[command.language]
         self._stream = language.compiler is not None and language.compiler.takes_stream
         self._device = device
@@ -167,7 +167,7 @@ class _Library:
         if self._stream and (functions := device.allocator()):
             self._loaded.kernelmark_allocate_with(*map(ctypes.c_void_p, functions))
 
-    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
         scalars = scalar_values(bind)
 
         def prepare(tensors: Sequence[Any]) -> OneCall:

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from harness import wire
 from harness.arena import Window
 from harness.runner import foreign, interpreter
 from harness.runner.device import CapturedCall, Device
 from harness.runner.kernel import Kernel, OneCall, named
+from harness.wire import commands
 
 _WARMUPS = 3
 _past: list[list[Any]] = []
@@ -27,8 +27,8 @@ class Calls:
 
     def __init__(
         self,
-        bind: wire.Bind,
-        declared: Sequence[wire.Argument],
+        bind: commands.Bind,
+        declared: Sequence[commands.Argument],
         kernel: Kernel,
         device: Device,
         inputs: Window,
@@ -75,7 +75,7 @@ class Calls:
             made.insert(place, None)
         return made
 
-    def _place(self, argument: wire.Argument) -> tuple[Window, int]:
+    def _place(self, argument: commands.Argument) -> tuple[Window, int]:
         """The window that a tensor is in, and how far apart calls are there."""
         if argument.writable:
             return self._outputs, self._bind.output_stride
@@ -109,14 +109,14 @@ class Calls:
         if scratch is not None:
             self._record.copy_scratch(scratch)
 
-    def profile(self, asked: wire.Profile) -> dict[str, bytes]:
+    def profile(self, asked: commands.Profile) -> dict[str, bytes]:
         """Profile calls, each on the next set."""
         from harness.runner.profile import profiled  # a grading needs no profiler
 
         # In Triton's interpreter a call is a million calls of Python functions, which say nothing of its speed.
         return profiled(self._device, self.call, self._bind.sets, asked, stacks=lambda: not interpreter.launched())
 
-    def draw(self, command: wire.Draw) -> None:
+    def draw(self, command: commands.Draw) -> None:
         """Let a foreign reference, which was built as a submission, make the inputs of set 0."""
         drawn = foreign.draw(command.form, self._bind.forms, command.seed, json.loads(command.options))
         given = {each.group or each.name for each in self._declared if not each.writable}

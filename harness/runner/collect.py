@@ -21,7 +21,7 @@ _KEPT = 8 << 20  # bytes of what is printed
 
 def main(address: str, told: str, command: Sequence[str]) -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from harness import wire
+    from harness.wire import frame, replies
 
     tool = json.loads(told)
     documents = {"tool output": _printed([*tool["command"], *command])}
@@ -34,16 +34,16 @@ def main(address: str, told: str, command: Sequence[str]) -> None:
             documents[name] = _printed(view)
     judge = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     judge.connect(address)
-    offers = (wire.Artefact(name=name, file_bytes=len(each)) for name, each in documents.items())
-    wire.send(judge, 0, wire.Profiled(artefacts=tuple(offers)))
+    offers = (replies.Artefact(name=name, file_bytes=len(each)) for name, each in documents.items())
+    frame.send(judge, 0, replies.Profiled(artefacts=tuple(offers)))
     while True:
         try:
-            token, command_, [descriptor] = wire.receive_command(judge)
-        except wire.Closed:
+            token, command_, [descriptor] = frame.receive_command(judge)
+        except frame.Closed:
             return
         with os.fdopen(descriptor, "wb") as file:
             file.write(documents[command_.name])
-        wire.send(judge, token, wire.Done())
+        frame.send(judge, token, replies.Done())
 
 
 def _printed(command: Sequence[str]) -> bytes:

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import torch
 
-from harness import wire
 from harness.runner.build import CompileError, NoCompiler, source_path
 from harness.runner.kernel import CallError
 from harness.runner.unsupported import origin, why_unsupported
+from harness.wire import replies
 
 _MESSAGE, _TRACEBACK = 500, 8_000
 _OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 
 
-def describe(error: BaseException, *, building: bool) -> wire.Failed:
+def describe(error: BaseException, *, building: bool) -> replies.Failed:
     """Make the `Failed` reply for an exception; never raises, whatever the exception's own `__str__` does."""
     raised = origin(error)
     text = _shown(raised)
@@ -67,12 +67,12 @@ def _why_unsupported(error: BaseException) -> str:
     return ""
 
 
-def _failed(outcome: str, message: str, trace: str) -> wire.Failed:
+def _failed(outcome: str, message: str, trace: str) -> replies.Failed:
     first = message.strip().splitlines()[0] if message.strip() else "no message"
     if len(trace) > _TRACEBACK:
         half = _TRACEBACK // 2 - 20
         trace = f"{trace[:half]}\n[...]\n{trace[-half:]}"
-    return wire.Failed(outcome=outcome, message=first[:_MESSAGE], traceback=trace, fatal=False)
+    return replies.Failed(outcome=outcome, message=first[:_MESSAGE], traceback=trace, fatal=False)
 
 
 def place(file: str | None, line: int | None) -> str:

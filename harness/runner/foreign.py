@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from harness.arena.shapes import copied
-from harness.call import Forms, parts
-from harness.carrier import assign
 from harness.runner.kernel import value_of
+from harness.shared.call import Forms, parts
+from harness.shared.carrier import assign
 
 Options = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness.cupti import Cupti
 from harness.runner.elf import Defined, defined
+from harness.shared.cupti import Cupti
 
 # CUPTI_CB_DOMAIN_*, CUPTI_CBID_RESOURCE_MODULE_LOADED, CUPTI_API_EXIT (cupti_callbacks.h); the functions that load a
 # module: cuModuleLoad, cuModuleLoadData, cuModuleLoadDataEx, cuModuleLoadFatBinary (cupti_driver_cbid.h)

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 import torch
 
-from harness import wire
 from harness.arena.shapes import memory_of
-from harness.call import Form, made
+from harness.shared.call import Form, made
+from harness.wire import commands
 
 OneCall = Callable[[], object]
 """One call on the tensors of one set: all that need not be done in its time has been done."""
@@ -21,7 +21,7 @@ one that the case lacks is None."""
 class Kernel(Protocol):
     """A submission that is built."""
 
-    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
         """Prepare calls; raises whatever the submission raises, or a `CallError`."""
         ...
 
@@ -30,12 +30,12 @@ class CallError(Exception):
     """The submission cannot be called as its problem does, or returns something else. The submission's fault."""
 
 
-def scalar_values(bind: wire.Bind) -> list[int | float]:
+def scalar_values(bind: commands.Bind) -> list[int | float]:
     """The scalars, as Python passes them."""
     return [s.value if s.dtype == "int64" else float(s.value) for s in bind.scalars]
 
 
-def named(declared: Sequence[wire.Argument], tensors: Sequence[Any]) -> dict[str, Any]:
+def named(declared: Sequence[commands.Argument], tensors: Sequence[Any]) -> dict[str, Any]:
     """The tensors of a set, and lists of them, by name; without those that the case lacks."""
     names = dict.fromkeys(each.group or each.name for each in declared)
     return dict(zip(names, (each for each in tensors if each is not None), strict=True))
@@ -49,7 +49,7 @@ def value_of(form: Form, named: Mapping[str, Any]) -> Any:
 class Practice:
     """Our own kernel, used before there is a submission: it reads the inputs and writes the outputs."""
 
-    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
         def prepare(arguments: Sequence[Any]) -> OneCall:
             given = (each for each in arguments if each is not None)
             tensors = [t for each in given for t in (each if isinstance(each, list) else [each])]

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from harness import wire
 from harness.runner.device import Device
+from harness.wire import commands
 
 _ROWS = 60  # of a table
 _STACK_DEPTH = 6  # frames of the table by stack
@@ -30,7 +30,7 @@ _SEPARATORS = str.maketrans(";\t\r\n", "    ")
 
 
 def profiled(
-    device: Device, call: Callable[[int], None], sets: int, asked: wire.Profile, *, stacks: Callable[[], bool]
+    device: Device, call: Callable[[int], None], sets: int, asked: commands.Profile, *, stacks: Callable[[], bool]
 ) -> dict[str, bytes]:
     """Make the calls, each on the next set; returns the artefacts by name.
 

@@ -13,12 +13,13 @@ from typing import Any
 
 from cuda.bindings import driver
 
-from harness import recording, wire
+from harness import recording
 from harness.arena.mapping import check
 from harness.recording import Blob, Edge, Empty, Image, Kernel, Memcpy, Memset, Node, Recording, Returned, Variable
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS, SCRATCH
 from harness.runner.images import LoadedImages
 from harness.runner.large_copies import in_parts
+from harness.wire import checks
 
 _NodeType = driver.CUgraphNodeType
 _Attribute = driver.CUlaunchAttributeID
@@ -66,7 +67,7 @@ class Recorder:
         try:
             whole = recording.pack(described, bytes(self._blobs))
             recording.unpack(whole)  # as the judge will: the participant learns here what it would refuse
-        except wire.WireError as error:
+        except checks.WireError as error:
             raise Unrecordable(str(error)) from None
         return whole
 

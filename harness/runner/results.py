@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from harness import wire
 from harness.arena.shapes import spanned
-from harness.call import Form, FormError, names, parts
-from harness.carrier import assign, carrier
 from harness.recording import Returned
 from harness.runner.kernel import CallError
+from harness.shared.call import Form, FormError, names, parts
+from harness.shared.carrier import assign, carrier
+from harness.wire import commands
 
 _NO_NUMBERS = (torch.bool, torch.float4_e2m1fn_x2)  # true and false; two numbers in one element
 
@@ -30,7 +30,7 @@ IsNew = Callable[[int, int], bool]
 class Results:
     """Where the results of one set's calls go: `named` has its tensors, and lists of them, by name."""
 
-    def __init__(self, form: Form, named: Mapping[str, Any], *, converts: wire.Converts = "never") -> None:
+    def __init__(self, form: Form, named: Mapping[str, Any], *, converts: commands.Converts = "never") -> None:
         """`converts`: results of another dtype are refused; converted if the output's dtype holds their values, or is
         float32 and theirs float64; or always.
         """

@@ -13,7 +13,6 @@ from importlib import metadata
 
 import torch
 
-from harness import wire
 from harness.arena import give_back, make_window
 from harness.recording.windows import HOST_INPUTS, INPUTS, OUTPUTS
 from harness.runner import build, code, dynamo, faults, interpreter
@@ -23,6 +22,7 @@ from harness.runner.device import Device
 from harness.runner.kernel import Kernel, Practice
 from harness.runner.styles import PythonKernel
 from harness.runner.watched import WatchedCalls
+from harness.wire import commands, frame, replies
 
 _ROUND_FOLLOWS_S = 0.01  # a round follows at once; a runner that sleeps until then wakes up late
 
@@ -33,110 +33,110 @@ class Server:
     def __init__(self, device: Device, kernel: Kernel | None = None) -> None:
         self._device, self._kernel = device, kernel
         self._calls: Calls | None = None
-        self._declared: list[wire.Argument] = []
+        self._declared: list[commands.Argument] = []
         self._artefacts: dict[str, bytes] = {}
         self._absent_gpu: AbsentGpu | None = None
         self._records = "KERNELMARK_RECORDS" in os.environ
 
     def run(self, judge: socket.socket, token: int) -> None:
         """Answer the welcome, then commands until the judge closes the connection."""
-        wire.send(judge, token, wire.Ready(torch=torch.__version__, triton=_version("triton")))
+        frame.send(judge, token, replies.Ready(torch=torch.__version__, triton=_version("triton")))
         while True:
             try:
-                token, command, descriptors = wire.receive_command(judge)
-            except wire.Closed:
+                token, command, descriptors = frame.receive_command(judge)
+            except frame.Closed:
                 return
-            wire.send(judge, token, self._answer(command, descriptors))
+            frame.send(judge, token, self._answer(command, descriptors))
             for descriptor in descriptors:
                 os.close(descriptor)
-            if isinstance(command, wire.MapOutputs) and self._device.kind == "cuda":
-                wire.await_readable(judge, _ROUND_FOLLOWS_S)
+            if isinstance(command, commands.MapOutputs) and self._device.kind == "cuda":
+                frame.await_readable(judge, _ROUND_FOLLOWS_S)
 
-    def _answer(self, command: wire.Command, descriptors: list[int]) -> wire.Reply:
+    def _answer(self, command: commands.Command, descriptors: list[int]) -> replies.Reply:
         # A process boundary: whatever the submission raises, SystemExit included, becomes a reply.
         try:
             reply = self.obey(command, descriptors)
             self._give_back(command)
             return reply
         except BaseException as error:  # noqa: BLE001
-            failed = faults.describe(error, building=isinstance(command, wire.Build))
+            failed = faults.describe(error, building=isinstance(command, commands.Build))
             if self._absent_gpu is not None:
                 self._absent_gpu.note(error)
         return replace(failed, fatal=not self._device.healthy())
 
-    def _give_back(self, command: wire.Command) -> None:
+    def _give_back(self, command: commands.Command) -> None:
         """The judge may need what a call no longer uses. Recorded calls need it at the same addresses."""
-        if isinstance(command, wire.Call | wire.Draw | wire.Verify) and not self._records:
+        if isinstance(command, commands.Call | commands.Draw | commands.Verify) and not self._records:
             with contextlib.suppress(RuntimeError):  # the next command shows what is wrong with the device
                 give_back(self._device.kind)
 
-    def obey(self, command: wire.Command, descriptors: Sequence[int]) -> wire.Reply:
+    def obey(self, command: commands.Command, descriptors: Sequence[int]) -> replies.Reply:
         """Carry out one command; raises whatever the submission raises."""
         match command:
-            case wire.Place(name=name):
+            case commands.Place(name=name):
                 build.place(name, build.content_of(descriptors[0]))
-            case wire.Build():
+            case commands.Build():
                 self._kernel, log = build.build(command, descriptors[0], self._device)
-                return wire.Built(log=log, interpreted=interpreter.launched())
-            case wire.Declare(arguments=arguments):
+                return replies.Built(log=log, interpreted=interpreter.launched())
+            case commands.Declare(arguments=arguments):
                 self._declared += arguments
-            case wire.Bind():
+            case commands.Bind():
                 self._bind(command, descriptors)
-            case wire.Call(sets=sets):
+            case commands.Call(sets=sets):
                 interpreter.allow(command.within_ms / 1000)
                 call = partial(self.bound.call_plainly, sets)
                 return self._called(dynamo.called_afresh(call) if command.begins else call())
-            case wire.Record():
+            case commands.Record():
                 record = self.bound.record()
-                return wire.Recorded(
+                return replies.Recorded(
                     file_bytes=len(record.file),
                     scratch_bytes=record.scratch_bytes,
                     reason=record.reason[:500],
                     note=record.note[:500],
                 )
-            case wire.Deliver():
+            case commands.Deliver():
                 self.bound.deliver(descriptors[0], descriptors[1] if len(descriptors) > 1 else None)
-            case wire.Profile():
+            case commands.Profile():
                 return self._profiled(self.bound.profile(command))
-            case wire.Draw():
+            case commands.Draw():
                 self.bound.draw(command)
-            case wire.Verify():
-                return wire.Said(text=self.bound.verify()[:500])
-            case wire.CompileOnly(architecture=architecture):
+            case commands.Verify():
+                return replies.Said(text=self.bound.verify()[:500])
+            case commands.CompileOnly(architecture=architecture):
                 self._absent_gpu = AbsentGpu(architecture)
-            case wire.Report():
+            case commands.Report():
                 refused = self._absent_gpu.refused if self._absent_gpu is not None else ""
-                return wire.Compiled(kernels=len(compiled_kernels()), refused=refused[:500])
-            case wire.Inspect():
+                return replies.Compiled(kernels=len(compiled_kernels()), refused=refused[:500])
+            case commands.Inspect():
                 return self._profiled({"code": code.compiled_code(build.library_path())})
-            case wire.Fetch(name=name):
+            case commands.Fetch(name=name):
                 with os.fdopen(os.dup(descriptors[0]), "wb") as out:
                     out.write(self._artefacts[name])
-            case wire.MapOutputs():
+            case commands.MapOutputs():
                 self.bound.map_outputs(*descriptors)
-            case wire.Round(calls=calls):
+            case commands.Round(calls=calls):
                 interpreter.allow(command.within_ms / 1000)
                 self.bound.round(calls, *descriptors)
-            case wire.Unmap():
+            case commands.Unmap():
                 self.bound.unmap()
-            case wire.Release():
+            case commands.Release():
                 self._release()
-        return wire.Done()
+        return replies.Done()
 
-    def _called(self, returned: object) -> wire.Done:
+    def _called(self, returned: object) -> replies.Done:
         """What Python did: also what a function returned that should write into its outputs, as beginners do."""
         if not isinstance(self._kernel, PythonKernel):
-            return wire.Done()
-        told: wire.ReturnedKind = "nothing"
+            return replies.Done()
+        told: replies.ReturnedKind = "nothing"
         if self._kernel.writes and returned is not None:
             told = "a tensor" if isinstance(returned, torch.Tensor) else "a value"
-        return wire.Called(returned=told, interpreted=interpreter.launched())
+        return replies.Called(returned=told, interpreted=interpreter.launched())
 
-    def _profiled(self, artefacts: dict[str, bytes]) -> wire.Profiled:
+    def _profiled(self, artefacts: dict[str, bytes]) -> replies.Profiled:
         """Keep them to be fetched."""
         self._artefacts = artefacts
-        told = (wire.Artefact(name=name, file_bytes=len(each)) for name, each in artefacts.items())
-        return wire.Profiled(artefacts=tuple(told))
+        told = (replies.Artefact(name=name, file_bytes=len(each)) for name, each in artefacts.items())
+        return replies.Profiled(artefacts=tuple(told))
 
     @property
     def bound(self) -> Calls:
@@ -145,7 +145,7 @@ class Server:
             raise RuntimeError("no call is bound")
         return self._calls
 
-    def _bind(self, command: wire.Bind, descriptors: Sequence[int]) -> None:
+    def _bind(self, command: commands.Bind, descriptors: Sequence[int]) -> None:
         self._release()
         watched = "KERNELMARK_WATCHED" in os.environ
         kind = "cpu" if watched else self._device.kind

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-from harness import wire
 from harness.recording import Returned
 from harness.runner.kernel import CallError, OneCall, Prepare, named, scalar_values, value_of
 from harness.runner.results import IsNew, Results
+from harness.wire import commands
 
 
 class ReturningCall:
@@ -39,7 +39,13 @@ class PythonKernel:
     """A function of a submission; in the style `module`, a class."""
 
     def __init__(
-        self, entry: Callable[..., Any], *, style: str, signature: str, device: str, converts: wire.Converts = "never"
+        self,
+        entry: Callable[..., Any],
+        *,
+        style: str,
+        signature: str,
+        device: str,
+        converts: commands.Converts = "never",
     ) -> None:
         self._entry, self._style, self._signature, self._device = entry, style, signature, device
         self._converts = converts
@@ -49,7 +55,7 @@ class PythonKernel:
         """Whether it should write into its outputs, and return nothing."""
         return self._style == "writes"
 
-    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
         if self.writes:
             return self._writing(scalar_values(bind))
         return self._returning(self._instance(bind) if self._style == "module" else self._entry, bind, declared)
@@ -61,7 +67,7 @@ class PythonKernel:
 
         return prepare
 
-    def _instance(self, bind: wire.Bind) -> Callable[..., Any]:
+    def _instance(self, bind: commands.Bind) -> Callable[..., Any]:
         """The module, with weights that follow from the seed alone: on a CPU first, then moved."""
         arguments = [value_of(form, {}) for form in bind.forms.init]
         self._check(self._entry, arguments)
@@ -74,7 +80,9 @@ class PythonKernel:
             raise CallError(f"{type(instance).__name__} is not callable; it is called as {self._signature}")
         return instance
 
-    def _returning(self, function: Callable[..., Any], bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+    def _returning(
+        self, function: Callable[..., Any], bind: commands.Bind, declared: Sequence[commands.Argument]
+    ) -> Prepare:
         def prepare(tensors: Sequence[Any]) -> OneCall:
             given = named(declared, tensors)
             arguments = [value_of(form, given) for form in bind.forms.arguments]

@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from harness.errors import SandboxError
-from harness.outside import real
+from harness.files.outside import real
 from harness.sandbox import gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.cgroup import MemoryGroup

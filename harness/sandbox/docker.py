@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SandboxError
-from harness.outside import real
+from harness.files.outside import real
 from harness.sandbox import cgroup, gpu, inside, seccomp, uids
 from harness.sandbox import tree as process_tree
 from harness.sandbox.limits import too_many_sockets

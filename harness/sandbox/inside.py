@@ -25,19 +25,7 @@ HOME = "/home/runner"
 TMPDIR = "/tmp"
 SHM_BYTES = 64 << 20
 # Besides the package of its role.
-_SHARED = (
-    "__init__.py",
-    "arena",
-    "call.py",
-    "carrier.py",
-    "cupti.py",
-    "document.py",
-    "errors.py",
-    "foreign.py",
-    "languages",
-    "recording",
-    "wire",
-)
+_SHARED = ("__init__.py", "arena", "errors.py", "languages", "recording", "shared", "wire")
 
 
 def staged(launch: Launch) -> Path:

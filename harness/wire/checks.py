@@ -10,9 +10,9 @@ from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
-from harness import call
-from harness.document import DocumentError, parse_json
 from harness.languages.beside import malformed
+from harness.shared import call
+from harness.shared.document import DocumentError, parse_json
 
 
 class WireError(Exception):
@@ -37,7 +37,7 @@ def _shown(character: str) -> str:
 
 
 def strict_json(raw: bytes) -> Any:
-    """Parse a JSON document within the bounds of `harness.document`.
+    """Parse a JSON document within the bounds of `harness.shared.document`.
 
     Raises:
         WireError: it is not such a document. No other exception leaves this function, whatever the bytes.
@@ -134,7 +134,7 @@ def file_beside(value: Any) -> str:
 
 
 def form(value: Any) -> call.Form:
-    """A form of `harness.call`."""
+    """A form of `harness.shared.call`."""
     try:
         call.check(value)
     except call.FormError as error:

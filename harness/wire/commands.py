@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from harness.call import MAX_ABSENT, STYLES, Forms
-from harness.foreign import FORMS
 from harness.languages import LANGUAGES
+from harness.shared.call import MAX_ABSENT, STYLES, Forms
+from harness.shared.foreign import FORMS
 from harness.wire.checks import (
     ascending,
     boolean,

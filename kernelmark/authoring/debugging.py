@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 from harness.device import DEVICES
 from harness.errors import SubmissionError, UsageError
-from harness.foreign import ForeignForm
+from harness.files.outside import real
 from harness.kinds import DeviceKind
 from harness.languages import LANGUAGES
-from harness.outside import real
 from harness.problem import Problem
+from harness.shared.foreign import ForeignForm
 from harness.submission import Submission
 from harness.verdict import CaseResult, Outcome
 from kernelmark.project.choice import choose_device, choose_provider

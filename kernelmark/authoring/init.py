@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import UsageError, nearest
-from harness.outside import real
+from harness.files.outside import real
 from kernelmark import __version__
 from kernelmark.project.settings import FILE_NAME
 from kernelmark.project.shipped import shipped

@@ -11,10 +11,10 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from harness import outside
-from harness.document import DocumentError, parse_toml
 from harness.errors import ProblemError
+from harness.files import outside
 from harness.problem import DeviceKind
+from harness.shared.document import DocumentError, parse_toml
 from harness.submission import Submission
 from harness.verdict import Outcome
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harness import outside
 from harness.errors import LedgerError
+from harness.files import outside
 from harness.languages import LANGUAGES
 from harness.problem import Problem
 from harness.problem.prototype import prototypes

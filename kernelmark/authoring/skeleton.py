@@ -11,11 +11,11 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.call import Style
 from harness.errors import ProblemError, UsageError
 from harness.problem import load
 from harness.problem.prototype import prototypes
 from harness.problem.schema import document
+from harness.shared.call import Style
 from kernelmark.project.settings import Settings
 from kernelmark.text.terminal import visible
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from harness import outside
+from harness.files import outside
 from harness.problem import Problem
 from harness.problem.prototype import prototypes
 from harness.problem_lint.finding import LintFinding

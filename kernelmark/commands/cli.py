@@ -266,7 +266,7 @@ for _command in (*organizers.COMMANDS, problems.problems, importing.importing, e
 @device_option("Which device.")
 def calibrate(form: str, device: str | None) -> None:
     """Measure this device's peak bandwidth and arithmetic, so that results can show their share of the roofline."""
-    from harness.calibrate import measure
+    from harness.judge.calibrate import measure
     from kernelmark.project.calibrations import store
     from kernelmark.project.choice import choose_device
     from kernelmark.text import show

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.errors import SubmissionError, UsageError
-from harness.outside import real
+from harness.files.outside import real
 from kernelmark.commands import complete
 from kernelmark.commands.options import device_option, form_option, load_settings, sandbox_option
 from kernelmark.text.printing import print_lines

@@ -16,7 +16,7 @@ from kernelmark.text.printing import print_lines, say
 from kernelmark.text.terminal import counted, visible
 
 if TYPE_CHECKING:
-    from harness.foreign import ForeignForm
+    from harness.shared.foreign import ForeignForm
     from kernelmark.interop.importing import Imported
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from harness.files.outside import real
 from harness.kinds import DeviceKind, SandboxName
-from harness.outside import real
 
 if TYPE_CHECKING:
     from kernelmark.project.settings import Settings

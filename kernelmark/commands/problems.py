@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import click
 
-from harness.call import STYLES, Style
 from harness.errors import LedgerError, ProblemError, UsageError
+from harness.shared.call import STYLES, Style
 from kernelmark.commands import complete
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import device_option, form_option, jobs_option, load_settings, sandbox_option

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from harness import outside
 from harness.errors import HarnessError, KernelmarkError, ProblemError, UsageError
-from harness.outside import real
+from harness.files import outside
+from harness.files.outside import real
 from kernelmark.commands.help import Group
 from kernelmark.commands.options import load_settings
 from kernelmark.text.printing import say
@@ -114,7 +114,7 @@ def material(settings: Settings, memory: Path) -> SiteInputs:
     Raises:
         UsageError: a problem or a calibration cannot be read.
     """
-    from harness.identity import length_prefixed_sha256
+    from harness.files.identity import length_prefixed_sha256
     from kernelmark.project.calibrations import stored
     from kernelmark.project.problems import private_folder, problem_directories
     from kernelmark.record.records import current, index
@@ -151,7 +151,7 @@ def _kept_statement(
     """A problem's statement, from the cache unless one of its files or its hash has changed, or the code, whose hash is
     `read_by`.
     """
-    from harness.identity import length_prefixed_sha256
+    from harness.files.identity import length_prefixed_sha256
     from harness.problem import load
     from harness.problem.load import identify
     from leaderboard.publishing.site.statement import Statement

@@ -22,8 +22,8 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
-from harness import outside
 from harness.errors import SubmissionError, UsageError
+from harness.files import outside
 from harness.languages import LANGUAGES, known
 from harness.problem import Problem
 from harness.problem.schedule import Delay

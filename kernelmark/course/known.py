@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from harness.problem.schedule import Delay
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark.project.settings import Settings
 from kernelmark.record.records import current, ledger
 from kernelmark.text.marks import Marked

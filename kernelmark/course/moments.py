@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from harness import outside
 from harness.errors import UsageError
+from harness.files import outside
 from harness.problem import Problem
 from harness.problem.schedule import Delay
 from kernelmark.course.handins import HandIn, Moments

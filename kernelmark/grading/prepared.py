@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from harness import judge
 from harness.device import DEVICES
 from harness.errors import HarnessError, SubmissionError, UsageError
+from harness.files.outside import real
 from harness.judge import Grader, Progress
 from harness.judge.progress import ignore
 from harness.languages import LANGUAGES
-from harness.outside import real
 from harness.problem import Problem
 from harness.problem.load import identify
 from harness.problem.schedule import shown

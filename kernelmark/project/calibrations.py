@@ -10,9 +10,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness import outside
 from harness.errors import HarnessError, UsageError
-from harness.roofline import Calibration
+from harness.files import outside
+from harness.verdict.roofline import Calibration
 from kernelmark.project.settings import Settings
 from leaderboard.record.durable import write_whole
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import get_args
 
 from harness.errors import UsageError, nearest
+from harness.files.outside import real
 from harness.languages import LANGUAGES
-from harness.outside import real
 from harness.problem import Case, Problem, load
 from harness.submission import Submission
 from harness.verdict import DeviceKind

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from harness.errors import UsageError
-from harness.outside import real
+from harness.files.outside import real
 from harness.problem import Problem
 from harness.verdict import Verdict
 from kernelmark.project.problems import find_problem, problem_directories, refuse_without_project

@@ -19,12 +19,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from harness import outside
-from harness.document import DocumentError, parse_json, parse_toml
 from harness.errors import SettingsError, nearest
-from harness.foreign import FORMS, ForeignForm
+from harness.files import outside
+from harness.files.outside import real
 from harness.kinds import DeviceKind, Effort, SandboxName
-from harness.outside import real
+from harness.shared.document import DocumentError, parse_json, parse_toml
+from harness.shared.foreign import FORMS, ForeignForm
 from leaderboard.record.teams import NO_TEAMS, Teams
 
 FILE_NAME = "kernelmark.toml"

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from harness import outside
 from harness.errors import HarnessError, ProblemError
+from harness.files import outside
 from harness.problem import Problem, load
 from harness.problem.schedule import Schedule
 from harness.verdict import Verdict

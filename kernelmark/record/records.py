@@ -13,14 +13,14 @@ from functools import cache
 from pathlib import Path
 from statistics import median
 
-from harness import outside
 from harness.errors import HarnessError, LedgerError, ProblemError, UsageError
-from harness.identity import length_prefixed_sha256
+from harness.files import outside
+from harness.files.identity import length_prefixed_sha256
 from harness.kinds import DeviceKind
 from harness.problem.load import identify
 from harness.submission import Submission
 from harness.verdict import Outcome
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark.project.choice import device_name
 from kernelmark.project.problems import find_problem, private_folder, problem_directories, refuse_without_project
 from kernelmark.project.settings import Settings

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from harness.headline import how_informative, most_informative
 from harness.verdict import Outcome
+from harness.verdict.headline import how_informative, most_informative
 from kernelmark.text.terminal import INDENT, columns, counted, visible
 from leaderboard.text.visible import parameters
 

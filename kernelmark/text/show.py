@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from harness.problem import Problem
     from harness.profiling.compilation import Compilation
-    from harness.roofline import Calibration
     from harness.submission import Submission
     from harness.verdict import (
         Check,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
         Interval,
         Speedup,
     )
+    from harness.verdict.roofline import Calibration
     from leaderboard.record.moderation import Moderation
     from leaderboard.standings.pooling import Source
     from leaderboard.standings.ranking import Row, SetAside, Table

@@ -13,8 +13,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from harness import outside
 from harness.errors import HarnessError, UsageError
+from harness.files import outside
 from harness.submission import MAX_SOURCE_BYTES, Submission
 from harness.verdict import SubmissionId
 from leaderboard.record.durable import UNRECORDED, unwritable, write_whole

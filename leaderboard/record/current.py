@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.identity import with_private_cases
+from harness.files.identity import with_private_cases
 from harness.verdict import Environment, ProblemId, Record
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from harness.errors import LedgerError
-from harness.identity import length_prefixed_sha256
+from harness.files.identity import length_prefixed_sha256
 from harness.verdict import Verdict
 from leaderboard.record.exemption import Exemption
 from leaderboard.record.moderation import Moderation

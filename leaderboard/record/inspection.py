@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from harness import outside
 from harness.errors import HarnessError, LedgerError
+from harness.files import outside
 from harness.verdict import Verdict
 from leaderboard.record.archive import stored
 from leaderboard.record.current import Current

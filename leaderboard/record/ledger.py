@@ -17,8 +17,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from harness import outside
 from harness.errors import LedgerError, UsageError
+from harness.files import outside
 from harness.verdict import Effort, Outcome, Verdict
 from leaderboard.record.durable import UNRECORDED, make_directory, sync_directory, unwritable
 from leaderboard.record.entry import EXEMPT, KINDS, MODERATION, NO_HASH, VERDICT, Entry, decode, encode, resembles

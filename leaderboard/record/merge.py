@@ -15,8 +15,8 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, TypeAdapter, ValidationError
 
-from harness import outside
 from harness.errors import LedgerError
+from harness.files import outside
 from harness.verdict import ProblemId
 from leaderboard.record.durable import write_whole
 from leaderboard.record.entry import KINDS, NO_HASH, VERDICT, Entry, decode, encode, unreadable

@@ -15,8 +15,8 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, StringConstraints, ValidationError, field_validator
 from pydantic_core import to_json
 
-from harness import outside
 from harness.errors import HarnessError
+from harness.files import outside
 from harness.profiling.stacks import parse
 from harness.verdict import RUN_ID, Record, Sha256, SubmissionId
 from leaderboard.record.archive import folder

@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.demo import RESULTS, recorded, source
 from benchmarks.project import PROBLEMS, REFERENCE, run
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from leaderboard.record.archive import archive
 from leaderboard.record.ledger import JsonlLedger
 from tests.command import kernelmark

@@ -20,7 +20,7 @@ import atheris
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-with atheris.instrument_imports(include=["leaderboard", "harness.verdict", "harness.errors", "harness.identity"]):
+with atheris.instrument_imports(include=["leaderboard", "harness.verdict", "harness.errors", "harness.files.identity"]):
     from harness.errors import LedgerError
     from leaderboard.publishing.markdown import board
     from leaderboard.record.entry import Entry, decode, encode

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from harness import judge, sandbox, wire
+from harness import judge, sandbox
 from harness.errors import ProblemError, SubmissionError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
@@ -17,6 +17,7 @@ from harness.problem import Problem, load
 from harness.problem.reference import Reference
 from harness.submission import Submission
 from harness.verdict import Outcome, SandboxName
+from harness.wire import commands, replies
 from tests.command import kernelmark
 
 PROBLEM = """
@@ -308,7 +309,7 @@ class Model(torch.nn.Module):
         batch = case.batch(2)
         for each in (case, case, other):
             each.bind(session, batch, limit=limit, doing="binding")
-            session.ask(wire.Call(sets=(0, 1, 0)), wire.Done, limit=limit, doing="calling")
+            session.ask(commands.Call(sets=(0, 1, 0)), replies.Done, limit=limit, doing="calling")
         batch.close_arenas()
         session.output.drain()
         printed = session.output.text().split()

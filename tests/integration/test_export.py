@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from harness import sandbox
-from harness.foreign import ForeignForm
 from harness.judge import check
 from harness.problem import Problem
+from harness.shared.foreign import ForeignForm
 from harness.submission import Submission
 from harness.verdict import Outcome
 from kernelmark.interop.exporting import export

@@ -20,13 +20,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness import judge, wire
+from harness import judge
 from harness.errors import HarnessError, SandboxError
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Problem, load
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
+from harness.wire import commands, frame, protocol, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.open_files import open_files
 from tests.runners import Act, Script, Scripted, doubling
@@ -52,8 +53,8 @@ def grade(problem: Problem, act: Act) -> Check:
     return judge.check(problem, SUBMISSION, provider=Scripted(act), device="cpu")
 
 
-def raw(frame: bytes) -> Act:
-    return lambda script, token, body: script.socket.sendall(frame)
+def raw(packet: bytes) -> Act:
+    return lambda script, token, body: script.socket.sendall(packet)
 
 
 def answer(kind: str, **fields: Any) -> Act:
@@ -75,9 +76,9 @@ def early(script: Script, token: int, body: dict[str, Any]) -> None:
 
 
 def with_descriptors(script: Script, token: int, body: dict[str, Any]) -> None:
-    frame = json.dumps({"token": token, "kind": "Done"}).encode()
+    packet = json.dumps({"token": token, "kind": "Done"}).encode()
     with Path("/dev/null").open() as file:
-        socket.send_fds(script.socket, [frame], [file.fileno()])
+        socket.send_fds(script.socket, [packet], [file.fileno()])
 
 
 def half_close(script: Script, token: int, body: dict[str, Any]) -> None:
@@ -103,7 +104,7 @@ def drip(script: Script, token: int, body: dict[str, Any]) -> None:
 def peek(script: Script, token: int, body: dict[str, Any]) -> None:
     """Answers what it looked at, and leaves it in the socket."""
     script.reply(token, "Done")
-    looked_at = script.socket.recv(wire.MAX_FRAME_BYTES, socket.MSG_PEEK)
+    looked_at = script.socket.recv(frame.MAX_FRAME_BYTES, socket.MSG_PEEK)
     script.reply(json.loads(looked_at)["token"], "Done")
     time.sleep(CALL_S * 20)
 
@@ -112,7 +113,7 @@ def peek_on(script: Script, token: int, body: dict[str, Any]) -> None:
     """The same from an offset, so that every look finds the next command, and the socket fills."""
     script.socket.setsockopt(socket.SOL_SOCKET, SO_PEEK_OFF, 0)
     script.reply(token, "Done")
-    while looked_at := script.socket.recv(wire.MAX_FRAME_BYTES, socket.MSG_PEEK):
+    while looked_at := script.socket.recv(frame.MAX_FRAME_BYTES, socket.MSG_PEEK):
         script.reply(json.loads(looked_at)["token"], "Done")
 
 
@@ -195,7 +196,7 @@ def test_hostile(name: str, problem: Problem) -> None:
 
 
 @pytest.mark.parametrize(
-    "frame",
+    "packet",
     [
         b"", b"{}", b"x" * 100_000,
         b'{"token":0,"kind":"Hello","protocol":999,"python":"3"}',
@@ -203,8 +204,8 @@ def test_hostile(name: str, problem: Problem) -> None:
     ],
     ids=["empty", "not a frame", "oversized", "another protocol", "not a hello"],
 )  # fmt: skip
-def test_what_breaks_before_the_submission_is_ours(frame: bytes, problem: Problem) -> None:
-    provider = Scripted(answer("Done"), on_hello=lambda script: script.socket.sendall(frame))
+def test_what_breaks_before_the_submission_is_ours(packet: bytes, problem: Problem) -> None:
+    provider = Scripted(answer("Done"), on_hello=lambda script: script.socket.sendall(packet))
     with pytest.raises(SandboxError):
         judge.check(problem, SUBMISSION, provider=provider, device="cpu")
 
@@ -255,13 +256,13 @@ def test_where_no_time_is_left_nothing_is_sent(problem: Problem) -> None:
 
     with Session.start(Scripted(act), "cpu", problem.limits) as session:
         session.handshake()
-        build = wire.Build(language="py", symbols=("scale",), architecture="")
+        build = commands.Build(language="py", symbols=("scale",), architecture="")
         session.hand_over(Handover(build, b"", {}), CALL_S)
-        session.ask(wire.Release(), wire.Done, limit=TimeLimit(CALL_S), doing="releasing")
+        session.ask(commands.Release(), replies.Done, limit=TimeLimit(CALL_S), doing="releasing")
         with pytest.raises(SubmissionFault, match="gave no answer within 0 s") as fault:
-            session.ask(wire.Unmap(), wire.Done, limit=TimeLimit(0.0), doing="unmapping")
+            session.ask(commands.Unmap(), replies.Done, limit=TimeLimit(0.0), doing="unmapping")
         assert fault.value.outcome is Outcome.TIMEOUT
-        session.ask(wire.Release(), wire.Done, limit=TimeLimit(CALL_S), doing="releasing")
+        session.ask(commands.Release(), replies.Done, limit=TimeLimit(CALL_S), doing="releasing")
     assert seen == ["Release", "Release"]
 
 
@@ -283,7 +284,7 @@ def test_descriptors_in_flight_until_the_kernel_refuses_more(handed_over: bool, 
 
     def hello(script: Script) -> None:
         fill()
-        script.reply(0, "Hello", protocol=wire.PROTOCOL, python="3.11.7")
+        script.reply(0, "Hello", protocol=protocol.PROTOCOL, python="3.11.7")
         time.sleep(CALL_S)
 
     full: list[bool] = []
@@ -319,7 +320,7 @@ def _as_anybody(descriptors: int) -> Iterator[None]:
 frames = st.binary(max_size=200) | st.builds(
     lambda token, kind, fields: json.dumps({"token": token, "kind": kind, **fields}).encode(),
     st.integers(),
-    st.sampled_from(sorted(wire.REPLIES)) | st.text(max_size=5),
+    st.sampled_from(sorted(replies.REPLIES)) | st.text(max_size=5),
     st.dictionaries(st.text(max_size=10), st.none() | st.integers() | st.text(max_size=10), max_size=3),
 )
 
@@ -331,8 +332,8 @@ def test_no_conversation_ends_in_a_traceback(played: list[bytes], answered: bool
     def act(script: Script, token: int, body: dict[str, Any]) -> None:
         if answered:
             script.reply(token, "Done")
-        for frame in played:
-            script.socket.send(frame)
+        for packet in played:
+            script.socket.send(packet)
 
     started = time.monotonic()
     with contextlib.suppress(HarnessError):

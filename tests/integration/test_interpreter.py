@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 import kernelmark
-from harness import wire
 from harness.device import DEVICES
 from harness.judge import check
 from harness.judge.session import Session, SubmissionFault
@@ -28,6 +27,7 @@ from harness.runner.cpu import Cpu
 from harness.sandbox import provider
 from harness.submission import Submission
 from harness.verdict import Check, Outcome
+from harness.wire import commands, frame, replies
 from kernelmark.diagnostics.selftest import PROBLEMS
 
 ROOT = Path(__file__).parents[2]
@@ -165,13 +165,13 @@ def test_who_has_a_gpu_cannot_claim_to_lack_one(device: Any, outcome: Outcome) -
     session._sandbox = SimpleNamespace(breach=lambda: None)  # type: ignore[assignment]  # all that it is asked
 
     def lie() -> None:
-        token, _, _ = wire.receive_command(runner)
-        wire.send(runner, token, wire.Failed("unsupported", "grade it on a GPU", "", fatal=False))
+        token, _, _ = frame.receive_command(runner)
+        frame.send(runner, token, replies.Failed("unsupported", "grade it on a GPU", "", fatal=False))
 
     liar = threading.Thread(target=lie)
     liar.start()
     with pytest.raises(SubmissionFault) as fault:
-        session.ask(wire.Call(sets=(0,)), wire.Done, limit=TimeLimit(10), doing="testing")
+        session.ask(commands.Call(sets=(0,)), replies.Done, limit=TimeLimit(10), doing="testing")
     liar.join()
     session.output.close()
     judge.close()
@@ -262,7 +262,7 @@ def test_a_compiler_that_is_not_here_is_nobodys_mistake(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KERNELMARK_DEVICE", raising=False)
     (tmp_path / "given").write_text("void twice();")
-    command = wire.Build(language=language, symbols=("twice",), architecture="sm_90")
+    command = commands.Build(language=language, symbols=("twice",), architecture="sm_90")
     with (tmp_path / "given").open("rb") as source, monkeypatch.context() as lacking:
         lacking.setattr(build.shutil, "which", lambda _: None)
         with pytest.raises(build.NoCompiler) as raised:

@@ -10,9 +10,9 @@ import pytest
 
 from harness.device import DEVICES
 from harness.device.cpu import cpu_name
-from harness.roofline import Calibration
 from harness.stats import median
 from harness.verdict import Outcome, Verdict
+from harness.verdict.roofline import Calibration
 from kernelmark import grade
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.project.calibrations import store

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness import wire
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
@@ -29,6 +28,7 @@ from harness.problem.spec import Call
 from harness.recording import Returned, pack
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import Outcome
+from harness.wire import checks, commands
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.recordings import BLOBS, CALL
 from tests.runners import Act, Script, Scripted, doubling
@@ -70,7 +70,7 @@ def recorded(act: Act, case: GradedCase = CASE) -> Recorded:
     session = Session.start(Scripted(act), "cpu", PROBLEM.limits, records=True)
     with session:
         session.handshake()
-        build = wire.Build(language="py", symbols=("twice",), architecture="x86")
+        build = commands.Build(language="py", symbols=("twice",), architecture="x86")
         session.hand_over(Handover(build, b"", {}), LIMIT_S)
         return record(session, case)
 
@@ -367,7 +367,7 @@ def test_what_an_inout_holds_is_not_copied_for_the_call() -> None:
     problem = load(ADAM).model_copy(update={"call": Call(style="returns")})
     case = GradedCase(problem, Reference.load(problem), "cpu", problem.resolve(problem.tests[0]))
     slot = next(slot for slot in case.layout.outputs if slot.tensor.role == "inout")
-    with pytest.raises(wire.WireError, match="which is not an output's"):
+    with pytest.raises(checks.WireError, match="which is not an output's"):
         _check_returned([Returned(SCRATCH.start, OUTPUTS.start + slot.offset, slot.nbytes)], case)
 
 

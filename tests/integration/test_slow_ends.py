@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from harness import judge, wire
+from harness import judge
 from harness.errors import SandboxError
 from harness.judge.session.conversation import _DEATH_S
 from harness.problem import Problem, load
 from harness.sandbox import Exit, Launch
 from harness.submission import Submission
 from harness.verdict import Outcome
+from harness.wire import protocol
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.grading import api
 from tests.runners import Script, Scripted, doubling
@@ -99,7 +100,7 @@ class SlowToEnd(Scripted):
         self._program, self._after_s = program, after_s
 
     def launch(self, launch: Launch) -> Any:
-        line = [sys.executable, "-c", RUNNER + self._program, str(launch.socket), str(wire.PROTOCOL)]
+        line = [sys.executable, "-c", RUNNER + self._program, str(launch.socket), str(protocol.PROTOCOL)]
         runner = subprocess.Popen(line)
         dead_at: list[float] = []
 

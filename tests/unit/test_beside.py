@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import kernelmark
-from harness import wire
 from harness.errors import HarnessError
-from harness.identity import length_prefixed_sha256
+from harness.files.identity import length_prefixed_sha256
 from harness.submission import MAX_BESIDE, MAX_SOURCE_BYTES, Submission
 from harness.verdict import SubmissionId
+from harness.wire import checks, commands, frame
 from kernelmark.grading.fleet.messages import Request
 from kernelmark.grading.prepared import read_submission
 from leaderboard.record.archive import archive, present, stored
@@ -54,8 +54,8 @@ def test_a_name_is_admitted_by_judge_and_runner(language: str, names: tuple[str,
     submission = with_files(dict.fromkeys(names, "x"), language, name="")
     assert {name for name, _ in submission.beside} == set(names)
     for name in names:
-        [(_, command)] = [wire.decode(wire.encode(1, wire.Place(name=name)), wire.COMMANDS)]
-        assert command == wire.Place(name=name)
+        [(_, command)] = [frame.decode(frame.encode(1, commands.Place(name=name)), commands.COMMANDS)]
+        assert command == commands.Place(name=name)
 
 
 @pytest.mark.parametrize(
@@ -95,9 +95,9 @@ def test_any_other_name_is_refused_in_one_line(language: str, name: Any, says: s
 
 @pytest.mark.parametrize("name", ["submission.py", "../x.h", "a/b.py", "x.so", "cuda_runtime.h", ".h", "x.h\n", ""])
 def test_the_runner_refuses_it_too(name: str) -> None:
-    frame = wire.encode(1, wire.Place(name="x.h")).replace(b'"x.h"', b'"' + name.encode("unicode_escape") + b'"')
-    with pytest.raises(wire.WireError):
-        wire.decode(frame, wire.COMMANDS)
+    packet = frame.encode(1, commands.Place(name="x.h")).replace(b'"x.h"', b'"' + name.encode("unicode_escape") + b'"')
+    with pytest.raises(checks.WireError):
+        frame.decode(packet, commands.COMMANDS)
 
 
 @pytest.mark.parametrize(

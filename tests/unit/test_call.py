@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from harness.call import Form, FormError, check, made, names, numbered, parameters, parts, places, settled, written
+from harness.shared.call import (
+    Form,
+    FormError,
+    check,
+    made,
+    names,
+    numbered,
+    parameters,
+    parts,
+    places,
+    settled,
+    written,
+)
 
 FORM: Form = {"tuple": ["x", {"dict": {"w": "weights", "dim": {"param": "n"}}}, [1, 2.5, True], {"text": "mean"}]}
 DTYPED: Form = {"fields": {"kind": {"param": "dtype"}, "nothing": {"none": True}}}

@@ -8,8 +8,8 @@ from xml.etree.ElementTree import Element, fromstring
 
 import pytest
 
-from harness.roofline import Calibration
 from harness.verdict import Interval, Roofline
+from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.boards import CaseTimes
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.palette import COLOURS, Palette

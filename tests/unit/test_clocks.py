@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from harness import wire
 from harness.judge.timing.replayed.clocks import Clocks
+from harness.wire import replies
 
-APART = wire.Loaded(functions=(), event_extra_ns=2_900, span_extra_ns=40_000)
+APART = replies.Loaded(functions=(), event_extra_ns=2_900, span_extra_ns=40_000)
 
 
 TICK_NS = 32
 
 
-def calls(device_ns: int, event_ns: int, span_ns: int, count: int = 40) -> list[wire.Replayed]:
-    return [wire.Replayed(device_ns=device_ns, event_ns=event_ns, span_ns=span_ns, nodes_ns=(device_ns,))] * count
+def calls(device_ns: int, event_ns: int, span_ns: int, count: int = 40) -> list[replies.Replayed]:
+    return [replies.Replayed(device_ns=device_ns, event_ns=event_ns, span_ns=span_ns, nodes_ns=(device_ns,))] * count
 
 
 def test_cupti_counts_where_the_others_are_as_far_away_as_for_a_kernel_of_our_own() -> None:
@@ -37,7 +37,7 @@ def test_where_both_device_clocks_lie_the_host_counts() -> None:
 
 
 def test_a_busy_device_cannot_make_the_clocks_lie_apart_without_bound() -> None:
-    saturated = wire.Loaded(functions=(), event_extra_ns=50_000_000, span_extra_ns=50_000_000)
+    saturated = replies.Loaded(functions=(), event_extra_ns=50_000_000, span_extra_ns=50_000_000)
     found = Clocks.of(calls(5_000, 1_000_000, 1_040_000), saturated, nodes=1)
     assert found.counted_ns[0] == pytest.approx(0.99 * 1_000_000 - 8_000 - 1_500)
     found = Clocks.of(calls(5_000, 8_000, 1_000_000), saturated, nodes=1)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import wire
 from harness.languages import LANGUAGES
 from harness.runner import build
+from harness.wire import commands
 
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
@@ -29,7 +29,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("HOME", str(home))
         (home / "submission.cu").write_text("#include <cstdint>\n" + SOURCE)
-        command = wire.Build(language="cu", symbols=("take", "leave"), architecture="sm_90")
+        command = commands.Build(language="cu", symbols=("take", "leave"), architecture="sm_90")
         compiler = LANGUAGES["cu"].compiler
         assert compiler is not None
         made: Path = build._compile(command, compiler)[0]

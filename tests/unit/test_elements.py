@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from harness.carrier import carrier
 from harness.compare import all_pass_fast_check, check_output, describe, passes_fast_check
 from harness.problem.dtypes import DTYPES, FLOAT4_MAGNITUDES
 from harness.problem.elements import (
@@ -22,6 +21,7 @@ from harness.problem.elements import (
     widened,
 )
 from harness.problem.spec import Tolerance
+from harness.shared.carrier import carrier
 from harness.verdict import OutputCheck
 
 _ALL = [getattr(torch, name) for name in DTYPES]

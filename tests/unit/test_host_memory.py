@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness import arena, wire
+from harness import arena
 from harness.arena import make_arena
 from harness.errors import DeviceError
 from harness.judge.correctness.batch import Batch
@@ -25,10 +25,11 @@ from harness.judge.timing.roof import Roof
 from harness.judge.timing.rounds.batch_size import most_calls
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
-from harness.roofline import Calibration
 from harness.runner.cpu import Cpu
 from harness.runner.kernel import Prepare
 from harness.runner.serve import Server
+from harness.verdict.roofline import Calibration
+from harness.wire import commands, frame
 from kernelmark.diagnostics.selftest import PROBLEMS
 from kernelmark.text.problem import _tensor
 
@@ -153,8 +154,8 @@ def test_they_have_an_arena_of_their_own() -> None:
     )
     assert layout.bytes_per_set == ALIGNMENT + 4096 + 2 * layout.output_stride
     declare, bind = layout.commands(case, PROBLEM.parameters, SETS, seed=0)
-    assert isinstance(declare, wire.Declare)
-    assert isinstance(bind, wire.Bind)
+    assert isinstance(declare, commands.Declare)
+    assert isinstance(bind, commands.Bind)
     assert [argument.host for argument in declare.arguments] == [True, False, False]
     assert (bind.input_bytes, bind.host_stride) == (SETS * ALIGNMENT, 4096)
 
@@ -176,7 +177,7 @@ def test_they_are_drawn_and_watched_like_others(batch: Batch) -> None:
     assert batch.inputs_changed() == "x"
 
 
-@pytest.mark.parametrize(("n", "calls"), [(1 << 26, 4), (1 << 29, 1), (1 << 10, wire.MAX_SETS)])
+@pytest.mark.parametrize(("n", "calls"), [(1 << 26, 4), (1 << 29, 1), (1 << 10, commands.MAX_SETS)])
 def test_a_round_takes_no_more_than_one_gib_of_it_unless_a_call_does(n: int, calls: int) -> None:
     assert most_calls(Layout(resolved(n)), 1 << 40) == calls
 
@@ -209,7 +210,7 @@ def test_a_problem_shows_where_they_lie() -> None:
 class Twice:
     """The right kernel, as a runner holds it."""
 
-    def bind(self, bind: wire.Bind, declared: Sequence[wire.Argument]) -> Prepare:
+    def bind(self, bind: commands.Bind, declared: Sequence[commands.Argument]) -> Prepare:
         return lambda tensors: lambda: torch.add(tensors[1], tensors[0], alpha=2, out=tensors[2])
 
 
@@ -217,13 +218,13 @@ def test_a_runner_finds_them_where_they_lie_in_every_round(batch: Batch) -> None
     server, case = Server(Cpu(), Twice()), resolved(1000)
     practice = Batch(Layout(case), "cpu", SETS)
     for command in Layout(case).commands(case, PROBLEM.parameters, SETS, seed=0):
-        server.obey(command, practice.descriptors if isinstance(command, wire.Bind) else ())
-    server.obey(wire.Unmap(), ())
+        server.obey(command, practice.descriptors if isinstance(command, commands.Bind) else ())
+    server.obey(commands.Unmap(), ())
     inputs, outputs, host = batch.descriptors
-    server.obey(wire.MapOutputs(), [outputs])
-    server.obey(wire.Round(calls=2), [inputs, host])
+    server.obey(commands.MapOutputs(), [outputs])
+    server.obey(commands.Round(calls=2), [inputs, host])
     batch.snapshot()
-    server.obey(wire.Release(), ())
+    server.obey(commands.Release(), ())
     practice.close_arenas()
     assert batch.out_of_bounds([0, 1]) is None
     truth = Truth(Reference.load(PROBLEM), case)
@@ -233,8 +234,8 @@ def test_a_runner_finds_them_where_they_lie_in_every_round(batch: Batch) -> None
 def test_three_descriptors_come_with_a_command() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
-        wire.send(ours, 1, wire.Round(calls=1), [ours.fileno()] * 3)
-        token, command, descriptors = wire.receive_command(theirs)
+        frame.send(ours, 1, commands.Round(calls=1), [ours.fileno()] * 3)
+        token, command, descriptors = frame.receive_command(theirs)
         for each in descriptors:
             os.close(each)
-    assert (token, command, len(descriptors)) == (1, wire.Round(calls=1), 3)
+    assert (token, command, len(descriptors)) == (1, commands.Round(calls=1), 3)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import wire
 from harness.judge.correctness.layout import Layout
 from harness.problem import load
+from harness.wire import commands, frame
 
 PROBLEM = """
 title = "Twice a list"
@@ -31,12 +31,12 @@ def test_every_tensor_is_declared_once_and_every_frame_fits(case: int, frames: i
     problem = load(tmp_path)
     resolved = problem.resolve(problem.benchmarks[case])
     *declared, bind = Layout(resolved).commands(resolved, problem.parameters, sets=2, seed=7)
-    assert isinstance(bind, wire.Bind)
+    assert isinstance(bind, commands.Bind)
     assert len(declared) == frames
-    told = [argument for each in declared if isinstance(each, wire.Declare) for argument in each.arguments]
+    told = [argument for each in declared if isinstance(each, commands.Declare) for argument in each.arguments]
     assert [argument.name for argument in told] == [tensor.name for tensor in resolved.tensors]
     for command in (*declared, bind):
-        assert wire.decode(wire.encode(1, command), wire.COMMANDS) == (1, command)
+        assert frame.decode(frame.encode(1, command), commands.COMMANDS) == (1, command)
 
 
 def test_an_absent_list_has_a_place_and_no_memory(tmp_path: Path) -> None:
@@ -46,17 +46,17 @@ def test_an_absent_list_has_a_place_and_no_memory(tmp_path: Path) -> None:
     resolved = problem.resolve(problem.tests[0])
     layout = Layout(resolved)
     declare, bind = layout.commands(resolved, problem.parameters, sets=2, seed=7)
-    assert isinstance(declare, wire.Declare)
-    assert isinstance(bind, wire.Bind)
+    assert isinstance(declare, commands.Declare)
+    assert isinstance(bind, commands.Bind)
     assert ([argument.name for argument in declare.arguments], bind.absent) == (["ys[0]"], (0,))
     assert [slot.tensor.name for slot in layout.slots] == ["ys[0]"]
 
 
 def test_a_frame_holds_its_tensors_with_long_names_and_strides() -> None:
     name = "x" * 64
-    longest = wire.Argument(
+    longest = commands.Argument(
         name=f"{name}[8191]", dtype="float4_e2m1fn_x2", shape=(2**20,) * 8, writable=True, offset=2**45, group=name,
         strides=(2**30,) * 8,
     )  # fmt: skip
-    declare = wire.Declare(arguments=(longest,) * wire.MAX_DECLARED)
-    assert wire.decode(wire.encode(1, declare), wire.COMMANDS) == (1, declare)
+    declare = commands.Declare(arguments=(longest,) * commands.MAX_DECLARED)
+    assert frame.decode(frame.encode(1, declare), commands.COMMANDS) == (1, declare)

@@ -13,7 +13,7 @@ import pytest
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Outcome, Verdict
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
 from leaderboard.record.entry import VERDICT

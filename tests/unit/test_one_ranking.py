@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.verdict import Doubt, DoubtCode, Interval, Verdict
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark.project.settings import Settings
 from kernelmark.record import records
 from leaderboard.record.ledger import JsonlLedger

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import outside
-from harness.document import DEPTH, DocumentError, parse_json, parse_toml
+from harness.files import outside
+from harness.shared.document import DEPTH, DocumentError, parse_json, parse_toml
 from tests.traps import TRAPS, deep, ends
 
 WHY = {
@@ -140,7 +140,7 @@ def test_nothing_but_a_document_error_leaves_a_reader(parse: Callable[[bytes], o
 OPENS_ITS_OWN = re.compile(
     r"harness/(runner|importer|launcher|debug|device|judge|sandbox)/|kernelmark/(diagnostics/(selftest|doctor)/|grading/fleet/|authoring/(skeleton|init))|"
     r"kernelmark/commands/site\.py|leaderboard/record/durable\.py|leaderboard/publishing/site/(accuracy/|build|folder|"
-    r"reading|processes)|harness/(outside|document)\.py"
+    r"reading|processes)|harness/(files/outside|shared/document)\.py"
 )
 OPENS = re.compile(r"\.read_(text|bytes)\(|\.open\((\"rb\"|encoding)|\b(json|tomllib)\.loads?\(")
 

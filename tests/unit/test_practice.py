@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import torch
 
-from harness import wire
-from harness.call import Forms
 from harness.runner.kernel import Practice
+from harness.shared.call import Forms
+from harness.wire import commands
 
 
-def declared(shape: tuple[int, ...], *, writable: bool, group: str = "") -> wire.Argument:
-    return wire.Argument(name="t", offset=0, shape=shape, dtype="float32", writable=writable, group=group)
+def declared(shape: tuple[int, ...], *, writable: bool, group: str = "") -> commands.Argument:
+    return commands.Argument(name="t", offset=0, shape=shape, dtype="float32", writable=writable, group=group)
 
 
 def test_it_writes_every_output_and_no_input() -> None:
@@ -22,7 +22,7 @@ def test_it_writes_every_output_and_no_input() -> None:
         declared((4,), writable=True),
     ]
     scalar, empty, xs, y = torch.tensor(1.5), torch.ones(0), [torch.ones(3), torch.ones(5)], torch.ones(4)
-    bind = wire.Bind("any", (), (), 1, 0, 0, 0, 0, inputs_writable=False, forms=Forms(), seed=0)
+    bind = commands.Bind("any", (), (), 1, 0, 0, 0, 0, inputs_writable=False, forms=Forms(), seed=0)
     Practice().bind(bind, arguments)([scalar, empty, None, xs, y])()
     assert not y.any()
     assert scalar == 1.5

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ProblemError, UsageError
-from harness.identity import length_prefixed_sha256
+from harness.files.identity import length_prefixed_sha256
 from harness.problem import Problem, load
 from harness.problem.load import identify
 from harness.problem.reference import Reference

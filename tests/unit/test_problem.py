@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from harness.errors import ProblemError
-from harness.identity import length_prefixed_sha256
+from harness.files.identity import length_prefixed_sha256
 from harness.problem import Case, Fill, Limits, Problem, Tolerance, load
 from harness.problem.load import identify
 from harness.problem.schema import document, json_schema

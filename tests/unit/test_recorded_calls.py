@@ -29,7 +29,7 @@ from harness.recording import (
 )
 from harness.recording.schema import MAX_EDGES, MAX_NODES, MAX_RETURNED
 from harness.recording.windows import INPUTS, OUTPUTS, SCRATCH
-from harness.wire import WireError
+from harness.wire.checks import WireError
 from tests import recordings
 
 BLOBS = b"\x7fELF" + b"code" * 7 + b"eight by" + b"\x01" * 24

@@ -16,7 +16,7 @@ from harness.device.cpu import cpu_name
 from harness.problem import load
 from harness.submission import Submission
 from harness.verdict import Environment, Outcome, ProblemId, Timing, Verdict
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark.project.settings import Settings
 from kernelmark.record import recording
 from leaderboard.record.entry import VERDICT

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import SubmissionFault
 from harness.judge.timing.plan import Plan
@@ -21,14 +20,17 @@ from harness.problem.reference import Reference
 from harness.recording import Packed
 from harness.submission import Submission
 from harness.verdict import Outcome, ReplayedBenchmark
+from harness.wire import replies
 from kernelmark.diagnostics.selftest import PROBLEMS
 from tests.recordings import CALL
 
 PROBLEM = load(PROBLEMS / "double")
 CASE = GradedCase(PROBLEM, Reference.load(PROBLEM), "cpu", PROBLEM.resolve(PROBLEM.benchmarks[0]))
 CALL_NS, BLOCK_NS = 10_000, 1_000_000
-APART = wire.Loaded(
-    functions=(wire.Function(registers=16, local_bytes=0, shared_bytes=0),), event_extra_ns=2_900, span_extra_ns=9_000
+APART = replies.Loaded(
+    functions=(replies.Function(registers=16, local_bytes=0, shared_bytes=0),),
+    event_extra_ns=2_900,
+    span_extra_ns=9_000,
 )
 PLAN = Plan(blocks_min=6, blocks_max=40, blocks_budget_ns=1000 * BLOCK_NS, narrow=0.005)
 
@@ -39,15 +41,15 @@ class Scripted:
     def __init__(self, times: Iterator[int | None]) -> None:
         self.times, self.now_ns = times, 0
 
-    def load(self, *_: object) -> wire.Loaded:
+    def load(self, *_: object) -> replies.Loaded:
         return APART
 
-    def play(self, *_: object) -> wire.Replayed:
+    def play(self, *_: object) -> replies.Replayed:
         self.now_ns += BLOCK_NS // 2
         ns = next(self.times)
         if ns is None:
             raise SubmissionFault(Outcome.RUNTIME_ERROR, "CUDA driver: it broke")
-        return wire.Replayed(device_ns=ns, event_ns=ns + 3_000, span_ns=ns + 12_000, nodes_ns=(ns,))
+        return replies.Replayed(device_ns=ns, event_ns=ns + 3_000, span_ns=ns + 12_000, nodes_ns=(ns,))
 
 
 class Inputs:
@@ -234,9 +236,9 @@ def test_a_submission_that_fails_ends_its_grading(monkeypatch: pytest.MonkeyPatc
 
 def test_a_time_that_events_contradict_is_not_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
     class Lying(Scripted):
-        def play(self, *_: object) -> wire.Replayed:
+        def play(self, *_: object) -> replies.Replayed:
             honest = super().play()
-            return wire.Replayed(device_ns=1, event_ns=honest.event_ns, span_ns=honest.span_ns, nodes_ns=(1,))
+            return replies.Replayed(device_ns=1, event_ns=honest.event_ns, span_ns=honest.span_ns, nodes_ns=(1,))
 
     result, *_ = timed(monkeypatch, Lying(every(CALL_NS)))
     assert result.score.median_ns >= 0.99 * (CALL_NS + 3_000) - 2_900 - 1_500 - 1

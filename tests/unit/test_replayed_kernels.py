@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from harness import wire
 from harness.judge.timing.replayed.kernels import launched
 from harness.recording import Blob, Edge, Empty, Image, Kernel, Memset, Recording
 from harness.recording.windows import OUTPUTS
+from harness.wire import replies
 
 FIRST = Kernel(
     image=0, name="first", grid=(4, 1, 1), block=(256, 1, 1), cluster=(1, 1, 1), shared_bytes=1024, cooperative=False,
@@ -15,8 +15,8 @@ FIRST = Kernel(
 )  # fmt: skip
 SECOND = replace(FIRST, name="second", grid=(1, 1, 1), parameters=None)
 CLEAR = Memset(address=OUTPUTS.start, value=0, element_bytes=4, width=8, height=1, pitch=0)
-FACTS = tuple(wire.Function(registers=n, local_bytes=8 * n, shared_bytes=100 * n) for n in (16, 32))
-LOADED = wire.Loaded(functions=FACTS, event_extra_ns=0, span_extra_ns=0)
+FACTS = tuple(replies.Function(registers=n, local_bytes=8 * n, shared_bytes=100 * n) for n in (16, 32))
+LOADED = replies.Loaded(functions=FACTS, event_extra_ns=0, span_extra_ns=0)
 
 
 def recording(*nodes: Kernel | Memset | Empty, in_a_row: bool = True) -> Recording:
@@ -25,8 +25,8 @@ def recording(*nodes: Kernel | Memset | Empty, in_a_row: bool = True) -> Recordi
     return Recording(images=images, nodes=nodes, edges=edges, scratch_bytes=0, returned=())
 
 
-def calls(*nodes_ns: tuple[int, ...]) -> list[wire.Replayed]:
-    return [wire.Replayed(device_ns=sum(each), event_ns=0, span_ns=0, nodes_ns=each) for each in nodes_ns]
+def calls(*nodes_ns: tuple[int, ...]) -> list[replies.Replayed]:
+    return [replies.Replayed(device_ns=sum(each), event_ns=0, span_ns=0, nodes_ns=each) for each in nodes_ns]
 
 
 def test_launches_that_differ_in_their_parameters_only_are_one_entry() -> None:

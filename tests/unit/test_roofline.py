@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from harness.device import DEVICES
 from harness.errors import UsageError
-from harness.roofline import Calibration, Demand, choose, impossible, roofline
+from harness.verdict.roofline import Calibration, Demand, choose, impossible, roofline
 from kernelmark.commands.cli import main
 from kernelmark.diagnostics.doctor.machine import calibration
 from kernelmark.project.calibrations import store, stored
@@ -162,7 +162,7 @@ def test_the_doctor_looks_for_calibrations_where_torch_is_broken(tmp_path: Path)
 
 
 def test_a_product_that_is_done_element_by_element_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    from harness import calibrate
+    from harness.judge import calibrate
 
     ones = calibrate.torch.ones(2, 2)
     crawl = ("bfloat16", 2, lambda: time.sleep(0.2))

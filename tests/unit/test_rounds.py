@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from harness import wire
 from harness.device import DEVICES, BatchSizes
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
@@ -23,6 +22,7 @@ from harness.judge.timing.rounds.overhead import Overhead
 from harness.problem import ResolvedCase, load
 from harness.problem.reference import Reference
 from harness.verdict import RoundsBenchmark, Telemetry, TimedRound
+from harness.wire import commands
 
 PROBLEM = load(Path(__file__).parents[2] / "problems" / "vector_add")
 OVERHEAD_NS, CALL_NS, BLOCK_NS = 600_000, 100_000, 500_000_000
@@ -49,14 +49,14 @@ def test_a_round_lasts_20_ms_and_no_more_than_100(n: int, call_ns: int, calls: i
 
 
 def test_a_round_that_took_no_time_does_not_divide_by_it() -> None:
-    assert wanted_calls(layout(1 << 10), GPU, -5, 1) > wire.MAX_SETS
+    assert wanted_calls(layout(1 << 10), GPU, -5, 1) > commands.MAX_SETS
 
 
 def test_memory_and_tensors_limit_a_round() -> None:
     step = load(PROBLEM.directory.parent / "adam_multi_tensor")
     [case] = [case for case in step.benchmarks if case.name.startswith("2000 tensors")]
     assert most_calls(Layout(step.resolve(case)), GPU.memory_bytes) == 2
-    assert most_calls(layout(1024), GPU.memory_bytes) == wire.MAX_SETS
+    assert most_calls(layout(1024), GPU.memory_bytes) == commands.MAX_SETS
     assert most_calls(layout(1 << 20), GPU.memory_bytes) == GPU.memory_bytes // layout(1 << 20).bytes_per_set
     assert most_calls(layout(1024), 1) == 1
 

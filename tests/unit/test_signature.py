@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.call import Forms, written
 from harness.errors import ProblemError
 from harness.problem import Problem, load
+from harness.shared.call import Forms, written
 
 TOML = """
 title = "Scale rows"

@@ -12,7 +12,6 @@ import torch
 
 from harness.arena import make_arena, make_window
 from harness.arena.shapes import address_of, copied, memory_of
-from harness.carrier import carrier
 from harness.errors import ProblemError
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.cases import check_batch, first_wrong
@@ -23,6 +22,7 @@ from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
 from harness.problem.reference import Reference
 from harness.problem_lint.examine import examine
+from harness.shared.carrier import carrier
 
 PROBLEM = """
 title = "Copy"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.call import STYLES, Style
 from harness.errors import UsageError
 from harness.problem import load
 from harness.problem_lint.examine import examine
+from harness.shared.call import STYLES, Style
 from kernelmark.authoring import lint, skeleton
 from kernelmark.project.settings import Settings
 from kernelmark.text.batch import BatchReporter

@@ -12,8 +12,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from harness import wire
-from harness.call import Form, Forms, Style
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
 from harness.recording import Returned
@@ -23,17 +21,19 @@ from harness.runner.faults import describe
 from harness.runner.kernel import CallError
 from harness.runner.results import Results
 from harness.runner.styles import PythonKernel
+from harness.shared.call import Form, Forms, Style
+from harness.wire import commands
 
 
-def bind(forms: Forms, *scalars: float, seed: int = 0) -> wire.Bind:
-    passed = tuple(wire.Scalar(dtype="float64", value=each) for each in scalars)
-    return wire.Bind("entry", passed, (), 1, 0, 0, 0, 0, inputs_writable=False, forms=forms, seed=seed)
+def bind(forms: Forms, *scalars: float, seed: int = 0) -> commands.Bind:
+    passed = tuple(commands.Scalar(dtype="float64", value=each) for each in scalars)
+    return commands.Bind("entry", passed, (), 1, 0, 0, 0, 0, inputs_writable=False, forms=forms, seed=seed)
 
 
-def declared(*names: str) -> list[wire.Argument]:
+def declared(*names: str) -> list[commands.Argument]:
     """Float32 tensors; a name with an index is a member of a list."""
     groups = [name.partition("[")[0] if "[" in name else "" for name in names]
-    return [wire.Argument(n, "float32", (3,), False, 0, group) for n, group in zip(names, groups, strict=True)]
+    return [commands.Argument(n, "float32", (3,), False, 0, group) for n, group in zip(names, groups, strict=True)]
 
 
 def prepared(
@@ -391,7 +391,7 @@ def test_an_instance_that_cannot_be_called_is_refused() -> None:
 def test_a_file_without_the_entry_is_told_how_it_would_be_called(style: Style, told: str, tmp_path: Any) -> None:
     path = tmp_path / "submission.py"
     path.write_text("def main(): pass\nclass Other: pass\n")
-    command = wire.Build("py", ("entry",), "", style=style, signature="entry(x) -> y")
+    command = commands.Build("py", ("entry",), "", style=style, signature="entry(x) -> y")
     with pytest.raises(CompileError) as refused:
         import_python(path, command, Cpu())
     assert refused.value.message == told

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from harness.verdict import SCHEMA_VERSION, ReadableVersion
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark import __version__
 from kernelmark.diagnostics.doctor import packages
 from tests.unit.conftest import ROOT, Command

@@ -12,38 +12,40 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness import wire
-from harness.call import Forms
+from harness.shared.call import Forms
+from harness.wire import checks, commands, frame, replies
 
-REPLIES: list[wire.Reply] = [
-    wire.Hello(protocol=1, python="3.11.7"),
-    wire.Ready(torch="2.13.0", triton=""),
-    wire.Built(log="", interpreted=False),
-    wire.Failed(outcome="runtime_error", message="boom", traceback="line 1", fatal=False),
-    wire.Broken(message="KeyError: 7", traceback="line 1"),
-    wire.Done(),
-    wire.Called(returned="a tensor", interpreted=True),
-    wire.Said(text="mismatch found"),
-    wire.Compiled(kernels=2, refused=""),
-    wire.Profiled(artefacts=(wire.Artefact(name="trace 0", file_bytes=4096),)),
-    wire.Recorded(file_bytes=4096, scratch_bytes=0, reason="", note=""),
-    wire.Loaded(
-        functions=(wire.Function(registers=32, local_bytes=0, shared_bytes=1024),),
+REPLIES: list[replies.Reply] = [
+    replies.Hello(protocol=1, python="3.11.7"),
+    replies.Ready(torch="2.13.0", triton=""),
+    replies.Built(log="", interpreted=False),
+    replies.Failed(outcome="runtime_error", message="boom", traceback="line 1", fatal=False),
+    replies.Broken(message="KeyError: 7", traceback="line 1"),
+    replies.Done(),
+    replies.Called(returned="a tensor", interpreted=True),
+    replies.Said(text="mismatch found"),
+    replies.Compiled(kernels=2, refused=""),
+    replies.Profiled(artefacts=(replies.Artefact(name="trace 0", file_bytes=4096),)),
+    replies.Recorded(file_bytes=4096, scratch_bytes=0, reason="", note=""),
+    replies.Loaded(
+        functions=(replies.Function(registers=32, local_bytes=0, shared_bytes=1024),),
         event_extra_ns=2900,
         span_extra_ns=40_000,
     ),
-    wire.Replayed(device_ns=5280, event_ns=7500, span_ns=20_000, nodes_ns=(5280,)),
+    replies.Replayed(device_ns=5280, event_ns=7500, span_ns=20_000, nodes_ns=(5280,)),
 ]
-COMMANDS: list[wire.Command] = [
-    wire.Welcome(),
-    wire.Place(name="task.py"),
-    wire.Build(language="py", symbols=("softmax",), architecture="sm_90", style="tree", signature="softmax(x) -> y"),
-    wire.Declare(
-        arguments=(wire.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
+COMMANDS: list[commands.Command] = [
+    commands.Welcome(),
+    commands.Place(name="task.py"),
+    commands.Build(
+        language="py", symbols=("softmax",), architecture="sm_90", style="tree", signature="softmax(x) -> y"
     ),
-    wire.Bind(
+    commands.Declare(
+        arguments=(commands.Argument(name="x", dtype="float32", shape=(2, 3), writable=False, offset=0, group=""),)
+    ),
+    commands.Bind(
         symbol="softmax",
-        scalars=(wire.Scalar(dtype="float64", value=0.5),),
+        scalars=(commands.Scalar(dtype="float64", value=0.5),),
         sizes=(2, 3),
         sets=4,
         input_bytes=4096,
@@ -55,23 +57,23 @@ COMMANDS: list[wire.Command] = [
         seed=7,
         absent=(0, 2),
     ),
-    wire.Call(sets=(0, 1)),
-    wire.Call(sets=(0,), within_ms=20_000, begins=True),
-    wire.MapOutputs(),
-    wire.Round(calls=3),
-    wire.Unmap(),
-    wire.Release(),
-    wire.Record(),
-    wire.Deliver(),
-    wire.Profile(active=3, repeats=2, parts=("torch",)),
-    wire.Draw(form="gpu-mode", seed=7, options='{"n": 3}'),
-    wire.Verify(),
-    wire.CompileOnly(architecture="sm_90"),
-    wire.Report(),
-    wire.Inspect(),
-    wire.Fetch(name="trace 0"),
-    wire.Load(input_bytes=4096, output_bytes=4096),
-    wire.Replay(),
+    commands.Call(sets=(0, 1)),
+    commands.Call(sets=(0,), within_ms=20_000, begins=True),
+    commands.MapOutputs(),
+    commands.Round(calls=3),
+    commands.Unmap(),
+    commands.Release(),
+    commands.Record(),
+    commands.Deliver(),
+    commands.Profile(active=3, repeats=2, parts=("torch",)),
+    commands.Draw(form="gpu-mode", seed=7, options='{"n": 3}'),
+    commands.Verify(),
+    commands.CompileOnly(architecture="sm_90"),
+    commands.Report(),
+    commands.Inspect(),
+    commands.Fetch(name="trace 0"),
+    commands.Load(input_bytes=4096, output_bytes=4096),
+    commands.Replay(),
 ]
 
 json_values = st.recursive(
@@ -82,37 +84,37 @@ json_values = st.recursive(
 
 
 def test_no_kind_of_frame_is_forgotten_here() -> None:
-    for messages, kinds in ((REPLIES, wire.REPLIES), (COMMANDS, wire.COMMANDS)):
+    for messages, kinds in ((REPLIES, replies.REPLIES), (COMMANDS, commands.COMMANDS)):
         assert {type(message).__name__ for message in messages} == set(kinds)
 
 
 @pytest.mark.parametrize("message", REPLIES + COMMANDS, ids=lambda m: type(m).__name__)
 def test_every_message_survives_the_wire(message: Any) -> None:
-    kinds = wire.REPLIES if message in REPLIES else wire.COMMANDS
-    assert wire.decode(wire.encode(7, message), kinds) == (7, message)
+    kinds = replies.REPLIES if message in REPLIES else commands.COMMANDS
+    assert frame.decode(frame.encode(7, message), kinds) == (7, message)
 
 
 @given(st.binary(max_size=2000))
-def test_no_bytes_raise_anything_but_a_wire_error(frame: bytes) -> None:
-    with pytest.raises(wire.WireError):
-        wire.decode(frame, wire.REPLIES)
+def test_no_bytes_raise_anything_but_a_wire_error(packet: bytes) -> None:
+    with pytest.raises(checks.WireError):
+        frame.decode(packet, replies.REPLIES)
 
 
 @given(st.sampled_from(REPLIES), st.data())
-def test_a_frame_with_one_field_replaced_is_decoded_or_refused(message: wire.Reply, data: st.DataObject) -> None:
-    body = json.loads(wire.encode(7, message))
+def test_a_frame_with_one_field_replaced_is_decoded_or_refused(message: replies.Reply, data: st.DataObject) -> None:
+    body = json.loads(frame.encode(7, message))
     body[data.draw(st.sampled_from(sorted(body)))] = data.draw(json_values)
     try:
-        token, decoded = wire.decode(json.dumps(body).encode(), wire.REPLIES)
-    except wire.WireError:
+        token, decoded = frame.decode(json.dumps(body).encode(), replies.REPLIES)
+    except checks.WireError:
         return
     assert 0 <= token < 1 << 63
-    again = wire.decode(wire.encode(token, decoded), wire.REPLIES)
+    again = frame.decode(frame.encode(token, decoded), replies.REPLIES)
     assert again == (token, decoded), "what was accepted is of the protocol"
 
 
 @pytest.mark.parametrize(
-    ("frame", "why"),
+    ("packet", "why"),
     [
         (b"[" * 60_000, "deep"),
         (b'{"token":' + b"9" * 5000 + b',"kind":"Done"}', "digits"),
@@ -134,45 +136,45 @@ def test_a_frame_with_one_field_replaced_is_decoded_or_refused(message: wire.Rep
     ],
     ids=lambda v: v[:40].decode(errors="replace") if isinstance(v, bytes) else v,
 )
-def test_refused(frame: bytes, why: str) -> None:
-    with pytest.raises(wire.WireError, match=why):
-        wire.decode(frame, wire.REPLIES)
+def test_refused(packet: bytes, why: str) -> None:
+    with pytest.raises(checks.WireError, match=why):
+        frame.decode(packet, replies.REPLIES)
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))
 def test_no_text_from_a_runner_can_move_the_cursor(text: str) -> None:
-    shown = wire.printable(text)
+    shown = checks.printable(text)
     assert all(c in "\n\t" or c.isprintable() for c in shown)
     shown.encode("utf-8")
 
 
 def test_surrogates_and_escapes_are_made_visible() -> None:
-    frame = b'{"token":1,"kind":"Built","log":"\\u001b[31m\\ud800","interpreted":false}'
-    assert wire.decode(frame, wire.REPLIES)[1].log == "\\x1b[31m\\ud800"
+    packet = b'{"token":1,"kind":"Built","log":"\\u001b[31m\\ud800","interpreted":false}'
+    assert frame.decode(packet, replies.REPLIES)[1].log == "\\x1b[31m\\ud800"
 
 
 def test_a_message_too_large_for_a_frame_is_not_sent() -> None:
     log = dataclasses.replace(REPLIES[2], log="x" * 70_000)  # type: ignore[type-var]  # it is a dataclass instance
-    with pytest.raises(wire.WireError, match="larger"):
-        wire.encode(1, log)
+    with pytest.raises(checks.WireError, match="larger"):
+        frame.encode(1, log)
 
 
 def test_descriptors_from_the_runner_are_refused_and_never_received() -> None:
     judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with judge, runner, Path("/dev/null").open() as file:
-        socket.send_fds(runner, [wire.encode(1, wire.Done())], [file.fileno()])
+        socket.send_fds(runner, [frame.encode(1, replies.Done())], [file.fileno()])
         before = set(_descriptors())
-        with pytest.raises(wire.WireError, match="descriptors"):
-            wire.receive_frame(judge)
+        with pytest.raises(checks.WireError, match="descriptors"):
+            frame.receive_frame(judge)
         assert set(_descriptors()) == before
 
 
 def test_an_oversized_packet_is_refused() -> None:
     judge, runner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with judge, runner:
-        runner.send(b"x" * (wire.MAX_FRAME_BYTES + 1))
-        with pytest.raises(wire.WireError, match="larger"):
-            wire.receive_frame(judge)
+        runner.send(b"x" * (frame.MAX_FRAME_BYTES + 1))
+        with pytest.raises(checks.WireError, match="larger"):
+            frame.receive_frame(judge)
 
 
 def _descriptors() -> list[str]:
@@ -181,45 +183,47 @@ def _descriptors() -> list[str]:
 
 @pytest.mark.parametrize("character", ["\x1b", "\ud800", "\u202e", "\U000e0001", "é", "\U0001f600", '"', "\\", "\n"])
 def test_the_longest_texts_of_any_character_fit_into_a_frame_and_stay_within_their_limits(character: str) -> None:
-    failed = wire.Failed("runtime_error", character * 500, character * 8_000, fatal=False)
-    _, received = wire.decode(wire.encode(1, failed), wire.REPLIES)
-    assert received.message == wire.printable(failed.message).replace("\n", "\\n")[:500], "a message is one line"
-    assert received.traceback == wire.printable(failed.traceback)[:8_000]
-    assert wire.decode(wire.encode(1, received), wire.REPLIES) == (1, received), "what was accepted is of the protocol"
+    failed = replies.Failed("runtime_error", character * 500, character * 8_000, fatal=False)
+    _, received = frame.decode(frame.encode(1, failed), replies.REPLIES)
+    assert received.message == checks.printable(failed.message).replace("\n", "\\n")[:500], "a message is one line"
+    assert received.traceback == checks.printable(failed.traceback)[:8_000]
+    assert frame.decode(frame.encode(1, received), replies.REPLIES) == (1, received), (
+        "what was accepted is of the protocol"
+    )
 
 
 @given(st.sampled_from(REPLIES[2:4]), st.data())
-def test_a_reply_with_any_texts_is_accepted_as_of_the_protocol(message: wire.Reply, data: st.DataObject) -> None:
+def test_a_reply_with_any_texts_is_accepted_as_of_the_protocol(message: replies.Reply, data: st.DataObject) -> None:
     texts = st.text(alphabet=st.characters(), max_size=500)
     named = [f.name for f in dataclasses.fields(message) if f.name in ("log", "message", "traceback")]
     changes = {name: data.draw(texts) for name in named}
-    _, received = wire.decode(wire.encode(1, dataclasses.replace(message, **changes)), wire.REPLIES)
-    assert wire.decode(wire.encode(1, received), wire.REPLIES) == (1, received)
+    _, received = frame.decode(frame.encode(1, dataclasses.replace(message, **changes)), replies.REPLIES)
+    assert frame.decode(frame.encode(1, received), replies.REPLIES) == (1, received)
 
 
 @given(st.sampled_from(REPLIES), st.integers(0, 200), st.binary(max_size=4), st.integers(0, 4))
 def test_a_frame_with_some_bytes_replaced_is_decoded_or_refused(
-    message: wire.Reply, place: int, put: bytes, cut: int
+    message: replies.Reply, place: int, put: bytes, cut: int
 ) -> None:
-    frame = wire.encode(7, message)
-    place %= len(frame) + 1
+    packet = frame.encode(7, message)
+    place %= len(packet) + 1
     try:
-        token, decoded = wire.decode(frame[:place] + put + frame[place + cut :], wire.REPLIES)
-    except wire.WireError:
+        token, decoded = frame.decode(packet[:place] + put + packet[place + cut :], replies.REPLIES)
+    except checks.WireError:
         return
-    assert wire.decode(wire.encode(token, decoded), wire.REPLIES) == (token, decoded)
+    assert frame.decode(frame.encode(token, decoded), replies.REPLIES) == (token, decoded)
 
 
 @pytest.mark.parametrize("places", ["[2,0]", "[0,0]", "[-1]", "[true]", str(list(range(129))).replace(" ", "")])
 def test_places_of_absent_tensors_are_few_and_in_order(places: str) -> None:
-    bind = next(command for command in COMMANDS if isinstance(command, wire.Bind))
-    frame = wire.encode(1, bind).replace(b'"absent":[0,2]', f'"absent":{places}'.encode())
-    with pytest.raises(wire.WireError, match="a bad Bind frame: expected "):
-        wire.decode(frame, wire.COMMANDS)
+    bind = next(command for command in COMMANDS if isinstance(command, commands.Bind))
+    packet = frame.encode(1, bind).replace(b'"absent":[0,2]', f'"absent":{places}'.encode())
+    with pytest.raises(checks.WireError, match="a bad Bind frame: expected "):
+        frame.decode(packet, commands.COMMANDS)
 
 
 def test_an_infinity_in_figures_is_no_number() -> None:
-    bind = next(command for command in COMMANDS if isinstance(command, wire.Bind))
-    frame = wire.encode(1, bind).replace(b'"value":0.5', b'"value":1e999')
-    with pytest.raises(wire.WireError, match="finite"):
-        wire.decode(frame, wire.COMMANDS)
+    bind = next(command for command in COMMANDS if isinstance(command, commands.Bind))
+    packet = frame.encode(1, bind).replace(b'"value":0.5', b'"value":1e999')
+    with pytest.raises(checks.WireError, match="finite"):
+        frame.decode(packet, commands.COMMANDS)

@@ -21,7 +21,6 @@ import torch
 
 from harness.arena import Arena
 from harness.arena.shapes import viewed
-from harness.carrier import carrier
 from harness.device import DEVICES
 from harness.judge.correctness.arenas import arenas, descriptors, dtype_of, placed
 from harness.judge.correctness.bounds import OutOfBoundsWrite, written_to
@@ -32,6 +31,7 @@ from harness.problem import Fill, ResolvedCase
 from harness.problem.dtypes import DTYPES
 from harness.problem.elements import same_bits
 from harness.problem.fill import fill
+from harness.shared.carrier import carrier
 from harness.verdict import DeviceKind
 
 SAMPLED_WORDS = 4096  # work that is a share f of the batch and still undone goes unseen with (1 - f)^4096

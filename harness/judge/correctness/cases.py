@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from harness import wire
 from harness.arena import give_back
-from harness.call import names
 from harness.compare import all_pass_fast_check, check_close, check_output, describe, dtype_name, is_close
 from harness.judge.correctness.batch import Batch
 from harness.judge.correctness.failed_test import FailedTest, failed_test
@@ -15,7 +13,9 @@ from harness.judge.correctness.truth import Expected, Tensors, Truth
 from harness.judge.session import Session, SubmissionFault
 from harness.judge.session.time_limit import TimeLimit
 from harness.problem import ResolvedCase, Tolerance
+from harness.shared.call import names
 from harness.verdict import CaseResult, Doubt, DoubtCode, Mismatch, Outcome, OutputCheck
+from harness.wire import commands, replies
 
 OnFailure = Callable[[FailedTest], None]
 _WRONG_TOLD = 3  # members of a list
@@ -72,7 +72,7 @@ class Correctness:
         self._called = True
         case.bind(session, batch, limit=limit, doing=doing)
         give_back(case.device)
-        called = session.ask(wire.Call(sets=(0,), within_ms=limit.left_ms), wire.Done, limit=limit, doing=doing)
+        called = session.ask(commands.Call(sets=(0,), within_ms=limit.left_ms), replies.Done, limit=limit, doing=doing)
         batch.snapshot()
         if out_of_bounds := batch.out_of_bounds([0]):
             message = "; ".join(filter(None, (out_of_bounds.text, out_of_bounds.hint)))
@@ -109,7 +109,7 @@ class Correctness:
         try:
             limit = TimeLimit(case.problem.limits.call_s)
             case.bind(session, batch, limit=limit, doing="repeating", inputs_writable=True)
-            session.ask(wire.Call(sets=(0,)), wire.Done, limit=limit, doing="repeating")
+            session.ask(commands.Call(sets=(0,)), replies.Done, limit=limit, doing="repeating")
         except SubmissionFault:
             pass  # it also fails for another reason; what it wrote before that still counts
         try:
@@ -142,10 +142,10 @@ def _explained(fault: SubmissionFault, batch: Batch) -> SubmissionFault:
     return SubmissionFault(fault.outcome, message, fault.traceback)
 
 
-def _advised(check: OutputCheck, called: wire.Done) -> OutputCheck:
+def _advised(check: OutputCheck, called: replies.Done) -> OutputCheck:
     """Add a hint to an output that a Python function did not write: what it did instead, if the runner is right."""
     mismatch = check.mismatch
-    if mismatch is None or mismatch.whole != "unwritten" or not isinstance(called, wire.Called):
+    if mismatch is None or mismatch.whole != "unwritten" or not isinstance(called, replies.Called):
         return check
     hint = _INSTEAD[called.returned].format(output=check.output)
     return check.model_copy(update={"mismatch": mismatch.model_copy(update={"hints": (*mismatch.hints, hint)})})

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from harness.carrier import carrier
 from harness.device import DEVICES
 from harness.errors import DeviceError
 from harness.judge.correctness.oracle import Oracle
 from harness.judge.correctness.truth import Truth
 from harness.problem import DeviceKind, Problem, ResolvedCase
+from harness.shared.carrier import carrier
 from harness.verdict import Doubt, DoubtCode
 
 ENOUGH_BITS = 31

@@ -15,9 +15,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from harness import wire
 from harness.problem import ResolvedCase, ResolvedTensor
 from harness.problem.dtypes import DTYPES
+from harness.wire import commands
 
 ALIGNMENT = 512  # cudaMalloc guarantees 256; kernels may rely on vector loads either way
 RED_ZONE_BYTES = 4096
@@ -135,13 +135,13 @@ class Layout:
 
     def commands(
         self, case: ResolvedCase, parameters: Sequence[str], sets: int, *, seed: int, inputs_writable: bool = False
-    ) -> tuple[wire.Declare | wire.Bind, ...]:
+    ) -> tuple[commands.Declare | commands.Bind, ...]:
         """The commands that tell the runner where everything is: tensors, as many per frame as fit, then the rest.
 
         `seed` is that of the weights, where the submission is a module.
         """
         arguments = tuple(
-            wire.Argument(
+            commands.Argument(
                 name=s.tensor.name,
                 dtype=s.tensor.dtype,
                 shape=s.tensor.shape,
@@ -154,9 +154,9 @@ class Layout:
             for s in self.slots
         )
         values = [case.params[name] for name in parameters]
-        bind = wire.Bind(
+        bind = commands.Bind(
             symbol=case.symbol,
-            scalars=tuple(wire.Scalar(dtype=s.dtype, value=s.value) for s in case.scalars),
+            scalars=tuple(commands.Scalar(dtype=s.dtype, value=s.value) for s in case.scalars),
             sizes=tuple(v for v in values if isinstance(v, int)),
             sets=sets,
             input_bytes=sets * self.input_stride,
@@ -169,8 +169,8 @@ class Layout:
             seed=seed,
             absent=tuple(case.absent.values()),
         )
-        starts = range(0, len(arguments), wire.MAX_DECLARED)
-        return (*(wire.Declare(arguments=arguments[i : i + wire.MAX_DECLARED]) for i in starts), bind)
+        starts = range(0, len(arguments), commands.MAX_DECLARED)
+        return (*(commands.Declare(arguments=arguments[i : i + commands.MAX_DECLARED]) for i in starts), bind)
 
 
 def _padding(slot: Slot) -> Iterator[RedZone]:

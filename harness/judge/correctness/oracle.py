@@ -18,13 +18,10 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from harness import wire
 from harness.arena import Arena, give_back
 from harness.arena.shapes import copied
-from harness.carrier import assign
 from harness.device import DEVICES
 from harness.errors import ProblemError
-from harness.foreign import FORMS
 from harness.judge.correctness.arenas import arenas, descriptors, placed
 from harness.judge.correctness.layout import Layout, Place, Slot
 from harness.judge.correctness.truth import flatten, grouped
@@ -34,9 +31,12 @@ from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
 from harness.problem.reference import Reference, Value
 from harness.sandbox import Provider
+from harness.shared.carrier import assign
+from harness.shared.foreign import FORMS
 from harness.verdict import DeviceKind
+from harness.wire import commands, replies
 
-R = TypeVar("R", bound=wire.Reply)
+R = TypeVar("R", bound=replies.Reply)
 
 
 @dataclass
@@ -98,10 +98,10 @@ class Oracle:
         seed = generator.initial_seed()
         if self._foreign.form == "gpu-mode":  # whose authors add to seeds, and use them as values
             seed %= 1 << self._foreign.seed_bits
-        draw = wire.Draw(form=self._foreign.form, seed=seed, options=options)
+        draw = commands.Draw(form=self._foreign.form, seed=seed, options=options)
         with self._asked:
             bound = self._of(case)
-            self._ask(draw, wire.Done, "making inputs")
+            self._ask(draw, replies.Done, "making inputs")
             slots = [slot for slot in bound.layout.slots if slot.tensor.role == "input"]
             return {slot.tensor.name: copied(bound.tensor(slot)) for slot in slots}
 
@@ -116,7 +116,7 @@ class Oracle:
         with self._asked:
             bound = self._of(case)
             bound.put(tensors)
-            self._ask(wire.Call(sets=(0,)), wire.Done, "answering")
+            self._ask(commands.Call(sets=(0,)), replies.Done, "answering")
             return grouped({slot.tensor.name: copied(bound.tensor(slot)) for slot in bound.layout.outputs}, case)
 
     def compare(
@@ -135,7 +135,7 @@ class Oracle:
             bound = self._of(case)
             bound.put(inputs)
             bound.put(got)
-            said = self._ask(wire.Verify(), wire.Said, "checking an answer")
+            said = self._ask(commands.Verify(), replies.Said, "checking an answer")
         return said.text or None
 
     def close(self) -> None:
@@ -154,16 +154,16 @@ class Oracle:
             return self._bound
         session = self._session or self._start()
         if self._bound is not None:
-            self._ask(wire.Release(), wire.Done, "releasing memory")
+            self._ask(commands.Release(), replies.Done, "releasing memory")
             self._bound.close()
             self._bound = None
         layout = Layout(case)
         self._bound = _Bound(case, layout, arenas(layout, self._device.kind, 1, sealed=False))
         parameters = self._problem.parameters
-        commands = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)
+        bindings = layout.commands(case, parameters, 1, seed=self.weights_seed, inputs_writable=True)
         with self._blamed():
             limit = TimeLimit(self._problem.limits.build_s)
-            session.bind(commands, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
+            session.bind(bindings, descriptors(self._bound.arenas), limit=limit, doing="preparing a call")
         return self._bound
 
     def _start(self) -> Session:
@@ -172,7 +172,7 @@ class Oracle:
         session.handshake()
         source, *_ = self._foreign.files
         contents = foreign_files(self._problem.directory, self._foreign)
-        build = wire.Build(
+        build = commands.Build(
             language="py",
             symbols=(self._form.entry,),
             architecture=self._device.architecture(),
@@ -184,7 +184,7 @@ class Oracle:
             session.hand_over(Handover(build, contents.pop(source.name), contents), limits.build_s)
         return session
 
-    def _ask(self, command: wire.Command, expect: type[R], doing: str) -> R:
+    def _ask(self, command: commands.Command, expect: type[R], doing: str) -> R:
         assert self._session is not None
         self._device.synchronize()
         give_back(self._device.kind)

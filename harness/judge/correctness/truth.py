@@ -13,11 +13,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from harness.carrier import carrier
 from harness.errors import ProblemError
 from harness.problem import ResolvedCase
 from harness.problem.elements import widened
 from harness.problem.reference import Value
+from harness.shared.carrier import carrier
 
 Tensors = dict[str, Tensor]
 _VMAP_FROM = 4  # calls; below this the loop is cheaper than tracing

@@ -24,7 +24,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
-from harness import wire
 from harness.device import DEVICES
 from harness.errors import SandboxError
 from harness.judge.session import folder as session_folder
@@ -37,8 +36,9 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.problem import Limits
 from harness.sandbox import CLOSE_S, Launch, Provider, Role, Sandbox, Watcher
 from harness.verdict import DeviceKind, Outcome
+from harness.wire import checks, commands, frame, protocol, replies
 
-R = TypeVar("R", bound=wire.Reply)
+R = TypeVar("R", bound=replies.Reply)
 
 _START_S = 120.0  # torch's import on a busy machine; never charged to the submission
 _POLL_S = 0.05
@@ -62,8 +62,8 @@ class Session:
         self._runner = -1  # a pidfd
         self._sandbox: Sandbox | None = None
         self.output = Output(limits.output_bytes)
-        self.hello = wire.Hello(protocol=0, python="")
-        self.ready = wire.Ready(torch="", triton="")
+        self.hello = replies.Hello(protocol=0, python="")
+        self.ready = replies.Ready(torch="", triton="")
         self.interpreted = False
         """Whether Triton's interpreter has run a kernel of the submission, which may lie about it."""
 
@@ -153,7 +153,7 @@ class Session:
         """As for `Sandbox.cpu_ns`."""
         return self._sandbox.cpu_ns() if self._sandbox is not None else None
 
-    def reconnect(self, seconds: float) -> wire.Profiled:
+    def reconnect(self, seconds: float) -> replies.Profiled:
         """Hang up on a runner that a tool watches, wait until both have ended, and hear what the tool wrote.
 
         Raises:
@@ -168,12 +168,12 @@ class Session:
         try:
             with limit.running() as deadline:
                 self._accept(deadline)
-                token, offer = wire.decode(self._receive(deadline, doing), wire.REPLIES)
-        except wire.WireError as error:
+                token, offer = frame.decode(self._receive(deadline, doing), replies.REPLIES)
+        except checks.WireError as error:
             raise self._fault(Outcome.REJECTED, f"{error}, while {doing}") from None
         except TimeoutError:
             raise self._late(limit, doing) from None
-        if not isinstance(offer, wire.Profiled) or token != 0:
+        if not isinstance(offer, replies.Profiled) or token != 0:
             raise self._fault(Outcome.REJECTED, f"{type(offer).__name__} came while {doing}")
         return offer
 
@@ -189,19 +189,21 @@ class Session:
         try:
             with limit.running() as deadline:
                 self._accept(deadline)
-                token, hello = wire.decode(self._receive(deadline, "starting"), wire.REPLIES)
-        except wire.WireError:
+                token, hello = frame.decode(self._receive(deadline, "starting"), replies.REPLIES)
+        except checks.WireError:
             self._died("starting")
         except TimeoutError:
             raise self._late(limit, "starting") from None
-        if self._watched and isinstance(hello, wire.Profiled):
+        if self._watched and isinstance(hello, replies.Profiled):
             raise self._fault(Outcome.RUNTIME_ERROR, "the tool ended before it had started the runner")
-        if not isinstance(hello, wire.Hello) or token != 0 or hello.protocol != wire.PROTOCOL:
+        if not isinstance(hello, replies.Hello) or token != 0 or hello.protocol != protocol.PROTOCOL:
             raise SandboxError("the runner speaks another protocol", "use the runner of this checkout")
         self.hello = hello
         with self.output.write_end() as descriptor:
             limit = TimeLimit(_START_S)
-            self.ready = self.ask(wire.Welcome(), wire.Ready, descriptors=[descriptor], limit=limit, doing="starting")
+            self.ready = self.ask(
+                commands.Welcome(), replies.Ready, descriptors=[descriptor], limit=limit, doing="starting"
+            )
         self._up = True
 
     def _accept(self, deadline: float) -> None:
@@ -219,7 +221,7 @@ class Session:
         with contextlib.suppress(OSError):  # it has ended, or its process id is not valid here
             self._runner = os.pidfd_open(pid)
 
-    def hand_over(self, handover: Handover, seconds: float) -> wire.Built:
+    def hand_over(self, handover: Handover, seconds: float) -> replies.Built:
         """Send the submission and what it may import; then every failure of the runner is the submission's.
 
         Raises:
@@ -229,13 +231,13 @@ class Session:
         limit = TimeLimit(seconds)
         for name, content in handover.beside.items():
             with memory_file(content) as descriptor:
-                self.ask(wire.Place(name), wire.Done, descriptors=[descriptor], limit=limit, doing="building")
+                self.ask(commands.Place(name), replies.Done, descriptors=[descriptor], limit=limit, doing="building")
         with memory_file(handover.source) as descriptor:
-            return self.ask(handover.build, wire.Built, descriptors=[descriptor], limit=limit, doing="building")
+            return self.ask(handover.build, replies.Built, descriptors=[descriptor], limit=limit, doing="building")
 
     def ask(
         self,
-        command: wire.Command,
+        command: commands.Command,
         expect: type[R],
         *,
         limit: TimeLimit,
@@ -253,17 +255,17 @@ class Session:
         try:
             with limit.running() as deadline:
                 reply = self._exchange(command, descriptors, deadline, doing)
-        except wire.Closed:
+        except frame.Closed:
             self._died(doing)
-        except wire.WireError as error:
+        except checks.WireError as error:
             raise self._fault(Outcome.REJECTED, f"the runner broke the protocol while {doing}: {error}") from None
         except TimeoutError:
             raise self._late(limit, doing) from None
-        if isinstance(reply, wire.Built | wire.Called):
+        if isinstance(reply, replies.Built | replies.Called):
             self.interpreted = reply.interpreted
         if isinstance(reply, expect):
             return reply
-        if isinstance(reply, wire.Failed):
+        if isinstance(reply, replies.Failed):
             # To the runner, a compiler that the kernel killed for lack of memory just failed.
             self._look_for_breach(doing)
             outcome, fatal = Outcome(reply.outcome), reply.fatal
@@ -271,12 +273,14 @@ class Session:
                 said = "reported that it cannot run without a GPU, although it has one"
                 raise self._fault(Outcome.REJECTED, f"{said}, while {doing}")
             raise self._fault(outcome, reply.message, reply.traceback, survives=not fatal, memory_fault=fatal)
-        if isinstance(reply, wire.Broken) and self._role == "launcher":
+        if isinstance(reply, replies.Broken) and self._role == "launcher":
             _log.debug("%s", reply.traceback)
-            raise SandboxError(f"the launcher failed while {doing}: {wire.printable(reply.message)}", "report this")
+            raise SandboxError(f"the launcher failed while {doing}: {checks.printable(reply.message)}", "report this")
         raise self._fault(Outcome.REJECTED, f"the runner answered {type(reply).__name__} while {doing}")
 
-    def _exchange(self, command: wire.Command, descriptors: Sequence[int], deadline: float, doing: str) -> wire.Reply:
+    def _exchange(
+        self, command: commands.Command, descriptors: Sequence[int], deadline: float, doing: str
+    ) -> replies.Reply:
         """Send a command and receive its reply, both before the deadline.
 
         Raises:
@@ -288,23 +292,23 @@ class Session:
         if left_s <= 0:  # a timeout of 0 would make the socket non-blocking
             raise TimeoutError
         # A runner could peek at its commands, answer them and leave them in the socket until it is full.
-        if wire.unread_bytes(self._socket):
-            raise wire.WireError("it answered a command that it had not received")
+        if frame.unread_bytes(self._socket):
+            raise checks.WireError("it answered a command that it had not received")
         token = secrets.randbits(63)
         self._socket.settimeout(left_s)
-        wire.send(self._socket, token, command, descriptors)
-        self._handed_over |= isinstance(command, wire.Build | wire.Load)
-        if isinstance(command, wire.Round) and not self._device.on_host:
+        frame.send(self._socket, token, command, descriptors)
+        self._handed_over |= isinstance(command, commands.Build | commands.Load)
+        if isinstance(command, commands.Round) and not self._device.on_host:
             # Not on a CPU, where it would take a core from the calls.
-            wire.await_readable(self._socket, min(left_s, _BATCH_S))
-        echoed, reply = wire.decode(self._receive(deadline, doing), wire.REPLIES)
+            frame.await_readable(self._socket, min(left_s, _BATCH_S))
+        echoed, reply = frame.decode(self._receive(deadline, doing), replies.REPLIES)
         if echoed != token:
-            raise wire.WireError("a frame that answers no question")
+            raise checks.WireError("a frame that answers no question")
         return reply  # type: ignore[no-any-return]  # decoded as one of REPLIES
 
     def bind(
         self,
-        commands: Sequence[wire.Declare | wire.Bind],
+        bindings: Sequence[commands.Declare | commands.Bind],
         descriptors: Sequence[int],
         *,
         limit: TimeLimit,
@@ -315,9 +319,9 @@ class Session:
         Raises:
             SubmissionFault, SandboxError: as for `ask`.
         """
-        for command in commands:
-            attached = descriptors if isinstance(command, wire.Bind) else ()
-            self.ask(command, wire.Done, limit=limit, doing=doing, descriptors=attached)
+        for command in bindings:
+            attached = descriptors if isinstance(command, commands.Bind) else ()
+            self.ask(command, replies.Done, limit=limit, doing=doing, descriptors=attached)
 
     def _receive(self, deadline: float, doing: str) -> bytes:
         """The next frame.
@@ -339,7 +343,7 @@ class Session:
                     if self.output.ended:
                         selector.unregister(self.output)
                 if self._socket in ready:
-                    return wire.receive_frame(self._socket)
+                    return frame.receive_frame(self._socket)
                 self._look_after(deadline, doing)
 
     def _look_after(self, deadline: float, doing: str) -> None:
@@ -396,7 +400,7 @@ class Session:
     def _fault(self, outcome: Outcome, message: str, traceback: str = "", **nature: bool) -> Exception:
         if self._handed_over:
             return SubmissionFault(outcome, message, traceback, **nature)
-        log = wire.printable(self._sandbox.startup_log().strip()[-300:]) if self._sandbox else ""
+        log = checks.printable(self._sandbox.startup_log().strip()[-300:]) if self._sandbox else ""
         last = f" (it printed: {log})" if log else ""
         return SandboxError(
             f"the runner failed before it had the submission: {message}{last}", "run `kernelmark doctor`"

@@ -8,16 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from harness import wire
 from harness.judge.session.conversation import Session
 from harness.judge.session.memory_file import content_of, memory_file
 from harness.judge.session.time_limit import TimeLimit
+from harness.wire import commands, replies
 
 MAX_BYTES = 32 << 20
 
 
 def documents(
-    session: Session, offer: wire.Profiled, limit: TimeLimit, doing: str, too_large: list[str]
+    session: Session, offer: replies.Profiled, limit: TimeLimit, doing: str, too_large: list[str]
 ) -> Iterator[tuple[str, bytes]]:
     """Names and contents. Those of more than `MAX_BYTES` are not fetched, and a line about each is added.
 
@@ -30,6 +30,6 @@ def documents(
             continue
         with memory_file() as file:
             os.ftruncate(file, nbytes)
-            session.ask(wire.Fetch(name=name), wire.Done, limit=limit, doing=doing, descriptors=[file])
+            session.ask(commands.Fetch(name=name), replies.Done, limit=limit, doing=doing, descriptors=[file])
             # As much as was told, however large the runner has made the file.
             yield name, content_of(file, nbytes)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import time
 
-from harness import wire
 from harness.errors import SandboxError
 from harness.sandbox import Sandbox
+from harness.wire import checks
 
 _LONG_S = 10.0
 _log = logging.getLogger("kernelmark")
@@ -23,4 +23,4 @@ def end(sandbox: Sandbox) -> None:
     except SandboxError as error:
         told = f"a sandbox could not be removed ({error})"
     if told:
-        _log.warning("kernelmark: warning: %s", wire.printable(told))
+        _log.warning("kernelmark: warning: %s", checks.printable(told))

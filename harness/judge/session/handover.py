@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from harness import wire
 from harness.device import DEVICES
 from harness.errors import SubmissionError
-from harness.foreign import FORMS
 from harness.languages import LANGUAGES
 from harness.problem import Problem, ResolvedCase
 from harness.problem.foreign_files import foreign_files
+from harness.shared.foreign import FORMS
 from harness.submission import Submission
 from harness.verdict import DeviceKind
+from harness.wire import commands
 
 
 @dataclass(frozen=True)
 class Handover:
     """A source with the command that builds it, and the files that go beside it, by name."""
 
-    build: wire.Build
+    build: commands.Build
     source: bytes
     beside: Mapping[str, bytes]
 
@@ -41,7 +41,7 @@ class Handover:
             SubmissionError: a file beside the submission has the name of one that the problem puts there.
         """
         compiled = LANGUAGES[submission.language].compiler is not None
-        command = wire.Build(
+        command = commands.Build(
             language=submission.language,
             symbols=tuple(sorted({case.symbol for case in cases})) if compiled else (problem.entry,),
             architecture=DEVICES[device].architecture(),

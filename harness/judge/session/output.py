@@ -9,7 +9,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from harness import wire
+from harness.wire import checks
 
 _KEPT_BYTES = 8 << 10  # at each end
 
@@ -79,7 +79,7 @@ class Output:
         else:
             dropped = self._kept - 2 * _KEPT_BYTES
             kept = self._head + f"\n[... {dropped:,} bytes ...]\n".encode() + self._tail
-        return wire.printable(kept.decode("utf-8", "replace"))
+        return checks.printable(kept.decode("utf-8", "replace"))
 
     def close(self) -> None:
         for end in (self._read, self._write):

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from harness import wire
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Handover, Session, SubmissionFault
 from harness.problem import Problem
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, DeviceKind, Doubt, Stage
 from harness.verdict import Timing as Kind
+from harness.wire import replies
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Benchmarks:
         """Report that case `done` is about to begin in a stage."""
         self.on_stage(stage, done, len(self.cases), label)
 
-    def hand_over(self, session: Session, submission: Submission) -> wire.Built:
+    def hand_over(self, session: Session, submission: Submission) -> replies.Built:
         """Let a session's runner build a submission, or a baseline.
 
         Raises:

@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 from harness.device import DEVICES
 from harness.judge.session import SubmissionFault
 from harness.problem import ResolvedCase
-from harness.roofline import Calibration, Demand, choose, impossible, roofline
 from harness.verdict import DeviceKind, Outcome, Roofline
+from harness.verdict.roofline import Calibration, Demand, choose, impossible, roofline
 
 
 class Roof(NamedTuple):

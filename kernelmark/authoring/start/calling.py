@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from harness.call import Form, places, written
 from harness.errors import UsageError
 from harness.problem import Problem
 from harness.problem.signature import forms
+from harness.shared.call import Form, places, written
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from harness import outside
 from harness.errors import UsageError
-from harness.foreign import FORMS
+from harness.files import outside
 from harness.problem import Problem
 from harness.problem.dtypes import DTYPES
 from harness.problem.spec import TensorSpec
+from harness.shared.foreign import FORMS
 from kernelmark.authoring.start.calling import Calling, calling, free, refuse_taken
 from kernelmark.authoring.start.definition import Definition, cut
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from harness.device.cpu import cpu_name
 from harness.errors import KernelmarkError
-from harness.roofline import choose
 from harness.sandbox import gpu
+from harness.verdict.roofline import choose
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 from kernelmark.project.calibrations import stored
 from kernelmark.project.settings import Settings

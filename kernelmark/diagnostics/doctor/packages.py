@@ -14,10 +14,10 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from harness.cupti import Cupti
 from harness.errors import DeviceError
+from harness.shared.cupti import Cupti
 from harness.verdict import SCHEMA_VERSION
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark import __version__
 from kernelmark.diagnostics.doctor.diagnostic import Diagnostic
 

@@ -16,14 +16,14 @@ from harness.verdict import DeviceKind, Stage
 from kernelmark.grading.prepared import OnProgress
 
 if TYPE_CHECKING:
-    from harness import wire
     from harness.audit.tools import ToolReport
     from harness.profiling.code import CompiledCode
     from harness.profiling.nsight import NsightProfile
     from harness.profiling.torch_profile import TorchProfile
+    from harness.wire import commands
 
 Part = Literal["torch", "stacks", "memory", "ncu", "code", "sanitize"]
-OF_TORCH: tuple[wire.ProfilePart, ...] = ("torch", "stacks", "memory")
+OF_TORCH: tuple[commands.ProfilePart, ...] = ("torch", "stacks", "memory")
 PARTS: dict[DeviceKind, tuple[Part, ...]] = {
     "cpu": (*OF_TORCH, "code"),
     "cuda": (*OF_TORCH, "ncu", "code", "sanitize"),

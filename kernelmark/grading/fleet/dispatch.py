@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from harness.errors import HarnessError, KernelmarkError, UsageError
-from harness.outside import real
+from harness.files.outside import real
 from harness.submission import Submission
 from harness.verdict import RUN_ID, Verdict
 from kernelmark.grading.fleet.engine import AHEAD, Worker, WorkerLost

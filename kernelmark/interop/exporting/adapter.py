@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.call import Form, places, written
 from harness.errors import UsageError
-from harness.foreign import FORMS
 from harness.problem.dtypes import DTYPES
 from harness.problem.signature import forms
 from harness.problem.spec import TensorSpec
+from harness.shared.call import Form, places, written
+from harness.shared.foreign import FORMS
 from kernelmark.authoring.expressions import python
 from kernelmark.interop.exporting.library import dtype_parameters, numbers, prelude
 from kernelmark.interop.exporting.request import Request

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness import outside
 from harness.errors import UsageError, nearest
-from harness.outside import real
+from harness.files import outside
+from harness.files.outside import real
 from harness.problem import Problem
 from kernelmark.interop.exporting.adapter import python_of
 from kernelmark.interop.exporting.request import Exported, Form, Request

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from harness.call import Style
-from harness.foreign import ForeignForm
 from harness.languages import LANGUAGES
 from harness.problem import Case, Problem
+from harness.shared.call import Style
+from harness.shared.foreign import ForeignForm
 from harness.submission import Submission
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import KernelmarkError, UsageError
-from harness.foreign import ForeignForm
 from harness.kinds import DeviceKind
 from harness.problem import Problem
 from harness.sandbox import Provider
+from harness.shared.foreign import ForeignForm
 from kernelmark.interop.importing import baselines, gpu_mode, kernelbench
 from kernelmark.interop.importing import folder as folders
 from kernelmark.interop.importing.answer import Answer, check

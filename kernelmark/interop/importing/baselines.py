@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from harness import outside
 from harness.errors import UsageError
+from harness.files import outside
 from harness.problem import Problem
 from harness.submission import Submission
 from kernelmark.authoring.start import pytorch

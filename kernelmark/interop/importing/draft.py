@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from harness.foreign import FORMS
+from harness.shared.foreign import FORMS
 from kernelmark.interop.importing.answer import Answer, Tensor
 from kernelmark.interop.importing.forms import constant, data_form, result_form
 from kernelmark.interop.importing.found import Found, NotImportedError

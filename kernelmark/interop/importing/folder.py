@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness import outside
-from harness.document import parse_toml
 from harness.errors import ProblemError
-from harness.outside import real
+from harness.files import outside
+from harness.files.outside import real
 from harness.problem import Problem, load
+from harness.shared.document import parse_toml
 from kernelmark.interop.importing.found import Found, NotImportedError
 from kernelmark.interop.importing.toml import written
 

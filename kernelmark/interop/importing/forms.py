@@ -9,8 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from harness.call import INDEX
 from harness.problem.dtypes import DTYPES
+from harness.shared.call import INDEX
 from kernelmark.interop.importing.answer import Answer, Node, Tensor
 from kernelmark.interop.importing.found import NotImportedError
 from kernelmark.interop.importing.known import Argument, Known

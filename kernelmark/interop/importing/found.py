@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness import outside
 from harness.errors import UsageError, nearest
-from harness.foreign import ForeignForm
+from harness.files import outside
 from harness.problem.foreign_files import DEEPEST, FILE_BYTES, MOST_FILES
+from harness.shared.foreign import ForeignForm
 
 
 class NotImportedError(Exception):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.outside import real
+from harness.files.outside import real
 from kernelmark.interop.importing import task_file
 from kernelmark.interop.importing.found import (
     Candidate,

@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness import outside
-from harness.document import parse_toml
 from harness.errors import UsageError
-from harness.foreign import FORMS, ForeignForm
+from harness.files import outside
+from harness.shared.document import parse_toml
+from harness.shared.foreign import FORMS, ForeignForm
 from kernelmark.interop.importing.folder import together
 from kernelmark.interop.importing.toml import written
 from kernelmark.project.settings import FILE_NAME, PREFIX, Settings

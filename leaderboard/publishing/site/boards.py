@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from harness.identity import with_private_cases
-from harness.roofline import Calibration, choose
+from harness.files.identity import with_private_cases
 from harness.stats import geometric_mean
 from harness.verdict import Interval, Speedup
+from harness.verdict.roofline import Calibration, choose
 from leaderboard.publishing.site.digest import Board, LedgerDigest, Run
 from leaderboard.publishing.site.document import BoardDocument, Device, First, Holder, Leader, Overall, Standing
 from leaderboard.record.teams import Teams

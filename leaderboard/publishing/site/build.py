@@ -15,7 +15,7 @@ from pathlib import Path
 
 import harness
 from harness.errors import HarnessError
-from harness.identity import length_prefixed_sha256
+from harness.files.identity import length_prefixed_sha256
 from harness.verdict import Record
 from leaderboard.publishing.site.digest import LedgerDigest
 from leaderboard.publishing.site.folder import Files, Page, Written, key, write

@@ -11,7 +11,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.roofline import Calibration
 from harness.verdict import (
     Interval,
     LaunchedKernel,
@@ -24,6 +23,7 @@ from harness.verdict import (
     Timing,
     Verdict,
 )
+from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site.digest import Failure, Step
 from leaderboard.publishing.site.statement import Statement
 from leaderboard.record.moderation import Moderation

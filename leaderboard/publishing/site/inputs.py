@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from harness.errors import HarnessError
-from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import Record, Verdict
+from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import boards, paths
 from leaderboard.publishing.site.boards import Stand
 from leaderboard.publishing.site.digest import LedgerDigest, Run

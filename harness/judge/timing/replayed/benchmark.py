@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 
-from harness import stats, wire
+from harness import stats
 from harness.device import Sensors
 from harness.errors import SandboxError
 from harness.judge.correctness.graded_case import GradedCase
@@ -29,6 +29,7 @@ from harness.judge.timing.roof import Roof
 from harness.problem import ResolvedCase
 from harness.recording import Empty
 from harness.verdict import Doubt, DoubtCode, PairedBaseline, ReplayedBenchmark, ReplayedCalls, Telemetry
+from harness.wire import replies
 
 _WARM_UPS = 3
 _BLOCKS_A_PLACE = 5  # so that the first look has seen two places
@@ -49,7 +50,7 @@ class Player:
         self.recording = recorded.packed.recording
         self.apart = launcher.load(recorded, case, self._limit)
         self.nodes = sum(not isinstance(node, Empty) for node in self.recording.nodes)
-        self.made: list[wire.Replayed] = []
+        self.made: list[replies.Replayed] = []
 
     def warm_up(self, fresh: FreshInputs) -> None:
         """Calls that do not count; they are checked like the others."""

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import stats, wire
+from harness import stats
+from harness.wire import replies
 
 _EVENT_SLACK_NS = 1_500
 _NODE_SLACK_NS, _MOST_NODES = 500, 8  # graphs of 3, 5 and 56 nodes had 0.7, 1.6 and 3.0 µs more on an H100
@@ -32,7 +33,7 @@ class Clocks:
     doubt: str = ""
 
     @classmethod
-    def of(cls, calls: Sequence[wire.Replayed], apart: wire.Loaded, nodes: int) -> Clocks:
+    def of(cls, calls: Sequence[replies.Replayed], apart: replies.Loaded, nodes: int) -> Clocks:
         """Compare the clocks of a case's calls, in which `nodes` nodes of a graph ran."""
         branching_ns = _NODE_SLACK_NS * min(nodes - 1, _MOST_NODES)
         slack_ns = min(apart.event_extra_ns, _MOST_EVENT_NS) + _EVENT_SLACK_NS + branching_ns

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness import stats, wire
+from harness import stats
 from harness.recording import Empty, Kernel, Recording
 from harness.verdict import LaunchedKernel
+from harness.wire import replies
 
 
-def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Replayed]) -> tuple[LaunchedKernel, ...]:
+def launched(
+    recording: Recording, loaded: replies.Loaded, calls: Sequence[replies.Replayed]
+) -> tuple[LaunchedKernel, ...]:
     """Launches of one function with the same grid, block and memory are one entry, in order of the first launch."""
     functions = list(dict.fromkeys((n.image, n.name) for n in recording.nodes if isinstance(n, Kernel)))
     entries: dict[Kernel, list[int]] = {}  # the first launch of each, without its parameters, and the indices of all
@@ -18,7 +21,7 @@ def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Rep
     for place, node in enumerate(working):
         if isinstance(node, Kernel):
             entries.setdefault(replace(node, parameters=None), []).append(place)
-    timed = _in_a_row(recording) and len(working) <= wire.MAX_TOLD_NODES
+    timed = _in_a_row(recording) and len(working) <= replies.MAX_TOLD_NODES
     kernels = []
     for kernel, places in entries.items():
         number = functions.index((kernel.image, kernel.name))
@@ -41,7 +44,7 @@ def launched(recording: Recording, loaded: wire.Loaded, calls: Sequence[wire.Rep
     return tuple(kernels)
 
 
-def _together(calls: Sequence[wire.Replayed], places: Sequence[int]) -> int | None:
+def _together(calls: Sequence[replies.Replayed], places: Sequence[int]) -> int | None:
     if any(len(call.nodes_ns) <= places[-1] for call in calls):
         return None
     return round(stats.median([sum(call.nodes_ns[place] for place in places) for call in calls]))

@@ -16,7 +16,7 @@ from typing import Self
 
 import torch
 
-from harness import recording, wire
+from harness import recording
 from harness.arena import Arena, give_back, make_arena
 from harness.device import DEVICES
 from harness.judge.correctness.graded_case import GradedCase
@@ -27,6 +27,7 @@ from harness.judge.timing import NotReplayed
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.recording.windows import OUTPUTS, SCRATCH
 from harness.verdict import DeviceKind, Outcome
+from harness.wire import checks, commands, replies
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
     try:
         give_back(case.device)
         case.bind(session, practice, limit=limit, doing=doing)
-        session.ask(wire.Call(sets=(0,), begins=True), wire.Done, limit=limit, doing=doing)
+        session.ask(commands.Call(sets=(0,), begins=True), replies.Done, limit=limit, doing=doing)
         told = _told_of(session, limit, doing)
         if told.reason:
             raise NotReplayed(told.reason)
@@ -63,7 +64,7 @@ def record(session: Session, case: GradedCase) -> Recorded:
         if told.scratch_bytes:
             scratch = make_arena(case.device, told.scratch_bytes, read_only=False)
         whole = _delivered(session, told.file_bytes, scratch, limit, doing)
-        session.ask(wire.Release(), wire.Done, limit=limit, doing=doing)
+        session.ask(commands.Release(), replies.Done, limit=limit, doing=doing)
         packed = _read(whole, told.scratch_bytes, case, doing)
         return Recorded(whole, packed, scratch.bytes[: told.scratch_bytes].clone() if scratch else None, told.note)
     finally:
@@ -72,10 +73,10 @@ def record(session: Session, case: GradedCase) -> Recorded:
             scratch.close()
 
 
-def _told_of(session: Session, limit: TimeLimit, doing: str) -> wire.Recorded:
+def _told_of(session: Session, limit: TimeLimit, doing: str) -> replies.Recorded:
     """Let the runner record. If that ends it, our recorder may be at fault; what the call itself raises is its own."""
     try:
-        return session.ask(wire.Record(), wire.Recorded, limit=limit, doing=doing)
+        return session.ask(commands.Record(), replies.Recorded, limit=limit, doing=doing)
     except SubmissionFault as fault:
         if fault.survives:
             raise
@@ -88,7 +89,7 @@ def _delivered(session: Session, file_bytes: int, scratch: Arena | None, limit: 
         os.ftruncate(file, file_bytes)
         given = (file, scratch.descriptor()) if scratch else (file,)
         try:
-            session.ask(wire.Deliver(), wire.Done, limit=limit, doing=doing, descriptors=given)
+            session.ask(commands.Deliver(), replies.Done, limit=limit, doing=doing, descriptors=given)
         except SubmissionFault as fault:
             raise NotReplayed(fault.message) from None
         return content_of(file, file_bytes)
@@ -98,9 +99,9 @@ def _read(whole: bytes, scratch_bytes: int, case: GradedCase, doing: str) -> rec
     try:
         packed = recording.unpack(whole)
         if packed.recording.scratch_bytes != scratch_bytes:
-            raise wire.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
+            raise checks.WireError(f"{packed.recording.scratch_bytes:,} bytes of scratch, where {scratch_bytes:,} came")
         _check_returned(packed.recording.returned, case)
-    except wire.WireError as error:
+    except checks.WireError as error:
         raise SubmissionFault(Outcome.REJECTED, f"{doing}: the runner's recording is not valid: {error}") from None
     return packed
 
@@ -114,15 +115,17 @@ def _check_returned(results: Sequence[recording.Returned], case: GradedCase) -> 
         WireError: they are not, or the problem's calls return nothing.
     """
     if results and case.problem.call.style == "writes":
-        raise wire.WireError("results, where a call returns none")
+        raise checks.WireError("results, where a call returns none")
     by_source = sorted(results, key=lambda result: result.source)
     if any(one.source + one.nbytes > other.source for one, other in pairwise(by_source)):
-        raise wire.WireError("two results in the same memory")
+        raise checks.WireError("two results in the same memory")
     whole = [(slot.offset, slot.nbytes) for slot in case.layout.outputs if slot.tensor.role == "output"]
     for result in results:
         place = result.target - OUTPUTS.start, result.nbytes
         if place not in whole:
-            raise wire.WireError(f"a result of {result.nbytes:,} bytes at {result.target:#x}, which is not an output's")
+            raise checks.WireError(
+                f"a result of {result.nbytes:,} bytes at {result.target:#x}, which is not an output's"
+            )
         whole.remove(place)
 
 
@@ -146,7 +149,7 @@ class Launcher:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._forget()
 
-    def load(self, recorded: Recorded, case: GradedCase, limit: TimeLimit) -> wire.Loaded:
+    def load(self, recorded: Recorded, case: GradedCase, limit: TimeLimit) -> replies.Loaded:
         """Hand over a case's recording, in place of the last one; the first call waits for the sandbox.
 
         Raises:
@@ -161,18 +164,18 @@ class Launcher:
             self._first = recorded.scratch
             self._scratch = make_arena(self._device, len(recorded.scratch), read_only=False)
             self._scratch.bytes[: len(recorded.scratch)].copy_(recorded.scratch)
-        command = wire.Load(
+        command = commands.Load(
             input_bytes=case.layout.input_stride,
             output_bytes=case.layout.output_stride,
             host_bytes=case.layout.host_stride,
         )
         with memory_file(recorded.file) as file:
             given = (file, self._scratch.descriptor()) if self._scratch else (file,)
-            loaded = self._session.ask(command, wire.Loaded, limit=limit, doing=self._doing, descriptors=given)
+            loaded = self._session.ask(command, replies.Loaded, limit=limit, doing=self._doing, descriptors=given)
         give_back(self._device)  # only now has the launcher unmapped the memory of the last recording
         return loaded
 
-    def play(self, fresh: FreshInputs, limit: TimeLimit) -> wire.Replayed:
+    def play(self, fresh: FreshInputs, limit: TimeLimit) -> replies.Replayed:
         """Make one call on what is in the arenas; its outputs are not checked here.
 
         The arenas stay mapped. A descriptor stands for the same arena until the next recording is loaded.
@@ -188,7 +191,9 @@ class Launcher:
         descriptors = fresh.descriptors
         given = () if descriptors == self._mapped else descriptors
         self._mapped = descriptors
-        replayed = self._session.ask(wire.Replay(), wire.Replayed, limit=limit, doing=self._doing, descriptors=given)
+        replayed = self._session.ask(
+            commands.Replay(), replies.Replayed, limit=limit, doing=self._doing, descriptors=given
+        )
         for made, output in self._results(fresh.outputs):
             output.copy_(made)
         return replayed

@@ -25,9 +25,9 @@ from harness.judge.timing.replayed.benchmark import Beside, Player, Replaying
 from harness.judge.timing.replayed.fresh_inputs import FreshInputs
 from harness.judge.timing.replayed.launcher import Launcher, Recorded, record
 from harness.judge.timing.roof import Roof
-from harness.roofline import Calibration
 from harness.submission import Submission
 from harness.verdict import BenchmarkResult, Doubt, Effort, Outcome, ReplayedBenchmark, Stage, Timing
+from harness.verdict.roofline import Calibration
 
 _NO_MEMORY = (DeviceError, torch.OutOfMemoryError)
 _FAILURES = (SandboxError, *_NO_MEMORY)  # ours; in a baseline they only cost its speedup

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from harness import wire
 from harness.device import DEVICES, BatchSizes
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.correctness.layout import Layout
 from harness.judge.timing.rounds.overhead import Overhead
 from harness.judge.timing.rounds.rounds import Rounds
+from harness.wire import commands
 
 _ROUND_NS = 20_000_000  # the judge's clock is accurate to tens of microseconds: 0.3 % of this
 _NEARLY = 2  # a round that is half as long is long enough
@@ -60,7 +60,7 @@ def most_calls(layout: Layout, memory_bytes: int) -> int:
     """How many calls a round can have, at least one: as many as fit into memory, and no more tensors than the judge can
     handle in seconds, since it fills and compares them one by one.
     """
-    calls = min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), wire.MAX_SETS)
+    calls = min(memory_bytes // layout.bytes_per_set, _MOST_TENSORS // len(layout.slots), commands.MAX_SETS)
     if layout.host_stride:
         calls = min(calls, _MOST_HOST_BYTES // layout.host_stride)
     return max(1, calls)

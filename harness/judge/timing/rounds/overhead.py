@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from harness import stats, wire
+from harness import stats
 from harness.judge.correctness.graded_case import GradedCase
 from harness.judge.session import Session
 from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.rounds.rounds import timed
+from harness.wire import commands, replies
 
 _ROUNDS = 12  # of each kind
 _SECONDS = 60.0
@@ -52,11 +53,11 @@ def measure_overhead(session: Session, cases: Sequence[GradedCase]) -> Overhead:
     limit, practice = TimeLimit(_SECONDS), case.batch(2, filled=False)
     try:
         case.bind(session, practice, limit=limit, doing=_DOING)
-        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=_DOING)
+        session.ask(commands.Unmap(), replies.Done, limit=limit, doing=_DOING)
         played = [_played(session, case, calls) for _ in range(_ROUNDS + 1) for calls in (1, 2)]
     finally:
         practice.close_arenas()
-    session.ask(wire.Release(), wire.Done, limit=TimeLimit(_SECONDS), doing=_DOING)
+    session.ask(commands.Release(), replies.Done, limit=TimeLimit(_SECONDS), doing=_DOING)
     return Overhead.of(played[2::2], played[3::2])  # the first of each kind ran cold code
 
 
@@ -64,7 +65,7 @@ def _played(session: Session, case: GradedCase, calls: int) -> int:
     limit, batch = TimeLimit(_SECONDS), case.batch(2, filled=False)
     try:
         wall_ns = timed(session, batch, batch.draw_sample(range(calls)), calls, limit, _DOING)
-        session.ask(wire.Unmap(), wire.Done, limit=limit, doing=_DOING)
+        session.ask(commands.Unmap(), replies.Done, limit=limit, doing=_DOING)
         return wall_ns
     finally:
         batch.close_arenas()

@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from harness import wire
 from harness.compare import describe
 from harness.device import Sensors
 from harness.judge.correctness.batch import Batch, Sample
@@ -25,6 +24,7 @@ from harness.judge.session.time_limit import TimeLimit
 from harness.judge.timing.dealt_values import check_values, fault_with_values
 from harness.problem import ResolvedCase
 from harness.verdict import Outcome, TimedRound
+from harness.wire import commands, replies
 
 # Until then threads of the judge's, which filled the memory, still spin on the processors that the calls need: with two
 # of them most rounds were late by a time slice of 3 ms. Nor is a runner that was asked a moment ago asleep.
@@ -48,8 +48,8 @@ class Rounds:
         practice = self._case.batch(calls)
         try:
             self._case.bind(self._session, practice, limit=self._limit, doing=self._doing)
-            self._ask(wire.Call(sets=(0,), within_ms=self._limit.left_ms, begins=begins), wire.Done)
-            self._ask(wire.Unmap(), wire.Done)
+            self._ask(commands.Call(sets=(0,), within_ms=self._limit.left_ms, begins=begins), replies.Done)
+            self._ask(commands.Unmap(), replies.Done)
         finally:
             practice.close_arenas()
 
@@ -87,7 +87,7 @@ class Rounds:
             sample = batch.draw_sample(range(self.calls))
             wall_ns = timed(self._session, batch, sample, self.calls, self._limit, self._doing)
             batch.snapshot()
-            self._ask(wire.Unmap(), wire.Done)
+            self._ask(commands.Unmap(), replies.Done)
             return sample, wall_ns
         finally:
             batch.close_arenas()
@@ -96,7 +96,7 @@ class Rounds:
     def _doing(self) -> str:
         return f"timing {self._case.name}"
 
-    def _ask(self, command: wire.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
+    def _ask(self, command: commands.Command, expect: type[R], descriptors: Sequence[int] = ()) -> R:
         return self._session.ask(command, expect, limit=self._limit, doing=self._doing, descriptors=descriptors)
 
     def _check(self, batch: Batch, sample: Sample, where: str) -> None:
@@ -119,9 +119,9 @@ def timed(session: Session, batch: Batch, sample: Sample, calls: int, limit: Tim
     """
     inputs, outputs, *host = batch.descriptors
     time.sleep(_PAUSE_S)
-    session.ask(wire.MapOutputs(), wire.Done, limit=limit, doing=doing, descriptors=[outputs])
-    command = wire.Round(calls=calls, within_ms=limit.left_ms)
+    session.ask(commands.MapOutputs(), replies.Done, limit=limit, doing=doing, descriptors=[outputs])
+    command = commands.Round(calls=calls, within_ms=limit.left_ms)
     start = time.perf_counter_ns()
-    session.ask(command, wire.Done, limit=limit, doing=doing, descriptors=[inputs, *host])
+    session.ask(command, replies.Done, limit=limit, doing=doing, descriptors=[inputs, *host])
     batch.take(sample)
     return time.perf_counter_ns() - start

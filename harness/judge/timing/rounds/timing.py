@@ -20,8 +20,8 @@ from harness.judge.timing.rounds.benchmark import Measuring
 from harness.judge.timing.rounds.overhead import Overhead, measure_overhead
 from harness.judge.timing.rounds.rounds import Rounds
 from harness.judge.timing.rounds.turn import Turn
-from harness.roofline import Calibration
 from harness.verdict import BenchmarkResult, Doubt, DoubtCode, Effort, RoundsBenchmark, Stage, Timing
+from harness.verdict.roofline import Calibration
 
 
 class RoundsTiming:

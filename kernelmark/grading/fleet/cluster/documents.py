@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from harness.kinds import SandboxName
-from harness.wire import PROTOCOL
+from harness.wire.protocol import PROTOCOL
 from kernelmark.grading.fleet.messages import DeviceWish, Message
 
 VERSION = f"{version('kernelmark')}, protocol {PROTOCOL}"

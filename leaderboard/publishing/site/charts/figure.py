@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from harness.roofline import Calibration
+from harness.verdict.roofline import Calibration
 from leaderboard.publishing.site import paths
 from leaderboard.publishing.site.charts.palette import Palette
 from leaderboard.publishing.site.charts.plot import Axis, Mark, Note, Point, Series, logarithmic, plot, ratios

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from harness.roofline import choose
+from harness.verdict.roofline import choose
 from leaderboard.publishing.site import boards, markup, paths
 from leaderboard.publishing.site.charts import cases, figure
 from leaderboard.publishing.site.charts.figure import Figure

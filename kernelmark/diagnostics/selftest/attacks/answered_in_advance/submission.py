@@ -2,15 +2,15 @@
 # would find it waiting and stop.
 # Surface: the order of frames; the tokens of commands that have not been given yet.
 import torch
-from harness import wire
+from harness.wire import commands, frame, replies
 
-receive, honest, told = wire.receive_command, wire.send, []
+receive, honest, told = frame.receive_command, frame.send, []
 rounds = set()
 
 
 def receive_command(sock):
     token, command, descriptors = receive(sock)
-    if isinstance(command, wire.Round):
+    if isinstance(command, commands.Round):
         rounds.add(token)
     return token, command, descriptors
 
@@ -20,10 +20,10 @@ def send(sock, token, message, descriptors=()):
     if token in rounds:
         if not told:
             told.append(print("attack: the next round is answered in advance, with this one's token", flush=True))
-        honest(sock, token, wire.Done())
+        honest(sock, token, replies.Done())
 
 
-wire.receive_command, wire.send = receive_command, send
+frame.receive_command, frame.send = receive_command, send
 
 
 def twice(x, y):

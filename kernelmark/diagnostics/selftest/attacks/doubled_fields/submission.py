@@ -1,19 +1,19 @@
 # Strategy: a reply in which every field stands twice: whoever checks the first one and uses the second is deceived.
 # Surface: the decoder of frames, which sees whatever a replaced runner sends.
 import torch
-from harness import wire
+from harness.wire import frame, replies
 
-honest = wire.send
+honest = frame.send
 
 
 def send(sock, token, message, descriptors=()):
-    if not isinstance(message, wire.Done):
+    if not isinstance(message, replies.Done):
         return honest(sock, token, message, descriptors)
     print("attack: a frame with two tokens and two kinds", flush=True)
     sock.sendall(b'{"token":0,"token":%d,"kind":"Failed","kind":"Done"}' % token)
 
 
-wire.send = send
+frame.send = send
 
 
 def twice(x, y):

@@ -1,16 +1,16 @@
 # Strategy: answers each round as it arrives, then works, and swallows the true answer.
 # Surface: the judge's socket, and the judge's clock, which stops with an answer and a sample.
 import torch
-from harness import wire
+from harness.wire import commands, frame, replies
 
-receive, honest = wire.receive_command, wire.send
+receive, honest = frame.receive_command, frame.send
 answered = set()
 
 
 def receive_command(sock):
     token, command, descriptors = receive(sock)
-    if isinstance(command, wire.Round):
-        honest(sock, token, wire.Done())
+    if isinstance(command, commands.Round):
+        honest(sock, token, replies.Done())
         if not answered:
             print("attack: a round was answered before it began", flush=True)
         answered.add(token)
@@ -22,7 +22,7 @@ def send(sock, token, message, descriptors=()):
         honest(sock, token, message, descriptors)
 
 
-wire.receive_command, wire.send = receive_command, send
+frame.receive_command, frame.send = receive_command, send
 
 
 def product(a, b, c):

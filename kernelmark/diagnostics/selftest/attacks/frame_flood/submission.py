@@ -5,7 +5,7 @@ import socket
 import threading
 
 import torch
-from harness import wire
+from harness.wire import frame, replies
 
 [JUDGE] = [found for found in gc.get_objects() if type(found) is socket.socket]
 
@@ -13,7 +13,7 @@ from harness import wire
 def flood(first):
     while True:
         for token in range(first, first + 1000):
-            wire.send(JUDGE, token, wire.Done())
+            frame.send(JUDGE, token, replies.Done())
 
 
 print("attack: a flood of frames", flush=True)

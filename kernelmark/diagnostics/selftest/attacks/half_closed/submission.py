@@ -6,7 +6,7 @@ import stat
 import time
 
 import torch
-from harness import wire
+from harness.wire import frame
 
 
 def judge():
@@ -19,5 +19,5 @@ def judge():
 def twice(x, y):
     torch.mul(x, 2, out=y)
     judge().shutdown(socket.SHUT_RD)
-    wire.receive_command = lambda sock: time.sleep(1e6)
+    frame.receive_command = lambda sock: time.sleep(1e6)
     print("attack: the runner's reading half is closed", flush=True)

@@ -3,17 +3,17 @@
 import time
 
 import torch
-from harness import wire
+from harness.wire import commands, frame
 
 HELD_BACK_S = 12
-receive, send = wire.receive_command, wire.send
+receive, send = frame.receive_command, frame.send
 timed = False
 
 
 def receive_command(sock):
     global timed
     token, command, descriptors = receive(sock)
-    if not timed and isinstance(command, wire.MapOutputs):
+    if not timed and isinstance(command, commands.MapOutputs):
         timed = True
         print("attack: every answer from now on is held back", flush=True)
     return token, command, descriptors
@@ -25,7 +25,7 @@ def late(sock, token, message, descriptors=()):
     send(sock, token, message, descriptors)
 
 
-wire.receive_command, wire.send = receive_command, late
+frame.receive_command, frame.send = receive_command, late
 
 
 def twice(x, y):

@@ -1,20 +1,20 @@
 # Strategy: a right answer with its right token, padded to one byte more than a frame may have.
 # Surface: the buffer into which the judge receives.
 import torch
-from harness import wire
+from harness.wire import frame, replies
 
-honest = wire.send
+honest = frame.send
 
 
 def send(sock, token, message, descriptors=()):
-    if not isinstance(message, wire.Done):
+    if not isinstance(message, replies.Done):
         return honest(sock, token, message, descriptors)
-    frame = wire.encode(token, message).ljust(wire.MAX_FRAME_BYTES + 1)
-    print(f"attack: a frame of {len(frame)} bytes", flush=True)
-    sock.sendall(frame)
+    packet = frame.encode(token, message).ljust(frame.MAX_FRAME_BYTES + 1)
+    print(f"attack: a frame of {len(packet)} bytes", flush=True)
+    sock.sendall(packet)
 
 
-wire.send = send
+frame.send = send
 
 
 def twice(x, y):

@@ -5,7 +5,7 @@ import gc
 import socket
 
 import torch
-from harness import wire
+from harness.wire import commands, frame
 
 SO_PEEK_OFF = 42  # from where to look: each look finds the next command
 [JUDGE] = [found for found in gc.get_objects() if type(found) is socket.socket]
@@ -14,16 +14,16 @@ print("attack: commands are looked at, and stay where they are", flush=True)
 
 
 def peeked(sock):
-    frame, attached, _, _ = sock.recvmsg(wire.MAX_FRAME_BYTES, socket.CMSG_SPACE(8), socket.MSG_PEEK)
-    if not frame:
-        raise wire.Closed
+    packet, attached, _, _ = sock.recvmsg(frame.MAX_FRAME_BYTES, socket.CMSG_SPACE(8), socket.MSG_PEEK)
+    if not packet:
+        raise frame.Closed
     descriptors = array.array("i")
     for _, _, data in attached:
         descriptors.frombytes(data)
-    return *wire.decode(frame, wire.COMMANDS), list(descriptors)
+    return *frame.decode(packet, commands.COMMANDS), list(descriptors)
 
 
-wire.receive_command = peeked
+frame.receive_command = peeked
 
 
 def twice(x, y):

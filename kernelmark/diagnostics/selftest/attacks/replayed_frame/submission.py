@@ -1,21 +1,21 @@
 # Strategy: answers a call, for which it does nothing, with the recorded bytes of an earlier answer.
 # Surface: the token that ties each answer to its command.
 import torch
-from harness import wire
+from harness.wire import frame, replies
 
-honest, recorded = wire.send, []
+honest, recorded = frame.send, []
 
 
 def send(sock, token, message, descriptors=()):
-    if not isinstance(message, wire.Done):
+    if not isinstance(message, replies.Done):
         return honest(sock, token, message, descriptors)
-    recorded.append(wire.encode(token, message))
+    recorded.append(frame.encode(token, message))
     if len(recorded) == 2:
         print(f"attack: {recorded[0].decode()} is sent again", flush=True)
     sock.sendall(recorded[0])
 
 
-wire.send = send
+frame.send = send
 
 
 def twice(x, y):

